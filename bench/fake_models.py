@@ -14,6 +14,7 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
         AutoConfig,
         AutoModelForCausalLM,
         AutoModelForImageTextToText,
+        AutoModelForMaskedLM,
         AutoModelForSeq2SeqLM,
         AutoModelForSequenceClassification,
     )
@@ -27,6 +28,9 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     loader: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     if type(config) in AutoModelForSeq2SeqLM._model_mapping and not spec.get("images"):
         loader = AutoModelForSeq2SeqLM
+    if _masks_words(spec) and type(config) in AutoModelForMaskedLM._model_mapping:
+        loader = AutoModelForMaskedLM
+    _keep_padding_among_the_words(config)
     if spec.get("trainer") in ("reward", "classification"):
         loader, config.num_labels, config.pad_token_id = AutoModelForSequenceClassification, 1, 0
     with torch.device("meta"):
@@ -47,6 +51,17 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
         if spec["method"] == "lora":
             model.enable_input_require_grads()
     return model
+
+
+def _masks_words(spec: dict[str, Any]) -> bool:
+    """Whether an encoder learns to fill in words, which is no key of lintfit's specs."""
+    return bool(spec.get("masked_words"))
+
+
+def _keep_padding_among_the_words(config: Any) -> None:
+    """A class's own padding token is none of a model with few words."""
+    if (getattr(config, "pad_token_id", None) or 0) >= getattr(config, "vocab_size", 2**31):
+        config.pad_token_id = 0
 
 
 def named(model: Any, pattern: str) -> list[Any]:
@@ -89,8 +104,9 @@ def adapted(model: Any, spec: dict[str, Any]) -> Any:
     """The model with PEFT's adapters as the spec has them."""
     from peft import LoraConfig, get_peft_model
 
+    scores = spec.get("trainer") in ("reward", "classification")
     config = LoraConfig(
-        task_type="SEQ_CLS" if spec.get("trainer") in ("reward", "classification") else "CAUSAL_LM",
+        task_type="SEQ_CLS" if scores else None if _masks_words(spec) else "CAUSAL_LM",
         r=spec["lora_rank"],
         target_modules=spec["lora_targets"],
         lora_dropout=spec["lora_dropout"],

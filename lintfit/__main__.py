@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, internal_error
 
 if TYPE_CHECKING:
     from click.exceptions import ClickException
@@ -47,9 +47,7 @@ def run() -> int:
     except Exception as error:
         if os.environ.get("LINTFIT_DEBUG"):
             raise
-        detail = " ".join(str(error).split())[:300]
-        described = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
-        return _say(f"internal error: {described}; please report it (LINTFIT_DEBUG=1 shows where)")
+        return _say(internal_error(error))
 
 
 def _run() -> int:

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.config import config_for
+from lintfit.documents.files import write_whole
 from lintfit.errors import LintfitError
 from lintfit.findings import Finding
 from lintfit.frozen import frozen
@@ -61,10 +62,17 @@ def split(findings: Sequence[Finding], checked: Iterable[Path], options: Options
     )
 
 
-def write(file: Path, findings: Iterable[Finding], checked: Iterable[Path], options: Options) -> Split:
+def write(
+    file: Path,
+    findings: Iterable[Finding],
+    checked: Iterable[Path],
+    options: Options,
+    below: Sequence[Path] | None = None,
+) -> Split:
     """Count these findings in the file; of files that were not looked at, what it counted before stays.
 
-    Raises LintfitError where the file cannot be read or written.
+    The file is written at once, and only below the folders ``below`` (None: anywhere). Raises LintfitError where it
+    cannot be read or written.
     """
     findings = tuple(findings)
     counted = tuple(finding for finding in findings if _counts(finding, options))
@@ -77,7 +85,7 @@ def write(file: Path, findings: Iterable[Finding], checked: Iterable[Path], opti
     for finding in counted:
         rules = kept.setdefault(_key(finding.place.document.path, file), {})
         rules[finding.rule] = rules.get(finding.rule, 0) + 1
-    _write(file, kept)
+    _write(file, kept, below)
     files = len({finding.place.document.path for finding in counted})
     note = f"{len(counted)} finding{'s' * (len(counted) != 1)} of {files} file{'s' * (files != 1)} counted in {file}"
     return Split(tuple(finding for finding in findings if finding not in counted), counted, (note,))
@@ -118,7 +126,7 @@ def _stale(baseline: Path, places: Mapping[Path, Path], findings: Sequence[Findi
 
 
 def _counts(finding: Finding, options: Options) -> bool:
-    return finding.severity >= config_for(finding.place.document.path, options).fail_on
+    return finding.severity >= config_for(finding.place.document.path, options).fail_on.severity
 
 
 def _key(path: Path, baseline: Path) -> str:
@@ -164,10 +172,7 @@ def _whole(rules: object) -> bool:
     return isinstance(rules, dict) and all(type(count) is int and count > 0 for count in rules.values())
 
 
-def _write(file: Path, counts: Counts) -> None:
+def _write(file: Path, counts: Counts, below: Sequence[Path] | None) -> None:
     ordered = {name: dict(sorted(rules.items())) for name, rules in sorted(counts.items()) if rules}
     text = json.dumps({"lintfit_baseline": VERSION, "findings": ordered}, indent=2, ensure_ascii=False) + "\n"
-    try:
-        file.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise LintfitError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
+    write_whole(file, text, below)

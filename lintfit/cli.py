@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lintfit.estimating import Done, Shown
     from lintfit.options import Options
     from lintfit.results import CheckResult
+    from lintfit.severity import FailOn
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -40,7 +41,9 @@ class _WithReason(click.Command):
 @lintfit.command(cls=_WithReason, short_help="Lint files, and fix them with --fix.")
 @click.argument("paths", nargs=-1)
 @click.option("--fix", is_flag=True, help="Write the safe fixes, and the plan where it is safe.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains.")
+@click.option(
+    "--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains or lose a comment."
+)
 @click.option("--diff", is_flag=True, help="Print what --fix would change; write nothing.")
 @click.option("--select", metavar="RULES", multiple=True, help="Only these rules (names or codes, comma-separated).")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")
@@ -55,10 +58,16 @@ class _WithReason(click.Command):
     multiple=True,
     help=f"{', '.join(REPORTERS)}; repeatable, each but one with a file.",
 )
-@click.option("--fail-on", metavar="SEVERITY", help="error, warning (default) or info: what makes the exit status 1.")
+@click.option(
+    "--fail-on",
+    metavar="SEVERITY",
+    help="error, warning (default), info or unknown: what makes the exit status 1. unknown is warnings, a run without "
+    "a verdict, or a file that was not understood.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even where findings are left.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 where something was fixed.")
 @click.option("--stdin-filename", metavar="FILE", help="Check standard input as if it were this file.")
+@click.option("--as-found", is_flag=True, help="Take named files as those that a search finds (for hooks).")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
@@ -73,10 +82,11 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     file that is missing or unreadable.
     """
     options, named = _options(paths, flags)
+    below = cli_output.below_roots(options, named)
     from lintfit import engine
 
     result = engine.check(named, options)
-    _show(result, options, flags)
+    _show(result, options, flags, below)
     return _status(result, options, flags)
 
 
@@ -101,6 +111,7 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         diff=flags["diff"],
         show_plans=flags["show_plans"],
         isolated=flags["isolated"],
+        as_found=flags["as_found"],
         outputs=cli_output.outputs(flags["output_format"]),
         no_ignores=flags["no_ignores"],
         add_ignores=_reason(flags["add_ignores"]),
@@ -120,7 +131,7 @@ def _reason(text: str | None) -> str | None:
     return text.strip() if text is not None else None
 
 
-def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> None:
+def _show(result: CheckResult, options: Options, flags: Mapping[str, Any], below: Sequence[Path]) -> None:
     """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
     taken = options.diff or result.fixed_stdin is not None
     for error in result.errors:
@@ -131,7 +142,7 @@ def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> No
         cli_output.echo(result.fixed_stdin)
     for output in options.outputs:
         if output.file is not None:
-            cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)))
+            cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)), below)
         elif not taken:
             cli_output.echo(render(output.format, result, cli_output.view(flags, sys.stdout)))
         else:
@@ -147,12 +158,20 @@ def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> 
         return 0
     if options.diff and result.diff:
         return 1
+    return int(_fails(result, options))
+
+
+def _fails(result: CheckResult, options: Options) -> bool:
+    """Whether something is left at or above what the config of its file fails on."""
     from lintfit.config import config_for
 
-    left = any(
-        finding.severity >= config_for(finding.place.document.path, options).fail_on for finding in result.findings
-    )
-    return int(left)
+    def fail_on(path: Path) -> FailOn:
+        return config_for(path, options).fail_on
+
+    if any(finding.severity >= fail_on(finding.place.document.path).severity for finding in result.findings):
+        return True
+    open_ends = [*(run.run.origin.path for run in result.runs if run.is_unknown), *(s.path for s in result.skipped)]
+    return any(fail_on(path).unknown for path in open_ends)
 
 
 _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}

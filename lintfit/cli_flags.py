@@ -9,7 +9,7 @@ import click
 
 HARDWARE: Mapping[str, tuple[str, str]] = {
     "gpu": ("NAME", 'The card: "RTX 3090", "A100-SXM4-80GB", …'),
-    "gpus": ("N", "Cards over all nodes."),
+    "gpus": ("N", "Cards that there are, over all --nodes, else of each machine; of a spec those it uses."),
     "nodes": ("N", "Machines."),
     "gpu-memory": ("SIZE", "Memory of one card, where it is not the card's own: 23.7GiB."),
     "host-memory": ("SIZE", "Memory of one machine: 256GiB."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
     from lintfit import estimating, fitting
-    from lintfit.options import Output
+    from lintfit.options import Options, Output
 
 WIDTH = 100
 """Columns where there is no terminal."""
@@ -68,7 +68,36 @@ def show(done: estimating.Done | fitting.Done) -> int:
     return done.status
 
 
-def write(file: Path, text: str) -> None:
+def below_roots(options: Options, paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders below which this invocation writes. Raises LintfitError where it is asked to write outside."""
+    from lintfit.documents.paths import is_below, resolved
+    from lintfit.roots import output_roots
+
+    files = [(f"--output-format {output.format}:{output.file}", output.file) for output in options.outputs]
+    files.append((f"--write-baseline {options.write_baseline}", options.write_baseline))
+    asked = [(flag, file) for flag, file in files if file is not None and not _is_stream(file)]
+    if not asked:
+        return ()
+    roots = output_roots(paths, options)
+    for flag, file in asked:
+        if not is_below(resolved(file), roots):
+            folders = " and ".join(map(str, roots))
+            raise LintfitError(f"{flag}: outside of {folders}, below which lintfit writes; name a file there")
+    return roots
+
+
+def _is_stream(file: Path) -> bool:
+    """Whether the name is that of a stream that is open already, or of none (``/dev/stdout``, ``>(jq)``)."""
+    return file.parent == Path("/dev/fd") or file.as_posix() in ("/dev/stdout", "/dev/stderr", "/dev/null")
+
+
+def write(file: Path, text: str, below: Sequence[Path]) -> None:
+    """Write a report to its file, all at once."""
+    from lintfit.documents.files import write_whole
+
+    if not _is_stream(file):
+        write_whole(file, text, below)
+        return
     try:
         file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
     except OSError as error:

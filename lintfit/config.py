@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.config_values import KEYS, Key, is_file, texts
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, shorten, shown
 from lintfit.frozen import frozen, replace
 from lintfit.options import Options, RunGroup
 
@@ -35,8 +35,8 @@ def from_flags(values: Mapping[str, Any], **switches: Any) -> Options:
         try:
             stated[key.field] = key.read(value, Path.cwd())
         except ValueError as error:
-            shown = ",".join(value) if isinstance(value, (list, tuple)) else value
-            raise LintfitError(f"--{name} {shown}: expected {error}") from None
+            text = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
+            raise LintfitError(f"--{name} {shorten(text)}: expected {error}") from None
         origins[key.field] = f"--{name}"
     return Options(**stated, **switches, origins=origins)
 
@@ -77,22 +77,28 @@ def _mentions_lintfit(path: Path) -> bool:
 def _read(path: Path, table: Sequence[str]) -> Options | None:
     import tomllib
 
-    shown = os.path.relpath(path)
+    place = os.path.relpath(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
         content: Any = tomllib.loads(text)
     except OSError as error:
-        raise LintfitError(f"{shown}: cannot be read: {error.strerror}") from None
+        raise LintfitError(f"{place}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise LintfitError(f"{shown}: not UTF-8, which TOML must be") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise LintfitError(f"{shown}: not TOML: {error}") from None
+        raise LintfitError(f"{place}: not UTF-8, which TOML must be") from None
+    except tomllib.TOMLDecodeError as error:
+        raise LintfitError(f"{place}: not TOML: {error}") from None
+    except RecursionError:
+        raise LintfitError(f"{place}: not TOML that can be read: nested too deeply") from None
+    except ValueError:  # Python reads no longer ones (sys.get_int_max_str_digits)
+        found = re.search(r"[0-9][0-9_]{4299}", text)
+        line = f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
+        raise LintfitError(f"{place}{line}: not TOML that can be read: a number has more than 4300 digits") from None
     for name in table:
         content = content.get(name)
         if content is None:
             return None
         if not isinstance(content, dict):
-            raise LintfitError(f"{shown}: {'.'.join(table)} must be a table")
+            raise LintfitError(f"{place}: {'.'.join(table)} must be a table")
     reader = _Reader(path, text, ".".join(table))
     groups = content.pop("run", [])
     options = reader.options(content, KEYS)
@@ -164,7 +170,6 @@ def _shown(value: object) -> str:
     import json
 
     try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+        return shorten(json.dumps(value, ensure_ascii=False))
+    except (TypeError, ValueError):  # a date; more digits than Python writes out
+        return shown(value)

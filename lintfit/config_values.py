@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,10 +10,14 @@ from typing import Any
 
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
+from lintfit.numerals import natural
 from lintfit.options import Glob, Margin, selected
-from lintfit.severity import Severity
+from lintfit.severity import FailOn, Severity
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""What no name of a file, model or card has in it."""
+_LARGEST = 2**60
 _UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}
 
 
@@ -21,19 +26,21 @@ def parse_size(value: object) -> int:
     expected = 'a size such as "23.7GiB", "24GB" or a number of GiB'
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError(expected)
-    found = _SIZE.fullmatch(str(value))
+    # An integer may have more digits than Python writes out, and be larger than any float.
+    large = isinstance(value, int) and value.bit_length() > _LARGEST.bit_length()
+    found = _SIZE.fullmatch(str(value)) if not large else None
     unit = _UNITS.get(found[2].lower()) if found else None
-    if not found or unit is None:
+    if not large and (not found or unit is None):
         raise ValueError(expected)
-    size = int(float(found[1]) * unit)
-    if not 0 < size < 2**60:
+    size = float(found[1]) * unit if found and unit is not None else math.inf
+    if not 0 < size < _LARGEST:
         raise ValueError(f"{expected}, more than 0 and less than 1 EiB")
-    return size
+    return int(size)
 
 
 def parse_margin(value: object) -> Margin:
     """A share of the card (``10%``) or a size as :func:`parse_size` reads it. ValueError says what is allowed."""
-    text = str(value).strip()
+    text = value.strip() if isinstance(value, str) else ""
     if text.endswith("%"):
         try:
             share = float(text[:-1]) / 100
@@ -42,7 +49,7 @@ def parse_margin(value: object) -> Margin:
         if not 0 <= share < 1:
             raise ValueError('a share from "0%" to below "100%"')
         return Margin(share=share)
-    if text in ("0", "0.0"):
+    if text in ("0", "0.0") or (value == 0 and not isinstance(value, (bool, str))):
         return Margin()
     try:
         return Margin(size=parse_size(value))
@@ -51,8 +58,8 @@ def parse_margin(value: object) -> Margin:
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
+    if isinstance(value, str):
+        value = natural(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 10**9:
         raise ValueError("a whole number of 1 or more")
     return value
@@ -61,6 +68,8 @@ def _whole(value: object) -> int:
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("a text")
+    if _CONTROL.search(value):
+        raise ValueError("a text without control characters")
     return value.strip()
 
 
@@ -69,6 +78,15 @@ def _severity(value: object) -> Severity:
         return Severity[str(value).upper()]
     except KeyError:
         raise ValueError('"error", "warning" or "info"') from None
+
+
+def _fail_on(value: object) -> FailOn:
+    if value == "unknown":
+        return FailOn(Severity.WARNING, unknown=True)
+    try:
+        return FailOn(_severity(value))
+    except ValueError:
+        raise ValueError('"error", "warning", "info" or "unknown"') from None
 
 
 def texts(value: object) -> tuple[str, ...]:
@@ -147,7 +165,7 @@ KEYS: Mapping[str, Key] = {
     "ignore": Key("ignore", lambda value, _: _rules(value)),
     "per-file-ignores": Key("per_file_ignores", _per_file),
     "exclude": Key("exclude", lambda value, root: tuple(Glob(item, root) for item in texts(value))),
-    "fail-on": Key("fail_on", lambda value, _: _severity(value)),
+    "fail-on": Key("fail_on", lambda value, _: _fail_on(value)),
     "severity": Key("severities", lambda value, _: _severities(value)),
     "baseline": Key("baseline", lambda value, root: root / _text(value)),
 }

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Mistakes
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
-from lintfit.documents.files import decode, encode, write_files
+from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
+from lintfit.fit.reach import within_reach, without_fix
 from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
+from lintfit.reasons import FAILED
 from lintfit.results import CheckResult, RunResult
+from lintfit.roots import output_roots, roots_of
 from lintfit.run.discover import Found, discover
+from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.sifting import sift
@@ -29,8 +34,27 @@ MAX_PASSES = 20
 
 
 def check(paths: Sequence[Path], options: Options) -> CheckResult:
-    """Check files and folders; with ``options.fix`` mend what can be mended, on disk or (``diff``) as a diff only."""
-    workspace = _workspace(options)
+    """Check files and folders; with ``options.fix`` mend what can be mended, on disk or (``diff``) as a diff only.
+
+    What is written is decided from files that nobody else fixes meanwhile. Raises LintfitError where another lintfit
+    is at it for long.
+    """
+    if not _writes(options):
+        return _checked(paths, options)
+    from lintfit.documents.locks import locked
+
+    with locked(output_roots(paths, options) if options.write_baseline is not None else roots_of(paths, options)):
+        return _checked(paths, options)
+
+
+def _writes(options: Options) -> bool:
+    """Whether files are changed, reports apart."""
+    changes = options.fix or options.add_ignores is not None
+    return (changes and not options.diff) or options.write_baseline is not None
+
+
+def _checked(paths: Sequence[Path], options: Options) -> CheckResult:
+    workspace = new_workspace(paths, options)
     found = _found(paths, options)
     checked = _Pass(found, workspace, options).check()
     texts: dict[Path, str] = {}
@@ -38,27 +62,41 @@ def check(paths: Sequence[Path], options: Options) -> CheckResult:
         checked, texts = _fix(found, workspace, options, checked)
     if options.add_ignores is not None:
         checked, texts = _add_ignores(found, workspace.with_overlay(texts), options, checked, texts)
+    if options.fix or options.diff or options.add_ignores is not None:
+        checked = replace(checked, result=_delivered(checked.result, texts, workspace, options))
     if options.write_baseline is not None:
-        checked = _count(options.write_baseline, checked, options)
-    if not (options.fix or options.diff or options.add_ignores is not None):
-        return checked.result
-    return _delivered(checked.result, texts, workspace, options)
+        checked = _count(options.write_baseline, checked, options, output_roots(paths, options))
+    return checked.result
 
 
-def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[RunResult, ...]]:
+def load_runs(
+    paths: Sequence[Path], options: Options, workspace: Workspace | None = None
+) -> tuple[Loaded, tuple[RunResult, ...]]:
     """The runs below some paths with their estimates, without any rule or plan."""
-    workspace = _workspace(options)
+    workspace = workspace if workspace is not None else new_workspace(paths, options)
     found = _found(paths, options)
     loaded = load(found, workspace, options)
     named = [document for document in loaded.documents if document.path in found.named]
-    loaded = replace(loaded, errors=(*loaded.errors, *_problems(named, SYNTAX_ERROR, NOT_READ)))
-    return loaded, tuple(judge(run) for run in loaded.runs)
+    mistakes = Mistakes()
+    runs = tuple(_judged(run, mistakes) for run in loaded.runs)
+    errors = (*loaded.errors, *_problems(named, SYNTAX_ERROR, NOT_READ), *mistakes.lines)
+    return replace(loaded, errors=errors), runs
 
 
-def _workspace(options: Options) -> Workspace:
+def _judged(run: Run, mistakes: Mistakes) -> RunResult:
+    """The run with its verdict; without one where this program fails over it."""
+    with mistakes.end_at(run.id):
+        return judge(run)
+    return RunResult(run, unknown=(FAILED,))
+
+
+def new_workspace(paths: Sequence[Path], options: Options) -> Workspace:
+    """A workspace that writes below the roots of these paths alone; standard input is the file that it stands for."""
+    below = roots_of(paths, options)
     if options.stdin is None or options.stdin_filename is None:
-        return Workspace()
-    return Workspace(overlay={options.stdin_filename: decode(options.stdin_filename, options.stdin).text})
+        return Workspace(below=below)
+    text = decode(options.stdin_filename, options.stdin).text
+    return Workspace(overlay={options.stdin_filename: text}, below=below)
 
 
 def _found(paths: Sequence[Path], options: Options) -> Found:
@@ -91,24 +129,37 @@ class _Pass:
 
     def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
+        self.code = KeyReads(workspace)
+        self.mistakes = Mistakes()
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
-        runs = tuple(_with_readers(self._planned(judge(run)), loaded.runs) for run in loaded.runs)
-        documents = _documents(loaded)
+        runs = tuple(_with_readers(self._judged(run), loaded.runs) for run in loaded.runs)
+        documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
         findings = [finding for run in runs for finding in self._run_findings(run)]
-        findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
+        findings += [f for document in documents for f in self._file_findings(document, loaded)]
         named = [document for document in documents if document.path in self.found.named]
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
-        confirmed = self._confirmed(sifted.left, runs)
+        reached, outside = within_reach(sifted.left, self.workspace)
+        confirmed = self._confirmed(reached, runs)
         result = CheckResult(
             runs=runs,
             findings=_in_order(confirmed.findings),
-            errors=(*loaded.errors, *_problems((each for each in named if each.kind is not Kind.SHELL), NOT_READ)),
+            errors=(
+                *loaded.errors,
+                *_problems((each for each in named if each.kind is not Kind.SHELL), NOT_READ),
+                *self.mistakes.lines,
+            ),
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
-            notes=(*sifted.notes, *_notes(documents, named, loaded.runs)),
-            files_checked=len(documents),
+            notes=(
+                *sifted.notes,
+                *_notes(documents, named, loaded.runs),
+                *(outside if self.options.fix else ()),
+            ),
+            skipped=loaded.skipped,
+            files_read=loaded.files_read,
+            configs=sum(isinstance(each, DataDocument) and detect.dialect(each) is not None for each in documents),
             refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
         )
         return _Checked(result, loaded, documents)
@@ -116,7 +167,19 @@ class _Pass:
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
             return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options).of(findings)
+        return Confirmation(runs, self.workspace, self.options, self.code, self.mistakes.end_at).of(findings)
+
+    def _is_shown(self, document: Document) -> bool:
+        """Whether findings may speak of a document: of data that a link leads to, outside, only of a plain config."""
+        if not isinstance(document, DataDocument) or document.path in self.found.named:
+            return True
+        return not self.workspace.why_not_changed(document.path) or detect.is_config(document)
+
+    def _judged(self, run: Run) -> RunResult:
+        judged = _judged(run, self.mistakes)
+        with self.mistakes.end_at(run.id):
+            return self._planned(judged)
+        return judged  # with its verdict, and without a plan
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
@@ -141,12 +204,20 @@ class _Pass:
         context = RunContext(
             judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall, judged.scaling
         )
-        yield from run_run_checks(context)
+        yield from run_run_checks(context, apart=self.mistakes.end_at)
 
-    def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:
-        part_of = tuple(run for run in runs if document in run.documents)
+    def _file_findings(self, document: Document, loaded: Loaded) -> Iterator[Finding]:
+        part_of = tuple(run for run in loaded.runs if document in run.documents)
         named = document.path in self.found.named
-        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
+        opened = any(document in run.opened for run in loaded.runs)
+        own = document in loaded.documents and not self.workspace.why_not_changed(document.path)
+        if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
+            return  # data of a script's own, whatever it looks like
+        with self.mistakes.end_at(document.path.as_posix()):
+            context = FileContext(document, _source(document, part_of), part_of, named, self.code)
+            for finding in run_file_checks(context, apart=self.mistakes.end_at):
+                # A script that opens the file itself may ask for any of its keys.
+                yield without_fix(finding) if opened else finding
 
 
 _SAID = {SYNTAX_ERROR: "syntax error", NOT_READ: "not read"}
@@ -163,13 +234,14 @@ def _problems(documents: Iterable[Document], *codes: str) -> Iterator[str]:
 
 
 def _notes(documents: Iterable[Document], named: Collection[Document], runs: Sequence[Run]) -> Iterator[str]:
-    """Lines about files that a search found and of whose syntax no rule speaks: no launch names them, and they are no
-    JSON. What tree-sitter alone refuses is no more than a note, for the commands around it are read."""
+    """Lines about shell scripts and YAML files that a search found and that no launch names: no rule speaks of their
+    syntax, and scripts in Python are listed as skipped. What tree-sitter alone refuses is no more than a note where the
+    file is named, too, for the commands around it are read."""
     broken = [document for run in runs for document in run.broken]
     for document in documents:
-        if document not in named and document not in broken and document.kind is not Kind.JSON:
-            yield from _problems([document], SYNTAX_ERROR)
-        if document not in named or document.kind is Kind.SHELL:
+        if document not in named and document not in broken and document.kind in (Kind.SHELL, Kind.YAML):
+            yield from _problems([document], SYNTAX_ERROR, NOT_READ)
+        elif document in named and document.kind is Kind.SHELL:
             yield from _problems([document], NOT_READ)
 
 
@@ -199,6 +271,10 @@ def _source(document: Document, runs: Sequence[Run]) -> Source | None:
     return None
 
 
+def _is_config(document: Document, run: Run) -> bool:
+    return any(source is not None and source.document is document for source in (run.deepspeed, run.accelerate))
+
+
 def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=_reading_order))
 
@@ -222,8 +298,9 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
+    mistakes = Mistakes()
     for _ in range(MAX_PASSES):
-        mended = _mend(checked, workspace.with_overlay(texts), options)
+        mended = _mend(checked, workspace.with_overlay(texts), options, mistakes)
         if not mended.fixed:
             break
         texts.update(mended.texts)
@@ -234,7 +311,8 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
         replace(judged, before=before.get(judged.run.id)) if touched(judged.run, texts) else judged
         for judged in checked.result.runs
     )
-    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed))
+    errors = tuple(dict.fromkeys((*checked.result.errors, *mistakes.lines)))
+    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed), errors=errors)
     return replace(checked, result=result), texts
 
 
@@ -256,11 +334,11 @@ def _add_ignores(
     return replace(checked, result=replace(result, notes=(*result.notes, *added.notes))), after
 
 
-def _count(file: Path, checked: _Checked, options: Options) -> _Checked:
+def _count(file: Path, checked: _Checked, options: Options, below: Sequence[Path]) -> _Checked:
     """Write the baseline; what it counts is no longer reported."""
     from lintfit.baseline import write
 
-    parts = write(file, checked.result.findings, [document.path for document in checked.documents], options)
+    parts = write(file, checked.result.findings, [document.path for document in checked.documents], options, below)
     result = replace(
         checked.result, findings=parts.left, baselined=parts.known, notes=(*checked.result.notes, *parts.notes)
     )
@@ -293,7 +371,7 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
         return replace(result, diff="".join(diffs))
     texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
     if texts:
-        write_files({workspace.file(path) if workspace.exists(path) else path: t for path, t in texts.items()})
+        workspace.write(texts)
     return result
 
 
@@ -303,12 +381,12 @@ class _Mended:
     fixed: tuple[Finding, ...]
 
 
-def _mend(checked: _Checked, workspace: Workspace, options: Options) -> _Mended:
+def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> _Mended:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
     texts: dict[Path, str] = {}
     edits: list[FileEdit] = []
     fixed: list[Finding] = []
-    confirmation = Confirmation(checked.result.runs, workspace, options)
+    confirmation = Confirmation(checked.result.runs, workspace, options, apart=mistakes.end_at)
     for finding in _fixable(checked.result.findings, options):
         assert finding.fix is not None
         try:

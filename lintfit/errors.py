@@ -19,10 +19,22 @@ class LintfitError(Exception):
     """
 
 
+def internal_error(error: Exception) -> str:
+    """A mistake of this program's own, in one line."""
+    detail = " ".join(str(error).split())[:300]
+    described = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
+    return f"internal error: {described}; please report it (LINTFIT_DEBUG=1 shows where)"
+
+
 def shown(value: Any) -> str:
     """A value as a message quotes it, in one line whatever is in it."""
     try:
         text = repr(value)
     except (RecursionError, ValueError):  # nested deeper than repr follows; more digits than Python writes out
         return f"a {type(value).__name__} too large to show"
+    return shorten(text)
+
+
+def shorten(text: str) -> str:
+    """The beginning of a long text."""
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

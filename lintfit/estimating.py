@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
 from lintfit.errors import LintfitError
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
@@ -87,7 +87,7 @@ def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
         from lintfit.catalog.models import from_directory
 
         from_directory(options.model_config)
-    loaded, runs = engine.load_runs(paths, options)
+    loaded, runs = engine.load_runs(paths, replace(options, what_if=True))
     status = 2 if loaded.errors else 0
     if shown.output_format == "json":
         contents = [run_json(run) for run in runs]

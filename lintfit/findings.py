@@ -36,13 +36,20 @@ class Fix:
     """What would mend a finding: an intent and the edits that carry it out, in one or more files.
 
     ``changes`` says in settings what the edits mean to achieve (``{"zero_stage": 3}``); the confirmation
-    reads the result again and compares. It is empty for edits that change no setting.
+    reads the result again and compares. It is empty for edits that change no setting. ``caution`` says why a fix that
+    leaves the training as it is may not be applied all the same: what it would take along, or that nothing is wrong.
     """
 
     message: str
     applicability: Applicability
     edits: tuple[FileEdit, ...] = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
+    caution: str = ""
+
+    @property
+    def why_unsafe(self) -> str:
+        """What a user of an unsafe fix has to know, as a clause."""
+        return self.caution or "it may change how the run trains"
 
 
 @frozen(eq=False)

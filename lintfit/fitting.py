@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lintfit import __version__
+from lintfit.boundary import Mistakes
 from lintfit.documents.edits import unified_diff
-from lintfit.documents.files import write_files
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.findings import Plan
@@ -68,10 +68,21 @@ class Answer:
 
 def of_paths(paths: Sequence[Path], options: Options, asked: Asked) -> Done:
     """The plans of the runs in some files."""
+    if asked.apply is None:
+        return _of_paths(paths, options, asked)
+    from lintfit.documents.locks import locked
+    from lintfit.roots import roots_of
+
+    with locked(roots_of(paths, options)):
+        return _of_paths(paths, options, asked)
+
+
+def _of_paths(paths: Sequence[Path], options: Options, asked: Asked) -> Done:
     from lintfit import engine
 
-    loaded, runs = engine.load_runs(paths, options)
-    return _done(runs, options, asked, loaded.errors)
+    workspace = engine.new_workspace(paths, options)
+    loaded, runs = engine.load_runs(paths, options, workspace)
+    return _done(runs, options, asked, loaded.errors, workspace)
 
 
 def of_specs(source: str, options: Options, asked: Asked) -> Done:
@@ -80,7 +91,7 @@ def of_specs(source: str, options: Options, asked: Asked) -> Done:
     results = [estimate_mapping(mapping) for mapping in mappings]
     errors = tuple(f"spec {n}: {result.error}" for n, result in enumerate(results, 1) if result.spec is None)
     runs = tuple(_judged(result, n, options) for n, result in enumerate(results, 1) if result.spec is not None)
-    return _done(runs, options, asked, errors)
+    return _done(runs, options, asked, errors, Workspace())
 
 
 def _judged(result: Estimated, number: int, options: Options) -> RunResult:
@@ -88,13 +99,17 @@ def _judged(result: Estimated, number: int, options: Options) -> RunResult:
     return judge(replace(run_of(result.spec), id=f"spec {number}", options=options))
 
 
-def _done(runs: Sequence[RunResult], options: Options, asked: Asked, errors: tuple[str, ...]) -> Done:
-    workspace = Workspace()
+def _done(
+    runs: Sequence[RunResult], options: Options, asked: Asked, errors: tuple[str, ...], workspace: Workspace
+) -> Done:
     answers: list[Answer] = []
     start = 1
+    mistakes = Mistakes()
     for result in runs:
-        answers.append(_answer(result, start, workspace, options, asked))
-        start += len(answers[-1].plans)
+        with mistakes.end_at(result.run.id):
+            answers.append(_answer(result, start, workspace, options, asked))
+            start += len(answers[-1].plans)
+    errors = (*errors, *mistakes.lines)
     status = 2 if errors else int(any(_open(answer) for answer in answers))
     chosen = asked.apply if asked.apply is not None else asked.diff
     if chosen is not None:
@@ -191,7 +206,7 @@ def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
     diff = "".join(unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
     if asked.apply is None:
         return diff
-    write_files({workspace.read(path).file if workspace.exists(path) else path: t for path, t in texts.items()})
+    workspace.write(texts)
     names = ", ".join(shown_path(path) for path in texts)
     peak, capacity = plan.estimate.peak.high / 2**30, (plan.estimate.capacity_bytes or 0) / 2**30
     return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, fits.\n"

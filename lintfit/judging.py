@@ -8,6 +8,7 @@ from dataclasses import replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
+from lintfit.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.results import RunResult
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
@@ -35,7 +36,7 @@ def judge(run: Run) -> RunResult:
     of GPUs, the verdict is one that holds for every number.
     """
     if run.spec is None:
-        return RunResult(run)
+        return RunResult(run, unknown=why_unknown(run, None))
     whole = _trained_whole(run)
     if whole is not None and (bound := judge(whole)).verdict is Verdict.FITS and bound.estimate is not None:
         return replace(bound, estimate=replace(bound.estimate, assumptions=(WHOLE, *bound.estimate.assumptions)))
@@ -43,16 +44,21 @@ def judge(run: Run) -> RunResult:
     spec, result = (run.spec, estimate(run.spec)) if scaled is None else shown(run.spec, scaled)
     run = replace(run, spec=spec)
     verdict = result.verdict if scaled is None else scaled.verdict
+    decided_by: list[str] = []
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
             verdict = Verdict.UNKNOWN
     if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(spec, verdict, scaled):
         verdict = Verdict.UNKNOWN
+        decided_by.append(LENGTH)
     if verdict is Verdict.TIGHT and decided_by_images(spec, scaled):
         verdict = Verdict.UNKNOWN
+        decided_by.append(IMAGES)
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
+    if run.all_gpus is not None:
+        result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.value("torch_compile") is True:
         result = replace(result, assumptions=(*result.assumptions, COMPILED))
     result = replace(result, verdict=verdict)
@@ -62,9 +68,13 @@ def judge(run: Run) -> RunResult:
         result = replace(result, assumptions=(line, *result.assumptions))
     if verdict in (Verdict.FITS, Verdict.TIGHT):
         verdict = _with_host(run, verdict, [result] if scaled is None else [each for _, each in scaled.by_count])
+        decided_by += [HOST] if verdict is Verdict.UNKNOWN else []
+    unknown: tuple[str, ...] = ()
     if verdict is Verdict.UNKNOWN:
         result = replace(result, verdict=verdict)
-    return RunResult(run, result, verdict, longest=longest if verdict is Verdict.FITS else None, scaling=scaled)
+        unknown = why_unknown(run, result, tuple(decided_by))
+    longest = longest if verdict is Verdict.FITS else None
+    return RunResult(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
 
 
 def _trained_whole(run: Run) -> Run | None:

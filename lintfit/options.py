@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lintfit.frozen import field, frozen, replace
 from lintfit.settings import Provenance
-from lintfit.severity import Severity
+from lintfit.severity import FailOn, Severity
 
 
 @frozen
@@ -69,16 +69,21 @@ class RunGroup:
 class Options:
     """Everything that the user asked for. ``origins`` names, by field, the flag or config key that stated it.
 
-    A field that is missing from ``origins`` has its default. ``gpus`` counts all cards over all ``nodes``; memory is
-    in bytes, ``gpu_memory_bytes`` of one card, ``host_memory_bytes`` of one node; ``seq_len`` in tokens.
+    A field that is missing from ``origins`` has its default. ``gpus`` is what there is: over all ``nodes`` where these
+    are stated, else on each machine. Memory is in bytes, ``gpu_memory_bytes`` of one card, ``host_memory_bytes`` of
+    one node; ``seq_len`` in tokens.
     """
 
     fix: bool = False
     unsafe_fixes: bool = False
     diff: bool = False
     isolated: bool = False
+    what_if: bool = False
+    """Whether flags replace what the files say of a run, rather than tell what there is (``estimate`` of files)."""
     show_plans: bool = False
     """List every kind of plan that makes a run fit, not only the best."""
+    as_found: bool = False
+    """Take files that are named as those that a search finds."""
     stdin_filename: Path | None = None
     """With ``stdin``: the name under which the text on standard input is checked."""
     stdin: bytes | None = None
@@ -94,7 +99,7 @@ class Options:
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[Glob, tuple[str, ...]], ...] = ()
     exclude: tuple[Glob, ...] = ()
-    fail_on: Severity = Severity.WARNING
+    fail_on: FailOn = FailOn(Severity.WARNING)
     severities: Mapping[str, Severity] = field(default_factory=dict)
     """By the rule's name: how bad its findings are here, whatever the rule says."""
     baseline: Path | None = None

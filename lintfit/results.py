@@ -1,4 +1,4 @@
-"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic."""
+"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic but names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from lintfit.findings import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.run.model import Run
+from lintfit.run.model import Run, Skipped
 from lintfit.scaling import Scaling
 
 
@@ -37,6 +37,13 @@ class RunResult:
     """The run on other numbers of GPUs, where nobody states how many it has."""
     refused_plans: int = 0
     """Plans that were carried out in memory and, read again, were not what they claimed."""
+    unknown: tuple[str, ...] = ()
+    """Why there is no verdict, each with what would make it known; empty for every other verdict."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the run has no verdict."""
+        return self.verdict is Verdict.UNKNOWN
 
 
 @frozen(eq=False)
@@ -46,11 +53,13 @@ class CheckResult:
     ``findings`` are those that are left, ``fixed`` those that ``--fix`` mended; both in the order in which they are
     shown (by path, then place). ``errors`` are one-line problems with files that the user named (missing,
     unreadable): the exit status is then 2. ``notes`` are lines that change nothing ("7 files skipped: …").
+    ``skipped`` are files that look like a part of a run and were not understood.
     ``diff`` is the unified diff of ``--diff``. ``fixed_stdin`` is the text of standard input after ``--fix``.
     ``ignored`` are findings that a comment silences, ``baselined`` those that the baseline counts: none is shown, all
     are told of. ``refused_fixes`` counts the fixes, plans among them, that are not offered because the files, read
     again with them, do not come out as they claim. ``changed`` maps each file that was written to the number of its
-    fixes.
+    fixes. ``files_read`` counts every file that was opened, ``configs`` those of a library's own form, whose keys were
+    checked.
     """
 
     runs: tuple[RunResult, ...] = ()
@@ -60,8 +69,10 @@ class CheckResult:
     ignored: tuple[Finding, ...] = ()
     baselined: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     diff: str = ""
-    files_checked: int = 0
+    files_read: int = 0
+    configs: int = 0
     refused_fixes: int = 0
     fixed_stdin: str | None = None
     changed: Mapping[Path, int] = field(default_factory=dict)

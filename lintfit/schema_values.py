@@ -13,6 +13,7 @@ from typing import Any
 
 from lintfit.documents.model import KeyPath, Node
 from lintfit.frozen import frozen, replace
+from lintfit.numerals import whole
 from lintfit.schemas import Key, Older, Schema, keys, newest, resolved, superseded
 
 KEYWORDS = frozenset(
@@ -268,7 +269,9 @@ def _lax_values(text: str) -> Iterator[Any]:
     if text.lower() in _LAX_TRUTH:
         yield _LAX_TRUTH[text.lower()]
     if _LAX_INTEGER.fullmatch(text):
-        yield int(float(text.replace("_", ""))) if "." in text else int(text.replace("_", ""))
+        number = whole(text.replace("_", "").partition(".")[0])
+        if number is not None:
+            yield number
 
 
 def _literal(node: Node, schema: Schema) -> str | None:
@@ -280,7 +283,8 @@ def _literal(node: Node, schema: Schema) -> str | None:
         value: Any = _TRUTH[text.lower()]
         text = "true" if value else "false"
     elif _NUMBER.fullmatch(text):
-        value = float(text) if not text.lstrip("-").isdigit() else int(text)
+        value = whole(text)
+        value = float(text) if value is None else value
     else:
         return None
     return text if _shallow(replace(node, value=value), schema) else None

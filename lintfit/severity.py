@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from lintfit.frozen import frozen
+
 
 class Severity(IntEnum):
     """How bad a finding is; ordered, so that thresholds compare."""
@@ -14,3 +16,12 @@ class Severity(IntEnum):
 
     def __str__(self) -> str:
         return self.name.lower()
+
+
+@frozen
+class FailOn:
+    """What makes the exit status 1: findings from ``severity`` on; with ``unknown`` also a run without a verdict and a
+    file that was not understood."""
+
+    severity: Severity
+    unknown: bool = False

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from lintfit.config import config_for, from_flags, load_config
 from lintfit.config_values import KEYS, parse_size
 from lintfit.errors import LintfitError
-from lintfit.findings import Severity
 from lintfit.options import Glob, Options, selected
 from lintfit.rules_catalog import find
+from lintfit.severity import FailOn, Severity
 from tests.support import lintfit
 
 GIB = 2**30
@@ -107,7 +107,7 @@ def test_flags_win_and_say_so() -> None:
     write("lintfit.toml", 'gpus = 4\nhost-memory = "256GiB"\nfail-on = "error"\n')
     options = config_for(Path("train.py"), from_flags({"gpus": "8", "host-memory": None}, fix=True))
     assert (options.gpus, options.host_memory_bytes, options.fix) == (8, 256 * GIB, True)
-    assert options.fail_on is Severity.ERROR
+    assert options.fail_on == FailOn(Severity.ERROR)
     assert options.provenance("gpus").detail == "--gpus"
     assert options.provenance("gpus").kind == "option"
     assert not options.stated("gpu")
@@ -154,7 +154,7 @@ def test_run_groups() -> None:
         ("gpus = true", "lintfit.toml:1: gpus = true: expected a whole number of 1 or more"),
         ('gpus = "many"', 'lintfit.toml:1: gpus = "many": expected a whole number of 1 or more'),
         ("gpu = 3090", "lintfit.toml:1: gpu = 3090: expected a text"),
-        ("fail-on = 'fatal'", 'lintfit.toml:1: fail-on = "fatal": expected "error", "warning" or "info"'),
+        ("fail-on = 'fatal'", 'lintfit.toml:1: fail-on = "fatal": expected "error", "warning", "info" or "unknown"'),
         ("exclude = 'a'", 'lintfit.toml:1: exclude = "a": expected a list of texts'),
         ("run = 3", "lintfit.toml:1: run: expected [[run]] tables"),
         ("[[run]]\ngpus = 2", "lintfit.toml:1: [[run]]: files: expected a list of texts"),

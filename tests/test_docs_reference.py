@@ -72,7 +72,7 @@ def test_keys_of_the_json() -> None:
     section = _section("The JSON of `check` and `estimate`")
     rows = _rows(section)
     stated = {row.strip("`"): set(NAME.findall(rest)) for row, rest in rows.items()}
-    assert {*checked} == {"schema_version", "lintfit_version", "runs", "findings", "summary"}
+    assert {*checked} == {"schema_version", "lintfit_version", "runs", "findings", "skipped", "summary"}
     assert stated["runs[]"] >= {*run}
     assert stated["findings[]"] == {key for finding in checked["findings"] for key in finding}
     fixes = [finding["fix"] for finding in checked["findings"] if finding["fix"]]

@@ -29,7 +29,9 @@ def test_two_check_and_one_fixes() -> None:
 def test_hook(hook: dict[str, Any]) -> None:
     assert hook["language"] == "python"
     assert hook["require_serial"] is True, "chunks in parallel would tear runs apart"
-    assert CliRunner().invoke(lintfit, [*hook["entry"].split()[1:], "--help"]).exit_code == 0
+    assert CliRunner().invoke(lintfit, [*hook["entry"].split()[1:], *hook["args"], "--help"]).exit_code == 0
+    named = hook.get("pass_filenames", True)
+    assert ("--as-found" in hook["args"]) is named, "files that a hook names count as found by a search"
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])

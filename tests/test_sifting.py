@@ -98,6 +98,9 @@ def test_the_summary_tells_of_what_is_ignored() -> None:
         "ignored": 1,
         "baselined": 0,
         "refused_fixes": 0,
+        "runs": {"fits": 0, "tight": 0, "does-not-fit": 0, "unknown": 1},
+        "files": 1,
+        "skipped": 0,
     }
     assert "error duplicate-key" in check("a.yaml", "--no-ignores").out
 

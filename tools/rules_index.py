@@ -52,8 +52,10 @@ One page per rule: what it reports, why that is bad, what to do, when it stays q
 The severity is the rule's own; a rule about memory weighs it by the run: an **error** where it breaks the fit, a
 **warning** where it costs an amount that matters, **information** where there is room. A *safe* fix keeps the effective
 batch and the mathematics of training; an *unsafe* one may change them and waits for `--unsafe-fixes`; one that is only
-*display* is shown and never applied. [docs/silencing.md](../docs/silencing.md) says how to silence a finding, a rule,
-or all that is there today.
+*display* is shown and never applied. For every rule: a fix of what is only information waits, too, and so does one that
+would delete a comment or the key that a comment stands by; one that would take away a key that code of the tree reads
+is only shown. [docs/silencing.md](../docs/silencing.md) says how to silence a finding, a rule, or all that is there
+today.
 """
 
 _UNCOVERED = """\

@@ -59,7 +59,7 @@ def _class(library: str, cls: str) -> Mapping[str, Any] | None:
 
 def version_key(version: str) -> tuple[int, ...]:
     """A version as numbers: ``v4.57.0.dev0`` is (4, 57, 0)."""
-    numbers = re.match(r"\D{0,2}(\d+(?:\.\d+)*)", version.strip())
+    numbers = re.match(r"\D{0,2}(\d{1,9}(?:\.\d{1,9})*)", version.strip())
     return tuple(int(part) for part in numbers[1].split(".")) if numbers else ()
 
 

@@ -26,10 +26,10 @@ SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
 COUNT_BEFORE = re.compile(r"^\s*(\d{1,3})(?:\s*[x*×]\s*(?=[a-z0-9])|(?<!\d{3})\s+(?=[a-z]))", re.IGNORECASE)
 COUNT_AFTER = re.compile(r"(?<=[a-z0-9\s])(?<!rt)(?<!gt)[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
 GRES = re.compile(
-    r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d+)",
+    r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d{1,9})",
     re.IGNORECASE,
 )
-CLOUD_GPU = re.compile(r"^gpu_(\d+)x_(\w+)$", re.IGNORECASE)
+CLOUD_GPU = re.compile(r"^gpu_(\d{1,3})x_(\w+)$", re.IGNORECASE)
 
 
 def key_of(name: str) -> str:

@@ -36,7 +36,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 f"{call.receiver}.backward() goes past {owner}: {what}",
                 severity=severity,
                 related=(Related(engine.place, "the engine is made here"),),
-                fix=_fix(call, owner) if stepped else None,
+                fix=_fix(call, owner, severity) if stepped else None,
                 help=f"{owner}.backward({call.receiver})" + ("" if stepped else f", and {owner}.step() after it"),
             )
 
@@ -67,7 +67,9 @@ def _consequence(run: Run, engine: Call) -> tuple[Severity, str] | None:
     return None
 
 
-def _fix(call: Call, owner: str) -> Fix:
+def _fix(call: Call, owner: str, severity: Severity) -> Fix:
+    """Only shown where the version decides whether anything is wrong: with today's the call is right as it is."""
     document = call.place.document
     edit = Edit(call.place.span, f"{owner}.backward({call.receiver})")
-    return Fix(f"call {owner}.backward", Applicability.SAFE, (FileEdit(document.path, edit, document),))
+    applicability = Applicability.SAFE if severity is Severity.ERROR else Applicability.DISPLAY
+    return Fix(f"call {owner}.backward", applicability, (FileEdit(document.path, edit, document),))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Document, KeyPath, Span
 from lintfit.findings import Fix, Plan, Rejected, Related, Severity
 from lintfit.frozen import frozen, replace
 from lintfit.memory.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
+from lintfit.run.key_reads import KeyReads, Read
 from lintfit.run.model import Run
 from lintfit.scaling import Scaling
 from lintfit.settings import Place
@@ -46,6 +47,13 @@ class FileContext:
     runs: tuple[Run, ...] = ()
     named: bool = False
     """Whether the user gave the file by name."""
+    code: KeyReads | None = None
+    """The code around the document: asked where it decides whether a key is a mistake."""
+
+    def read_by(self, path: KeyPath) -> Read | None:
+        """Where code of the tree surely reads a key of the document itself."""
+        found = self.code.of(self.document.path, path) if self.code is not None else None
+        return found if found is not None and found.sure else None
 
 
 _TRAINED: Memo[Estimate | None] = Memo(64)

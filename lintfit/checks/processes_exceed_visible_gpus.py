@@ -8,23 +8,50 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import place_of
 from lintfit.checks.wording import plural
 from lintfit.run.model import Run
+from lintfit.settings import is_count
 
 _ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    visible = _visible(run)
     gpus = run.settings.get("gpus")
-    if visible is None or gpus is None or not gpus.known or run.hardware.nodes != 1:
+    nodes = run.settings.get("nodes")
+    if (
+        gpus is None
+        or not is_count(gpus.value)
+        or gpus.provenance.kind == "option"
+        or not (nodes is None or nodes.known)
+    ):
         return
-    if gpus.provenance.place is None or gpus.value <= visible:
-        return
-    yield Report(
+    visible = _visible(run) if run.hardware.nodes == 1 else None
+    if visible is not None and visible < gpus.value and gpus.provenance.place is not None:
+        yield _hidden(run, gpus.value, visible)
+    elif run.hardware.available is not None and run.hardware.available < gpus.value:
+        yield _lacking(run, gpus.value, run.hardware.available)
+
+
+def _hidden(run: Run, processes: int, visible: int) -> Report:
+    return Report(
         place_of(run, "gpus"),
-        f"{f'{gpus.value} processes'}, but {_ENVIRONMENT} shows {plural(visible, 'GPU')}: "
+        f"{processes} processes, but {_ENVIRONMENT} shows {plural(visible, 'GPU')}: "
         f'rank {visible} stops with "CUDA error: invalid device ordinal"',
         help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
+    )
+
+
+def _lacking(run: Run, processes: int, there: int) -> Report:
+    """More processes than lintfit was told that there are GPUs."""
+    origin = run.options.origins["gpus" if run.options.stated("gpus") else "gpu"]
+    nodes = run.hardware.nodes
+    machines = "the machine has" if nodes == 1 else f"the {nodes} machines have"
+    stops = f"rank {there} stops" if nodes == 1 else "those beyond them stop"
+    return Report(
+        place_of(run, "gpus"),
+        f"{processes} processes, but {machines} {plural(there, 'GPU')} ({origin}): "
+        f'{stops} with "CUDA error: invalid device ordinal"',
+        help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
+        "or state how many GPUs there are",
     )
 
 

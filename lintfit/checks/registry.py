@@ -11,8 +11,10 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+from lintfit.boundary import Apart, to_the_end
 from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
-from lintfit.findings import Finding
+from lintfit.findings import Applicability, Finding, Fix, Severity
+from lintfit.frozen import replace
 from lintfit.rules_catalog import Rule, load_rules
 
 Enabled = Callable[[Rule], bool]
@@ -34,24 +36,31 @@ def rules_for(dialects: Collection[str], enabled: Enabled | None = None) -> list
     return [(rule, module_of(rule.name)) for rule in _wanted(frozenset(dialects)) if enabled is None or enabled(rule)]
 
 
-def run_file_checks(context: FileContext, enabled: Enabled | None = None) -> Iterator[Finding]:
+def run_file_checks(
+    context: FileContext, enabled: Enabled | None = None, apart: Apart = to_the_end
+) -> Iterator[Finding]:
     """What the rules say of one document on its own.
 
-    A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind.
+    A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind. Where a rule
+    fails, ``apart`` says whether the others are still asked.
     """
     dialect = context.source.dialect if context.source else _DIALECT_OF_KIND.get(context.document.kind.value, "")
     for rule, module in rules_for({dialect}, enabled):
         check = getattr(module, "check_file", None)
         if check is not None:
-            for report in check(context):
-                yield _finding(rule, report, None)
+            with apart(context.document.path.as_posix()):
+                for report in check(context):
+                    yield _finding(rule, report, None)
 
 
 _DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script", "shell": "launcher"}
 
 
-def run_run_checks(context: RunContext, enabled: Enabled | None = None) -> Iterator[Finding]:
-    """What the rules say of one run: its settings, its estimate and its plan."""
+def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: Apart = to_the_end) -> Iterator[Finding]:
+    """What the rules say of one run: its settings, its estimate and its plan.
+
+    Where one of them fails, ``apart`` says whether the others are still asked.
+    """
     run = context.run
     present = {
         "deepspeed": run.deepspeed,
@@ -62,8 +71,9 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None) -> Itera
     for rule, module in rules_for({name for name, source in present.items() if source is not None}, enabled):
         check = getattr(module, "check_run", None)
         if check is not None:
-            for report in check(context):
-                yield _finding(rule, report, run.id)
+            with apart(run.id):
+                for report in check(context):
+                    yield _finding(rule, report, run.id)
 
 
 def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:
@@ -76,14 +86,22 @@ def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) ->
 
 
 def _finding(rule: Rule, report: Report, run: str | None) -> Finding:
+    severity = rule.severity if report.severity is None else report.severity
     return Finding(
         rule=rule.name,
         code=rule.code,
-        severity=rule.severity if report.severity is None else report.severity,
+        severity=severity,
         message=report.message,
         place=report.place,
         related=report.related,
         run=run,
-        fix=report.fix,
+        fix=_of_weight(report.fix, severity),
         help=report.help,
     )
+
+
+def _of_weight(fix: Fix | None, severity: Severity) -> Fix | None:
+    """The fix of a finding of this severity, whatever the user makes of that: information rewrites no file unasked."""
+    if fix is None or severity is not Severity.INFO or fix.applicability is not Applicability.SAFE:
+        return fix
+    return replace(fix, applicability=Applicability.UNSAFE, caution="nothing here has to be mended")

@@ -10,6 +10,8 @@ from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of, dotted, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.frozen import replace
+from lintfit.run.key_reads import Read
 from lintfit.schemas import UnknownKey, load, newer_than, unknown_keys
 from lintfit.settings import Place
 
@@ -23,7 +25,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
     beyond = newer_than(schema, older)
     for unknown in unknown_keys(root, schema, older):
         if len(unknown.path) > 1:
-            yield _report(document, root, unknown, beyond)
+            report = _report(document, root, unknown, beyond)
+            read = context.read_by(unknown.path) if _foreign(unknown) else None
+            if read is None:
+                yield report
+            elif unknown.forbidden:
+                yield _read_first(report, read)
 
 
 def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bool) -> Report:
@@ -47,6 +54,20 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: boo
         fix=_fix(document, root, unknown),
         help="" if hint else "delete it",
     )
+
+
+def _foreign(unknown: UnknownKey) -> bool:
+    """Whether the key is none of DeepSpeed's, of no release, section or spelling."""
+    known = unknown.since is not None or unknown.home is not None or unknown.suggestion is not None
+    return not known and not unknown.never_read
+
+
+def _read_first(report: Report, read: Read) -> Report:
+    """A key that the library refuses and code reads: right where that code takes it out before the library sees it."""
+    message = f"{report.message}; {read.where} {'takes it out' if read.takes else 'reads it'}"
+    if read.takes:
+        return replace(report, message=message, severity=Severity.INFO, help="")
+    return replace(report, message=message, help="take it out before DeepSpeed gets the config")
 
 
 def _severity(unknown: UnknownKey, *, sure: bool, beyond: bool) -> Severity:

@@ -13,6 +13,7 @@ from lintfit.checks.wording import gib, peak
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import LARGEST_COUNT
+from lintfit.numerals import natural, whole
 from lintfit.run.model import Run
 from lintfit.settings import Place
 
@@ -103,8 +104,8 @@ def _server_cards(command: Command) -> set[int]:
             visible = assignment.value or ""
     if visible is None and _VARIABLE in command.environment:
         return set()
-    count = _option(command, "tensor_parallel_size") * _option(command, "data_parallel_size")
-    return set(range(min(count, LARGEST_COUNT))) if visible is None else set(_numbers(visible)[:count])
+    ranks = _option(command, "tensor_parallel_size") * _option(command, "data_parallel_size")
+    return set(range(min(ranks, LARGEST_COUNT))) if visible is None else set(_numbers(visible)[:ranks])
 
 
 def _option(command: Command, name: str) -> int:
@@ -113,13 +114,13 @@ def _option(command: Command, name: str) -> int:
         key, _, value = word.lstrip("_").partition("=")
         if key == name:
             value = value or (words[index + 1] if index + 1 < len(words) else "")
-            return int(value) if value.isdecimal() else 1
+            return natural(value) or 1
     return 1
 
 
 def _numbers(text: object) -> list[int]:
     parts = text.split(",") if isinstance(text, str) else []
-    return [int(part) for part in parts if part.strip().isdecimal()]
+    return [number for part in parts if (number := whole(part)) is not None]
 
 
 def _gpus(numbers: Sequence[int]) -> str:

@@ -12,12 +12,14 @@ import re
 import stat
 import tempfile
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import FileText, Kind
+from lintfit.documents.paths import is_below, resolved
+from lintfit.documents.signals import held
 from lintfit.errors import LintfitError
 
 _BOMS = (
@@ -57,10 +59,12 @@ class ReadError(LintfitError):
 
 
 class WriteError(LintfitError):
-    """A change that was not written; no file of it was."""
+    """A change that was not written; no file of it was, but for those ``left`` that could not be put back."""
 
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path.as_posix()}: {reason}; nothing was written")
+    def __init__(self, path: Path, reason: str, left: Sequence[Path] = ()) -> None:
+        names = ", ".join(each.as_posix() for each in left)
+        outcome = f"what was written is taken back, but not in {names}" if left else "nothing was written"
+        super().__init__(f"{path.as_posix()}: {reason}; {outcome}")
         self.path = path
         self.reason = reason
 
@@ -142,11 +146,20 @@ def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes
         if kind is Kind.SHELL and not bom:
             return body.decode("latin-1"), "latin-1", bom
         raise ReadError(path, _undecodable(body, encoding, error.start, kind)) from None
+    except (LookupError, UnicodeError):  # a cookie may name any codec of Python's, such as hex or punycode
+        raise ReadError(path, f"its coding cookie names {encoding}, which does not read it: save it as UTF-8") from None
     if "\0" in text:
         raise ReadError(path, "is binary, not text")
-    if text.encode(encoding) != body:
+    if not _writes_back(text, encoding, body):
         raise ReadError(path, f"its {encoding} text cannot be written back byte for byte")
     return text, encoding, bom
+
+
+def _writes_back(text: str, encoding: str, body: bytes) -> bool:
+    try:
+        return text.encode(encoding) == body
+    except UnicodeError:
+        return False
 
 
 def _cookie(path: Path, data: bytes) -> str:
@@ -179,64 +192,117 @@ class _Target:
     data: bytes
     mode: int | None
     old: bytes | None
+    digest: bytes = b""
+    """Of what it must still hold when it is replaced; empty where that does not matter."""
+    new: bool = False
+    """It must not exist yet."""
     temporary: Path | None = None
-    written: bool = False
+    written: tuple[int, int] | None = None
+    """Device and inode of the file that has taken its place."""
 
 
-def write_files(changes: Mapping[FileText | Path, str], root: Path | None = None) -> None:
+def write_files(
+    changes: Mapping[FileText | Path, str], root: Path | None = None, below: Sequence[Path] | None = None
+) -> None:
     """Write new texts: a FileText is a file as it was read, a bare Path a file that must not exist yet.
 
-    Relative paths are relative to ``root`` (default: the working directory).
+    Relative paths are relative to ``root`` (default: the working directory). Nothing is written outside of the folders
+    ``below`` (resolved; None: anywhere), wherever links and ``..`` lead.
 
     All or none, as far as a file system allows: every text is first written to a temporary file beside its target
     (with its mode bits, encoding and byte-order mark), then each replaces its target at once; a failure puts the
-    earlier ones back. A symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file
-    has changed since it was read or may not be written, a new file exists already, or a folder cannot be written to.
+    earlier ones back, unless somebody else has changed them since. A signal that ends the process waits until then. A
+    symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file has changed since it
+    was read or may not be written, a new file exists already, or a folder cannot be written to.
     """
-    targets = [_target(root or Path(), file, text) for file, text in changes.items()]
+    targets = [_target(root or Path(), file, text, below) for file, text in changes.items()]
+    with held() as waiting:
+        _write(targets, waiting)
+
+
+def write_whole(path: Path, text: str, below: Sequence[Path] | None = None) -> None:
+    """Give a file this text, whatever it held, all of it at once. Raises LintfitError where that cannot be."""
+    try:
+        _write_whole(path, text, below)
+    except WriteError as error:
+        raise LintfitError(f"{path}: cannot be written: {error.reason}") from None
+
+
+def _write_whole(path: Path, text: str, below: Sequence[Path] | None) -> None:
+    target = _Target(path, _allowed(path, path, below), text.encode("utf-8", "backslashreplace"), None, None)
+    try:
+        status = target.path.stat() if target.path.exists() else None
+    except OSError as error:
+        raise WriteError(path, _reason(error)) from None
+    if status is not None:
+        if not stat.S_ISREG(status.st_mode):
+            raise WriteError(path, "is not a regular file")
+        if not os.access(target.path, os.W_OK):
+            raise WriteError(path, "no permission to write it")
+        target.mode = stat.S_IMODE(status.st_mode)
+    with held() as waiting:
+        _write([target], waiting)
+
+
+def _write(targets: Sequence[_Target], waiting: Callable[[], str]) -> None:
     try:
         for target in targets:
             _prepare(target)
+            if name := waiting():
+                raise WriteError(target.shown, f"stopped by {name}")
         for target in targets:
             _replace(target)
     except OSError as error:
-        _roll_back(targets)
-        failed = next((target.shown for target in targets if not target.written), targets[-1].shown)
-        raise WriteError(failed, (error.strerror or str(error)).lower()) from None
+        left = _roll_back(targets)
+        failed = next((target.shown for target in targets if target.written is None), targets[-1].shown)
+        raise WriteError(failed, (error.strerror or str(error)).lower(), left) from None
+    except WriteError as error:
+        raise WriteError(error.path, error.reason, _roll_back(targets)) from None
     except BaseException:
         _roll_back(targets)
         raise
     finally:
         for target in targets:
-            if target.temporary is not None:
-                with contextlib.suppress(OSError):
-                    target.temporary.unlink(missing_ok=True)
+            _remove_temporary(target)
 
 
-def _target(root: Path, file: FileText | Path, text: str) -> _Target:
+def _target(root: Path, file: FileText | Path, text: str, below: Sequence[Path] | None) -> _Target:
     if isinstance(file, Path):
         path = root / file
         if path.exists() or path.is_symlink():
             raise WriteError(file, "exists already")
-        return _Target(file, path, text.encode("utf-8"), None, None)
+        return _Target(file, _allowed(file, path, below), text.encode("utf-8"), None, None, new=True)
     data = encode(file, text)
     try:
         path = (root / file.path).resolve(strict=True)
     except (OSError, RuntimeError):
         raise WriteError(file.path, "is gone since it was read") from None
+    _allowed(file.path, path, below)
     if not os.access(path, os.W_OK):  # replacing it would only ask its folder
         raise WriteError(file.path, "no permission to write it")
-    return _Target(file.path, path, data, file.mode, _unchanged(file, path))
+    old = _bytes(file.path, path)
+    digest = hashlib.sha256(old).digest()
+    if file.digest and digest != file.digest:
+        raise WriteError(file.path, _CHANGED)
+    return _Target(file.path, path, data, file.mode, old, digest)
 
 
-def _unchanged(file: FileText, path: Path) -> bytes:
+_CHANGED = "has changed since it was read"
+
+
+def _allowed(shown: Path, path: Path, below: Sequence[Path] | None) -> Path:
+    """Where a path leads, if something may be written there."""
+    found = resolved(path)
+    if below is not None and not is_below(found, below):
+        raise WriteError(shown, f"lies outside of {' and '.join(map(str, below))}, below which lintfit writes")
+    return found
+
+
+def _bytes(shown: Path, path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise WriteError(file.path, _reason(error)) from None
-    if file.digest and hashlib.sha256(data).digest() != file.digest:
-        raise WriteError(file.path, "has changed since it was read")
-    return data
+        raise WriteError(shown, _reason(error)) from None
 
 
 def _prepare(target: _Target) -> None:
@@ -258,7 +324,10 @@ def _new_file_mode() -> int:
 
 def _replace(target: _Target) -> None:
     assert target.temporary is not None
-    if target.old is None:
+    if target.digest and hashlib.sha256(_bytes(target.shown, target.path)).digest() != target.digest:
+        raise WriteError(target.shown, _CHANGED)  # while the others were prepared or replaced
+    status = target.temporary.stat()
+    if target.new:
         # A link fails where the file has come to be in the meantime; replacing would not.
         try:
             os.link(target.temporary, target.path)
@@ -268,18 +337,34 @@ def _replace(target: _Target) -> None:
             target.temporary.replace(target.path)
     else:
         target.temporary.replace(target.path)
-    target.written = True
+    target.written = status.st_dev, status.st_ino
 
 
-def _roll_back(targets: list[_Target]) -> None:
-    for target in targets:
-        if not target.written:
-            continue
+def _roll_back(targets: Sequence[_Target]) -> tuple[Path, ...]:
+    """Put back what this process has replaced; what somebody else has written over it since is left, and named."""
+    written = [target for target in targets if target.written is not None]
+    return tuple(target.shown for target in written if not _put_back(target))
+
+
+def _put_back(target: _Target) -> bool:
+    try:
+        status = target.path.lstat()
+        if (status.st_dev, status.st_ino) != target.written or target.path.read_bytes() != target.data:
+            return False
+        _remove_temporary(target)
+        if target.new:
+            target.path.unlink()
+        elif target.old is not None:
+            target.data = target.old
+            _prepare(target)
+            assert target.temporary is not None
+            target.temporary.replace(target.path)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_temporary(target: _Target) -> None:
+    if target.temporary is not None:
         with contextlib.suppress(OSError):
-            if target.old is None:
-                target.path.unlink(missing_ok=True)
-            else:
-                target.data = target.old
-                _prepare(target)
-                assert target.temporary is not None
-                target.temporary.replace(target.path)
+            target.temporary.unlink(missing_ok=True)

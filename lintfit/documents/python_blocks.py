@@ -10,7 +10,7 @@ from libcst._nodes.internal import CodegenState
 
 from lintfit.documents.python_outline import Body, without_bodies
 from lintfit.documents.python_parse import parse
-from lintfit.documents.python_places import Places, Spans, shifted
+from lintfit.documents.python_places import Places, Spans, printed, shifted
 from lintfit.documents.python_walk import children, walk
 
 LINES_ABOVE = 3
@@ -57,7 +57,7 @@ class Lines:
         places = Places(self.module)
         places.increase_indent(self.place.indent)
         for node in (*self.block.body, *self.block.footer):
-            node._codegen(places)
+            printed(node, places)
         return shifted(places.spans, self.place.start) if "".join(places.tokens) == self.printed else {}
 
     def _parse(self) -> cst.IndentedBlock:

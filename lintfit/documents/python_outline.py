@@ -68,12 +68,15 @@ def without_bodies(text: str, bodies: Sequence[Body | None]) -> str:
 
 
 def _functions(statements: Sequence[ast.AST]) -> Iterator[_Function]:
-    for statement in statements:
+    # A long chain of elif is a deep nest: no recursion.
+    ahead = [*reversed(statements)]
+    while ahead:
+        statement = ahead.pop()
         if isinstance(statement, _Function):
             yield statement
             continue
-        for name in _PARTS:
-            yield from _functions(getattr(statement, name, ()))
+        for name in reversed(_PARTS):
+            ahead.extend(reversed(getattr(statement, name, ())))
 
 
 def _first_line(statement: ast.stmt) -> int:

@@ -10,7 +10,9 @@ CPython's parser has said on which line it begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import libcst as cst
@@ -19,6 +21,10 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 Spans = Mapping[cst.CSTNode, tuple[int, int]]
 """Start and end of nodes."""
+
+
+MOST_CALLS = 50_000
+"""Calls within calls while a tree is printed; of Python's own functions, which take none of the machine's stack."""
 
 
 class Places(CodegenState):
@@ -70,10 +76,28 @@ class _Inner:
         spans[self.node] = (start, end)
 
 
+def printed(node: cst.CSTNode, places: Places) -> Places:
+    """The printer with what a node prints."""
+    with _room():
+        node._codegen(places)
+    return places
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Room to print in: a level of nesting takes several calls, and CPython's parser lets through thousands of levels,
+    such as a chain of ``elif`` or of ``+``."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, MOST_CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def spans_of(module: cst.Module, text: str) -> Spans | None:
     """Start and end of every node; None where the tree does not print this very text."""
-    places = Places(module)
-    module._codegen(places)
+    places = printed(module, Places(module))
     if "".join(places.tokens) != text:
         return None
     return places.spans
@@ -84,12 +108,11 @@ def statement_spans(module: cst.Module, statement: cst.CSTNode, text: str, start
 
     None where it does not print what stands there.
     """
-    places = Places(module)
-    statement._codegen(places)
+    places = printed(statement, Places(module))
     decorators = getattr(statement, "decorators", ())
     shift = start - places.spans[decorators[0] if decorators else statement][0]
-    printed = "".join(places.tokens)
-    if shift < 0 or not (text.startswith(printed, shift) or text[shift:] + places.newline == printed):
+    tokens = "".join(places.tokens)
+    if shift < 0 or not (text.startswith(tokens, shift) or text[shift:] + places.newline == tokens):
         return None
     return shifted(places.spans, shift)
 
@@ -116,4 +139,5 @@ def statement_lines(module: cst.Module, first_lines: Sequence[int]) -> Mapping[c
 
 def lines_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
     """The same by line and column, from libcst itself."""
-    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    with _room():
+        return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)

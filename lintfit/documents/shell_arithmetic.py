@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
+from lintfit.numerals import natural
+
+_LARGEST = 2**63 - 1
+
 
 def calculate(expression: str) -> int | None:
-    """An integer expression of ``+ - * / %`` and brackets; division goes towards zero, as in C."""
-    found = re.findall(r"[0-9]{1,18}|[-+*/%()]|\S", expression)
+    """An integer expression of ``+ - * / %`` and brackets; division goes towards zero, as in C.
+
+    None where a number leaves the 64 bits of the shell's integers: what it makes of it is nobody's intention.
+    """
+    found = re.findall(r"[0-9]+|[-+*/%()]|\S", expression)
     stack: list[list[str | int]] = [[]]
     for token in found:
         if token == "(":
@@ -16,8 +23,11 @@ def calculate(expression: str) -> int | None:
             if len(stack) < 2 or (inner := _reduce(stack.pop())) is None:
                 return None
             stack[-1].append(inner)
-        elif token.isdigit():
-            stack[-1].append(int(token))
+        elif token[0] in "0123456789":
+            number = natural(token)
+            if number is None:
+                return None
+            stack[-1].append(number)
         else:
             stack[-1].append(token)
     return _reduce(stack[0]) if len(stack) == 1 else None
@@ -44,4 +54,7 @@ def _reduce(items: list[str | int]) -> int | None:
             operator, expect_value = item, True
         else:
             return None
-    return None if expect_value else sum(sums)
+        if sums and abs(sums[-1]) > _LARGEST:
+            return None
+    total = sum(sums)
+    return None if expect_value or abs(total) > _LARGEST else total

@@ -36,6 +36,7 @@ from lintfit.documents.shell_words import (
     words,
 )
 from lintfit.frozen import frozen, replace
+from lintfit.numerals import natural
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
@@ -404,8 +405,8 @@ class _Reader:
     def side_effect(self, name: str, arguments: list[Word]) -> None:
         if name == "shift":
             if self.scope.positional is not None:
-                count = arguments[0].value if arguments else "1"
-                self.scope.positional = self.scope.positional[int(count) if count and count.isdigit() else 1 :]
+                asked = natural(arguments[0].value) if arguments else None
+                self.scope.positional = self.scope.positional[asked if asked is not None else 1 :]
             return
         for word in arguments if name in ("unset", "read") else ():
             self.scope.variables.pop(word.value or "", None)

@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from lintfit.documents.model import Span
 from lintfit.documents.shell_arithmetic import calculate
 from lintfit.frozen import frozen, replace
+from lintfit.numerals import natural
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
@@ -198,35 +199,39 @@ def _continues(text: str, offset: int) -> bool:
     return text.startswith("\\\n", offset)
 
 
+_CLOSERS = {"(": ")", "{": "}"}
+
+
 def _skip(text: str, offset: int, end: int) -> int:
     """Behind the character, quoted string or expansion that starts at ``offset``."""
-    character = text[offset]
-    if character == "\\":
-        return offset + 2
-    if character == "'":
-        close = text.find("'", offset + 1, end)
-        return end if close < 0 else close + 1
-    if character == '"':
-        offset += 1
-        while offset < end and text[offset] != '"':
-            offset = offset + 2 if text[offset] == "\\" else _skip_dollar(text, offset, end)
-        return offset + 1
-    return _skip_dollar(text, offset, end)
+    closers: list[str] = []
+    while True:
+        character, closer = text[offset], closers[-1] if closers else ""
+        if character == "\\":
+            offset += 2
+        elif character == closer:
+            closers.pop()
+            offset += 1
+        elif character == "`" or (character == "'" and closer != '"'):
+            close = text.find(character, offset + 1, end)
+            offset = end if close < 0 else close + 1
+        elif character == '"':
+            closers.append('"')
+            offset += 1
+        elif text.startswith(("$(", "${"), offset):
+            closers.append(_CLOSERS[text[offset + 1]])
+            offset += 2
+        else:
+            if _CLOSERS.get(character) == closer:
+                closers.append(closer)
+            offset += 1
+        if not closers or offset >= end:
+            return offset
 
 
 def _skip_dollar(text: str, offset: int, end: int) -> int:
-    if text[offset] == "`":
-        close = text.find("`", offset + 1, end)
-        return end if close < 0 else close + 1
-    if text.startswith(("$(", "${"), offset):
-        opener, closer = text[offset + 1], ")" if text[offset + 1] == "(" else "}"
-        depth, offset = 1, offset + 2
-        while offset < end and depth:
-            character = text[offset]
-            depth += (character == opener) - (character == closer)
-            offset = _skip(text, offset, end) if character in "\\'\"`$" else offset + 1
-        return offset
-    return offset + 1
+    """The same between double quotes, where single ones and these are characters like any other."""
+    return _skip(text, offset, end) if text[offset] in "$`" else offset + 1
 
 
 def expand(text: str, span: Span, scope: Scope, quoted: bool = False) -> list[list[Fragment]]:
@@ -298,9 +303,8 @@ def _substitution(text: str, span: Span, command: str, scope: Scope, quoted: boo
 def _parameter(text: str, span: Span, name: str, scope: Scope, quoted: bool) -> list[list[Fragment]]:
     if name in ("@", "*") and scope.positional is not None:
         return _elements(scope.positional, span, quoted, separate=name == "@")
-    if name.isdigit() and int(name) > 0 and scope.positional is not None:
-        index = int(name) - 1
-        return _elements(scope.positional[index : index + 1], span, quoted, separate=False)
+    if (number := natural(name)) and scope.positional is not None:
+        return _elements(scope.positional[number - 1 : number], span, quoted, separate=False)
     if name == "#" and scope.positional is not None:
         return [[Fragment(str(len(scope.positional)), None, quoted, (span,))]]
     variable = scope.variables.get(name)
@@ -365,8 +369,8 @@ def _subscript(
         return _unknown(text, span, quoted)
     if index in ("@", "*"):
         return _elements(variable.elements, span, quoted, separate=index == "@") if variable.elements else [[]]
-    if index.isdigit() and int(index) < len(variable.elements):
-        return _elements([variable.elements[int(index)]], span, quoted, separate=False)
+    if (number := natural(index)) is not None and number < len(variable.elements):
+        return _elements([variable.elements[number]], span, quoted, separate=False)
     return _unknown(text, span, quoted)
 
 

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lintfit.documents.files import ReadError, kind_of, read_text
+from lintfit.documents.files import ReadError, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
+from lintfit.documents.paths import is_below, resolved
 
 
 class Workspace:
-    """Reads documents relative to ``root``, from memory where ``overlay`` holds a text for the path."""
+    """Reads documents relative to ``root``, from memory where ``overlay`` holds a text for the path.
 
-    def __init__(self, root: Path | None = None, overlay: Mapping[Path, str] | None = None) -> None:
+    ``below`` are the folders (resolved) below which it writes; None: anywhere.
+    """
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        overlay: Mapping[Path, str] | None = None,
+        below: Sequence[Path] | None = None,
+    ) -> None:
         self.root = root if root is not None else Path.cwd()
+        self.below = below
         self._documents: dict[tuple[Path, Kind], Document] = {}
+        self._roles: dict[Path, Kind] = {}
+        """As what a run has read a file whose name does not tell (``--config_file fsdp.conf``)."""
         self._files: dict[Path, FileText] = {}
-        self._originals: dict[Path, FileText] = {}
+        self._stored_files: dict[Path, FileText] = {}
+        """Files as they lie on the disk, each as it was first read: all overlays share them."""
         self._absent: dict[Path, str] = {}
         """Why there is no file at a resolved path: a run looks for the modules that it imports in many places."""
         self._resolved: dict[Path, Path] = {}
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
+        self._handed = frozenset(self._overlay)
+        """Texts that came from elsewhere and go back there."""
 
     @property
     def overlay(self) -> Mapping[Path, str]:
@@ -35,7 +50,7 @@ class Workspace:
             return True
         try:
             return resolved.is_file()
-        except OSError:
+        except (OSError, ValueError):  # no name of a file: a NUL, half a pair of surrogates
             return False
 
     def file(self, path: Path, kind: Kind | None = None) -> FileText:
@@ -54,17 +69,22 @@ class Workspace:
     def read(self, path: Path, kind: Kind | None = None) -> Document:
         """The document at a path, parsed once for each kind it is asked for as.
 
-        ``kind`` defaults to what the suffix or the shebang says. ``Document.path`` is the path as first given.
+        ``kind`` is what the file's role in a run says. It defaults to what the suffix or the shebang says; where they
+        say nothing, to the role in which the file has been read before. ``Document.path`` is the path as first given.
         Raises :class:`~lintfit.documents.files.ReadError`, also where the kind cannot be told.
         """
+        resolved = self._resolve(path)
         try:
             file = self.file(path, kind)
         except ReadError as error:
             raise ReadError(path, error.reason) from None
-        kind = kind or kind_of(path, file.text)
+        named = kind_of(path, file.text)
+        if kind is not None and named is None:
+            self._roles.setdefault(resolved, kind)
+        kind = kind or named or self._roles.get(resolved)
         if kind is None:
             raise ReadError(path, "is neither JSON, YAML, Python nor a shell script by its name or first line")
-        key = (self._resolve(path), kind)
+        key = (resolved, kind)
         document = self._documents.get(key)
         if document is None:
             document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
@@ -88,21 +108,46 @@ class Workspace:
 
     def with_overlay(self, texts: Mapping[Path, str]) -> Workspace:
         """A workspace in which these paths hold these texts; all other documents are shared, not read again."""
-        other = Workspace(self.root)
+        other = Workspace(self.root, below=self.below)
         other._overlay = {**self._overlay, **{self._resolve(path): text for path, text in texts.items()}}
         changed = {path for path, text in other._overlay.items() if self._overlay.get(path) != text}
         other._documents = {key: document for key, document in self._documents.items() if key[0] not in changed}
-        other._absent, other._resolved = dict(self._absent), self._resolved
+        other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
+        other._roles = self._roles
         other._files = {path: file for path, file in self._files.items() if path not in changed}
-        # The original bytes' encoding, mode and digest still belong to the file that the new text will replace.
-        other._originals = {**self._originals, **{path: self._files[path] for path in changed if path in self._files}}
+        other._stored_files = self._stored_files
         return other
+
+    def is_inside(self, path: Path) -> bool:
+        """Whether a path leads, links and ``..`` followed, to a place below which this workspace writes."""
+        return self.below is None or is_below(self._resolve(path), self.below)
+
+    def why_not_changed(self, path: Path) -> str:
+        """Why a change of this file is not written; empty where it is, or goes back to where the text came from."""
+        if self._resolve(path) in self._handed or self.is_inside(path):
+            return ""
+        folders = " and ".join(map(str, self.below or ()))
+        return f"{path.as_posix()}: lies outside of {folders}, below which lintfit writes"
+
+    def write(self, texts: Mapping[Path, str]) -> None:
+        """Write all texts or none, if the files are still as they were read.
+
+        Raises :class:`~lintfit.documents.files.WriteError`.
+        """
+        changes: dict[FileText | Path, str] = {
+            self.file(path) if self.exists(path) else path: text for path, text in texts.items()
+        }
+        write_files(changes, self.root, self.below)
 
     def _stored(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
         if resolved in self._absent:
             raise ReadError(path, self._absent[resolved])
+        found = self._stored_files.get(resolved)
+        if found is not None:
+            return replace(found, path=path)
         try:
-            return replace(read_text(self.root / path, kind), path=path)
+            file = self._stored_files[resolved] = replace(read_text(self.root / path, kind), path=path)
+            return file
         except ReadError as error:
             if not self.exists(path):
                 self._absent[resolved] = error.reason
@@ -110,22 +155,16 @@ class Workspace:
 
     def _overlaid(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
         text = self._overlay[resolved]
-        original = self._originals.get(resolved)
-        if original is None:
-            try:
-                original = read_text(self.root / path, kind)
-            except ReadError:
-                return FileText(path, text)
-        return replace(original, path=path, text=text)
+        # The original bytes' encoding, mode and digest still belong to the file that the new text will replace.
+        try:
+            return replace(self._stored(path, resolved, kind), text=text)
+        except ReadError:
+            return FileText(path, text)
 
     def _resolve(self, path: Path) -> Path:
         found = self._resolved.get(path)
         if found is None:
-            try:
-                found = (self.root / path).resolve()
-            except (OSError, RuntimeError):
-                found = (self.root / path).absolute()
-            self._resolved[path] = found
+            found = self._resolved[path] = resolved(self.root / path)
         return found
 
 

@@ -11,6 +11,7 @@ import re
 from datetime import date
 
 from lintfit.documents.model import Scalar
+from lintfit.errors import shorten, shown
 
 _BOOLEANS = {
     spelling: value
@@ -34,6 +35,9 @@ _TIMESTAMP = re.compile(
 SCALAR_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "binary", "timestamp", "str")
 )
+MOST_DIGITS = 4300
+"""What Python reads of a decimal number (``sys.int_info.default_max_str_digits``); of the same length, a number with
+another base is none that it would write out again."""
 _STARTS = frozenset("-+.0123456789")
 
 
@@ -97,13 +101,15 @@ def convert(tag: str, text: str) -> Scalar:
             match = _FLOAT.fullmatch(text)
             return _float(text, match) if match else float(text)
     except (KeyError, ValueError):
-        raise Unreadable(f"{text!r} is no {kind}") from None
+        raise Unreadable(f"{shown(text)} is no {kind}") from None
     raise Unreadable(f"PyYAML's safe_load does not know the tag !{kind}")
 
 
 def _integer(text: str, match: re.Match[str]) -> int:
     sign = -1 if text.startswith("-") else 1
     digits = (match[match.lastgroup or "decimal"] or "").replace("_", "")
+    if len(digits) > MOST_DIGITS:
+        raise Unreadable(f"{shorten(text)} has {len(digits)} digits; Python reads no more than {MOST_DIGITS}")
     try:
         match match.lastgroup:
             case "binary":
@@ -117,7 +123,7 @@ def _integer(text: str, match: re.Match[str]) -> int:
             case _:
                 return sign * int(digits)
     except ValueError:
-        raise Unreadable(f"{text} looks like a number and is none: put it in quotes") from None
+        raise Unreadable(f"{shorten(text)} looks like a number and is none: put it in quotes") from None
 
 
 def _float(text: str, match: re.Match[str]) -> float:

@@ -6,6 +6,7 @@ ruamel.yaml supplies the events and their places; the values are PyYAML's (see :
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -81,10 +82,28 @@ def read_yaml(file: FileText) -> DataDocument:
         at = min(error.position, max(0, len(file.text) - 1))
         detail = "a character that YAML does not allow: write it as an escape in double quotes"
         reader.problems.append(Problem("syntax-error", detail, Span(at, min(at + 1, len(file.text)))))
-    except (YAMLError, ValueError, RecursionError) as error:
-        reader.problems.append(Problem("syntax-error", str(error).split("\n")[0], Span(0, 0)))
+    except RecursionError:
+        reader.problems.append(Problem("syntax-error", "nested too deeply to be read", Span(0, 0)))
+    except (YAMLError, ValueError, OverflowError) as error:
+        reader.problems.append(_beyond_unicode(file.text) or _unplaced(error))
     reader.problems.sort(key=lambda problem: problem.span)
     return DataDocument(file, Kind.YAML, tuple(reader.problems), root=root)
+
+
+_LONG_ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
+
+
+def _beyond_unicode(text: str) -> Problem | None:
+    """The first escape of a character that there is none of, over which ruamel fails as PyYAML does."""
+    for found in _LONG_ESCAPE.finditer(text):
+        if int(found[1], 16) > sys.maxunicode:
+            detail = f"{found[0]} names no character: the last is \\U0010FFFF"
+            return Problem("syntax-error", detail, Span(*found.span()))
+    return None
+
+
+def _unplaced(error: Exception) -> Problem:
+    return Problem("syntax-error", str(error).split("\n")[0], Span(0, 0))
 
 
 def _syntax_problem(text: str, error: MarkedYAMLError) -> Problem:

@@ -15,7 +15,9 @@ from typing import Any
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
+from lintfit.fit import reach
 from lintfit.fit.axes.forced_float32 import forces_float32
+from lintfit.fit.care import Care
 from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
 from lintfit.options import Options
@@ -51,6 +53,7 @@ class Pen:
 
     def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
         self.run, self.workspace, self.cli = run, workspace, cli
+        self.care = Care(workspace)
         self._known: dict[str, str] = {}
         self._undone: dict[str, str] = {}
 
@@ -162,6 +165,8 @@ class _Copy:
                 return why_not(self.run, name, value)
             if not edits:
                 break
+            if reason := reach.why_not(edits, self._workspace):
+                return reason
             self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
             self.places.setdefault(name, edits[0].path)
             if name == "deepspeed_file":

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Apart, to_the_end
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import RunResult
 from lintfit.run.build import build
+from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
@@ -38,18 +41,31 @@ class Confirmed:
 class Confirmation:
     """What fixes would do to some runs, judged against what these files and runs are now."""
 
-    def __init__(self, runs: Sequence[RunResult], workspace: Workspace, options: Options) -> None:
-        self.runs, self.workspace, self.options = runs, workspace, options
+    def __init__(
+        self,
+        runs: Sequence[RunResult],
+        workspace: Workspace,
+        options: Options,
+        code: KeyReads | None = None,
+        apart: Apart = to_the_end,
+    ) -> None:
+        self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
+        self._care = Care(workspace, code)
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
-        """The findings without fixes that do not come out as they claim; plans are confirmed where they are made."""
+        """The findings without fixes that do not come out as they claim; plans are confirmed where they are made.
+
+        A fix that takes along a comment or a key that code reads says so and is safe no longer.
+        """
         plans = {id(run.plan.fix) for run in self.runs if run.plan is not None}
         kept: list[Finding] = []
         refused = 0
         for finding in findings:
             fix = finding.fix
-            if fix is None or not fix.edits or id(fix) in plans or self._comes_out(finding, fix):
+            if fix is None or not fix.edits or id(fix) in plans:
                 kept.append(finding)
+            elif self._comes_out(finding, fix):
+                kept.append(replace(finding, fix=self._care.weighed(fix, finding.place)))
             else:
                 kept.append(replace(finding, fix=None))
                 refused += 1
@@ -57,6 +73,11 @@ class Confirmation:
 
     def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""
+        with self.apart(finding.place.document.path.as_posix()):
+            return self._holds(finding, texts)
+        return False
+
+    def _holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         assert finding.fix is not None
         changed = self.workspace.with_overlay(texts)
         for edit in finding.fix.edits:

@@ -186,9 +186,12 @@ def _shortest(search: Search, effect: Effect, question: str) -> Extreme:
 
 
 def _fewest(run: Run, spec: Spec, margin: Margin) -> Extreme:
-    """The fewest such cards on which the samples of a step stay the same, ZeRO and smaller micro-batches allowed."""
+    """The fewest such cards on which the samples of a step stay the same, ZeRO and smaller micro-batches allowed.
+
+    The machine may have more of them than the run uses.
+    """
     beyond: Figure | None = None
-    for count in range(1, spec.gpus + 1):
+    for count in range(1, max(spec.gpus, run.hardware.available or 1) + 1):
         on = _with_cards(spec, count)
         if on is None:
             continue
@@ -210,10 +213,13 @@ def _with_cards(spec: Spec, count: int) -> Spec | None:
     engine = spec.engine
     if count == 1 and engine in ("ddp", "fsdp"):
         engine = "single"
+    elif count > 1 and engine == "single":
+        engine = "ddp"
+    nodes = nodes_of(spec, count)
     return replace(
         spec,
         gpus=count,
-        nodes=min(spec.nodes, nodes_of(spec, count)),
+        nodes=nodes if count > spec.gpus else min(spec.nodes, nodes),
         engine=engine,
         fsdp=spec.fsdp if engine == "fsdp" else None,
         micro_batch_size=micro,

@@ -98,8 +98,14 @@ def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
     if isinstance(result, str):
         return result
     assert carried.run.spec is not None
+    plan = _plan(run, found, search, carried)
+    fix = pen.care.weighed(plan.fix)
+    if fix.applicability is Applicability.DISPLAY:
+        return fix.caution
     return replace(
-        _plan(run, found, search, carried),
+        plan,
+        applicability=fix.applicability,
+        fix=fix,
         estimate=result,
         relative_step_time=relative_step_time(run.spec, carried.run.spec),
         beyond=_beyond(run, found.candidate.changes),

@@ -35,13 +35,16 @@ def add_ignores(findings: Sequence[Finding], workspace: Workspace, options: Opti
     A file is left alone, and a line says so, where it cannot carry comments (strict JSON) or would read differently
     with them.
     """
-    wanted = [f for f in findings if f.severity >= config_for(f.place.document.path, options).fail_on]
+    wanted = [f for f in findings if f.severity >= config_for(f.place.document.path, options).fail_on.severity]
     documents = {finding.place.document: None for finding in wanted}
     texts: dict[Path, str] = {}
     notes: list[str] = []
     written = 0
     for document in documents:
         own = [finding for finding in wanted if finding.place.document is document]
+        if reason := workspace.why_not_changed(document.path):
+            notes.append(f"{reason}: {_plural(len(own), 'finding')} left")
+            continue
         text = _with_comments(document, own, options.add_ignores or "")
         if text is not None and _reads_the_same(document, text, workspace):
             texts[document.path] = text

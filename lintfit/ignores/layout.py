@@ -9,27 +9,22 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lintfit.documents.comments import SIGN, comments
 from lintfit.documents.lines import line_end, line_start
-from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.documents.model import Document, Kind, Span
 from lintfit.frozen import frozen
 
 _CONTINUED = re.compile(r"^(?![ \t]*#)(?:[^\r\n]*\\(?:\r\n|\r|\n))+[^\r\n]*", re.MULTILINE)
-_SIGN = re.compile(r"#|//|/\*")
 _NO_STATEMENT = frozenset((tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER))
 
 
 @frozen(eq=False)
 class Layout:
-    """The statements of several lines, as whole lines, and what is no comment although it may look like one.
-
-    ``values`` are the places of keys, words and texts; ``comments`` are the only places where a comment begins,
-    None where any place outside of the values is one.
-    """
+    """The statements of several lines, as whole lines, and the comments."""
 
     document: Document
     statements: tuple[Span, ...] = ()
-    values: tuple[Span, ...] = ()
-    comments: frozenset[int] | None = None
+    comments: tuple[Span, ...] = ()
 
     def lines_at(self, offset: int) -> Span:
         """The whole lines of the statement that a place belongs to; its own line where that is all."""
@@ -44,35 +39,32 @@ class Layout:
         return Span(line_start(text, offset), line_end(text, offset, breaks=False))
 
     def is_comment(self, offset: int) -> bool:
-        """Whether the comment sign at this place begins a comment."""
-        if self.comments is not None:
-            return offset in self.comments
-        value = _last_before(self.values, offset)
-        if value is not None and offset < value.end:
-            return False
-        return self.document.kind is Kind.JSON or offset == 0 or self.document.text[offset - 1] in " \t\r\n;"
+        """Whether the comment sign at this place begins a comment, or a further one within a comment."""
+        comment = _last_before(self.comments, offset)
+        return comment is not None and offset < comment.end
 
     def opens_comment(self, offset: int) -> bool:
         """Whether a comment begins at this place."""
-        return _SIGN.match(self.document.text, offset) is not None and self.is_comment(offset)
+        return SIGN.match(self.document.text, offset) is not None and self.is_comment(offset)
 
     def first_comment(self) -> str | None:
         """The sign of the first comment of a JSON document (``#``, ``//`` or ``/*``); None where it has none."""
-        for match in _SIGN.finditer(self.document.text):
-            if self.is_comment(match.start()):
-                return match.group()
-        return None
+        if not self.comments:
+            return None
+        sign = SIGN.match(self.document.text, self.comments[0].start)
+        return sign.group() if sign is not None else None
 
 
 def layout(document: Document) -> Layout:
     """The layout of a document. Text that cannot be read at all is taken line by line."""
     match document.kind:
         case Kind.PYTHON:
-            return _python(document)
+            statements = _python(document)
         case Kind.SHELL:
-            return _shell(document)
+            statements = _shell(document)
         case _:
-            return Layout(document, values=tuple(sorted(_values(document))))
+            statements = ()
+    return Layout(document, statements, comments(document))
 
 
 def _last_before(spans: tuple[Span, ...], offset: int) -> Span | None:
@@ -80,17 +72,13 @@ def _last_before(spans: tuple[Span, ...], offset: int) -> Span | None:
     return spans[index] if index >= 0 else None
 
 
-def _python(document: Document) -> Layout:
+def _python(document: Document) -> tuple[Span, ...]:
     statements: list[Span] = []
-    comments: set[int] = set()
     first: int | None = None
     try:
         for token in tokenize.generate_tokens(io.StringIO(document.text, newline="").readline):
             line = token.start[0]
-            if token.type == tokenize.COMMENT:
-                start = document.offset(line, token.start[1] + 1)
-                comments.update(start + match.start() for match in re.finditer("#", token.string))
-            elif token.type == tokenize.NEWLINE:
+            if token.type == tokenize.NEWLINE:
                 if first is not None and line > first:
                     end = line_end(document.text, document.offset(line, 1), breaks=False)
                     statements.append(Span(document.offset(first, 1), end))
@@ -99,14 +87,13 @@ def _python(document: Document) -> Layout:
                 first = line
     except (tokenize.TokenError, SyntaxError, IndexError):
         pass  # no Python from here on: its lines stand for themselves
-    return Layout(document, tuple(statements), comments=frozenset(comments))
+    return tuple(statements)
 
 
-def _shell(document: Document) -> Layout:
+def _shell(document: Document) -> tuple[Span, ...]:
     continued = [Span(*match.span()) for match in _CONTINUED.finditer(document.text)]
     quoted = (span for span in _spread(document) if not any(_within(span, other) for other in continued))
-    words = {word.at for command in _commands(document) for word in command.words}
-    return Layout(document, tuple(sorted((*continued, *quoted))), tuple(sorted(words)))
+    return tuple(sorted((*continued, *quoted)))
 
 
 def _spread(document: Document) -> Iterator[Span]:
@@ -125,12 +112,3 @@ def _commands(document: Document) -> Iterable[Any]:
 
 def _within(inner: Span, outer: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
-
-
-def _values(document: Document) -> Iterator[Span]:
-    root = document.root if isinstance(document, DataDocument) else None
-    for _, node in root.walk() if root is not None else ():
-        if node.shape == "scalar":
-            yield node.span
-        for entry in node.entries:
-            yield entry.key_span

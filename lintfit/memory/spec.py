@@ -66,6 +66,8 @@ class Fsdp:
     cpu_offload: bool = False
     replicas: int = 1
     """Groups of ranks that each hold all shards (Accelerate's ``dp_replicate_size``)."""
+    auto_wrap: bool = True
+    """Whether each layer is a unit of its own; else the whole model is one (``NO_WRAP``, ``FSDP(model)`` alone)."""
 
     @property
     def gathers(self) -> int:
@@ -73,7 +75,12 @@ class Fsdp:
         return FSDP_GATHERS[self.strategy]
 
     def __str__(self) -> str:
-        return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}"
+        return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}{self.unwrapped}"
+
+    @property
+    def unwrapped(self) -> str:
+        """What a description adds where the whole model is one unit."""
+        return "" if self.auto_wrap else ", all in one unit"
 
 
 @frozen

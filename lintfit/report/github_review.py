@@ -103,7 +103,7 @@ def _outcome(run: RunResult, plan: Plan) -> str:
 
 def _advice(finding: Finding, parts: int, number: int) -> str:
     assert finding.fix is not None
-    unsafe = " (unsafe: it may change how the run trains)" if finding.fix.applicability is Applicability.UNSAFE else ""
+    unsafe = f" (unsafe: {text(finding.fix.why_unsafe)})" if finding.fix.applicability is Applicability.UNSAFE else ""
     together = ""
     if number and parts > 1:
         together = f" – part {number} of {parts}: they belong together"

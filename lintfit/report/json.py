@@ -11,6 +11,7 @@ from typing import Any
 from lintfit import __version__
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit, Finding, Fix, Plan, Severity
+from lintfit.memory.result import Verdict
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.results import CheckResult, RunResult
@@ -32,6 +33,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "lintfit_version": __version__,
         "runs": [run_json(run) for run in result.runs],
         "findings": [finding_json(finding) for finding in result.findings],
+        "skipped": [{"path": shown_path(each.path), "reason": each.reason} for each in result.skipped],
         "summary": {
             "errors": count[Severity.ERROR],
             "warnings": count[Severity.WARNING],
@@ -40,6 +42,9 @@ def to_json(result: CheckResult) -> dict[str, Any]:
             "ignored": len(result.ignored),
             "baselined": len(result.baselined),
             "refused_fixes": result.refused_fixes,
+            "runs": {str(verdict): sum(run.verdict is verdict for run in result.runs) for verdict in Verdict},
+            "files": result.files_read,
+            "skipped": len(result.skipped),
         },
     }
 
@@ -56,6 +61,7 @@ def run_json(result: RunResult) -> dict[str, Any]:
         },
         "estimate": result.estimate.to_json() if result.estimate else None,
         "verdict": str(result.verdict),
+        "unknown": list(result.unknown),
         "plan": plan_json(result.plan) if result.plan else None,
         **({"alternatives": [plan_json(plan) for plan in result.alternatives]} if result.alternatives else {}),
     }

@@ -1,4 +1,4 @@
-"""JUnit's XML: a test suite per file, a failed test case per finding."""
+"""JUnit's XML: a test suite per file, a failed test case per finding, a skipped one for what was not judged."""
 
 from __future__ import annotations
 
@@ -7,23 +7,42 @@ from itertools import groupby
 
 from lintfit.findings import Finding, Severity
 from lintfit.report import View, clean, shown_path
+from lintfit.report.summary import counts_lines, judged, skipped_files, unknown_runs
 from lintfit.results import CheckResult
 
 
 def render(result: CheckResult, view: View) -> str:
-    """The findings as failures; a check without findings is one test that passed."""
+    """The findings as failures, what was not judged as skipped; a check without either is one test that passed.
+
+    One that had nothing to judge has not: its one test is skipped, too.
+    """
     by_path = sorted(result.findings, key=lambda finding: shown_path(finding.place.document.path))
     suites = [
         _suite(path, list(group))
         for path, group in groupby(by_path, key=lambda finding: shown_path(finding.place.document.path))
     ]
+    skipped = [*unknown_runs(result), *skipped_files(result)]
+    if not (suites or skipped or judged(result)):
+        skipped = [("lintfit", counts_lines(result, view)[0] if not result.errors else "no file could be read")]
+    if skipped:
+        suites.append(_not_judged(skipped))
     if not suites:
         suites = [
             '  <testsuite name="lintfit" tests="1" failures="0">\n    <testcase name="lintfit"/>\n  </testsuite>\n'
         ]
-    total = len(result.findings)
-    head = f'<testsuites name="lintfit" tests="{max(total, 1)}" failures="{total}">'
+    failed = len(result.findings)
+    counts = f'tests="{max(failed + len(skipped), 1)}" failures="{failed}" skipped="{len(skipped)}"'
+    head = f'<testsuites name="lintfit" {counts}>'
     return f'<?xml version="1.0" encoding="utf-8"?>\n{head}\n{"".join(suites)}</testsuites>\n'
+
+
+def _not_judged(pairs: Sequence[tuple[str, str]]) -> str:
+    cases = "".join(
+        f"    <testcase name={_quoted(name)}>\n      <skipped message={_quoted(reason)}/>\n    </testcase>\n"
+        for name, reason in pairs
+    )
+    counts = f'tests="{len(pairs)}" failures="0" skipped="{len(pairs)}"'
+    return f'  <testsuite name="lintfit" {counts}>\n{cases}  </testsuite>\n'
 
 
 def _suite(path: str, findings: Sequence[Finding]) -> str:

@@ -10,7 +10,7 @@ from lintfit.memory.result import Estimate
 from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
-from lintfit.report.summary import summary_lines
+from lintfit.report.summary import counts_lines, not_judged_lines
 from lintfit.results import CheckResult, RunResult
 from lintfit.settings import spoken
 
@@ -28,7 +28,8 @@ def render(result: CheckResult, view: View) -> str:
         *(_others(run) for run in result.runs if run.alternatives),
         *_fixed(result, view),
         *_findings(result.findings),
-        "\n".join(map(clean, summary_lines(result, view))),
+        "\n".join(f"- {text(line)}" for line in not_judged_lines(result, view)),
+        "\n".join(map(clean, counts_lines(result, view))),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -120,7 +121,7 @@ def _how(plan: Plan) -> str:
         case Applicability.SAFE:
             return "safe: the training stays the same; `lintfit check --fix` writes it"
         case Applicability.UNSAFE:
-            return "unsafe: it may change how the run trains; `lintfit check --fix --unsafe-fixes` writes it"
+            return f"unsafe: {text(plan.fix.why_unsafe)}; `lintfit check --fix --unsafe-fixes` writes it"
         case Applicability.DISPLAY:
             return "by hand"
 

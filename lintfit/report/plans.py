@@ -49,6 +49,8 @@ def _below(plan: Plan, view: View) -> list[Line]:
     lines = wrapped([("       ", ""), ("", "")], plan.name, view.width, 9)
     for effect in plan.effects:
         lines += wrapped([("       ", ""), ("training: ", "note")], effect, view.width, 9)
+    if plan.fix.caution:
+        lines += wrapped([("       ", ""), ("unsafe: ", "note")], plan.fix.caution, view.width, 9)
     if plan.by_hand:
         lines += wrapped([("       ", ""), ("by hand: ", "note")], plan.by_hand, view.width, 9)
     made = {edit.path for edit in plan.fix.edits if edit.document is None}

@@ -47,8 +47,9 @@ def _said(finding: Finding, is_suggested: bool) -> str:
     """What to do, where nothing can be suggested; of a suggestion, that it is unsafe."""
     fix = finding.fix
     if is_suggested:
-        unsafe = fix is not None and fix.applicability is Applicability.UNSAFE
-        return "The suggestion is unsafe: it may change how the run trains." if unsafe else ""
+        if fix is None or fix.applicability is not Applicability.UNSAFE:
+            return ""
+        return f"The suggestion is unsafe: {fix.why_unsafe}."
     return finding.help or (fix.message if fix is not None else "")
 
 

@@ -64,12 +64,6 @@ def short_line(result: RunResult, view: View) -> Line:
     return [*line, *_verdict(estimate, result.longest), (f" · {' · '.join(what_runs(result.run))}", "")]
 
 
-def unknown_line(result: RunResult, view: View) -> list[Line]:
-    """A run of whose memory nothing is known, and what would make it known."""
-    missing = f": to know it, add {', '.join(result.run.unknown)}" if result.run.unknown else ""
-    return wrapped([(result.run.id, "path"), (" ", "")], f"memory unknown{missing}", view.width, 4, "note")
-
-
 def header(run: Run, view: View) -> list[Line]:
     """The launch, then what runs on what."""
     lines: list[Line] = [[(run.id, "path")]]
@@ -137,6 +131,7 @@ def _sharding(spec: Spec) -> str:
     if spec.engine == "fsdp":
         fsdp = spec.fsdp
         offload = ", offloaded to cpu" if fsdp and fsdp.cpu_offload else ""
+        offload += fsdp.unwrapped if fsdp else ""
         return f"FSDP{fsdp.version if fsdp else ''} {fsdp.strategy if fsdp else ''}".strip() + offload
     return "DDP" if spec.engine == "ddp" else "one process"
 
@@ -324,7 +319,7 @@ def _costs(result: RunResult, view: View) -> list[Line]:
             apply = "`--fix` carries it out, `--diff` shows it"
         case "unsafe":
             flags = "`--fix --unsafe-fixes` carries it out, `--diff --unsafe-fixes` shows it"
-            apply = f"{flags} (unsafe: it may change how the run trains)"
+            apply = f"{flags} (unsafe: {plan.fix.why_unsafe})"
         case _:
             why = f": {plan.by_hand}" if plan.by_hand else ""
             apply = f"to be carried out by hand{why}"

@@ -13,6 +13,7 @@ from lintfit.findings import FileEdit, Finding, Fix, Severity
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
+from lintfit.report.summary import skipped_files, unknown_runs
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import load_rules
 
@@ -35,6 +36,9 @@ def render(result: CheckResult, view: View) -> str:
         _result(finding, index[finding.rule], name) for finding, name in zip(result.findings, names, strict=True)
     ]
     notifications = [{"level": "error", "message": {"text": error}} for error in result.errors]
+    for word, open_ends in (("unknown", unknown_runs(result)), ("skipped", skipped_files(result))):
+        for name, reason in open_ends:
+            notifications.append({"level": "note", "message": {"text": f"{word}: {name}: {reason}"}})
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "utf16CodeUnits",

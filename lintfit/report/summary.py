@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from lintfit.findings import Applicability, Finding, Severity
-from lintfit.report import View, fixable, shown_path
+from lintfit.report import View, clean, fixable, shown_path
 from lintfit.results import CheckResult
 
 _NAMED = 3
 """Rules that the line on what is not shown names."""
 
+_FOLDED = 4
+"""Files or runs that a line names."""
 
-def summary_lines(result: CheckResult, view: View) -> list[str]:
-    """``Found 3 errors, 1 warning (2 info).``, what is not shown, and how many a flag would mend.
+UNKNOWN_RULE = "memory-unknown"
+"""The rule that says of a run why it has no verdict."""
 
-    None at all where no file could be read: the errors say it.
+
+def summary_lines(result: CheckResult, view: View, folded: Container[str] = ()) -> list[str]:
+    """``Found 3 errors, 1 warning (2 info).``, what was not judged and why, what is not shown, and how many a flag
+    would mend.
+
+    None at all where no file could be read: the errors say it. ``folded`` are runs whose findings are not shown.
     """
-    if result.errors and not (result.files_checked or result.findings or result.fixed):
+    first, *others = counts_lines(result, view) or [""]
+    return [first, *not_judged_lines(result, view, folded), *others] if first else []
+
+
+def counts_lines(result: CheckResult, view: View) -> list[str]:
+    """:func:`summary_lines` without what was not judged."""
+    if result.errors and not (result.files_read or result.findings or result.fixed or result.skipped):
         return []
     lines = [_found(result, view), *_hidden(result)]
     ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)
@@ -33,6 +46,50 @@ def summary_lines(result: CheckResult, view: View) -> list[str]:
     return lines
 
 
+def not_judged_lines(result: CheckResult, view: View, folded: Container[str] = ()) -> list[str]:
+    """A line for each reason why runs have no verdict, and for each why files were not understood.
+
+    Runs of which a finding says it that is shown are left out.
+    """
+    findings = () if view.statistics else result.findings
+    told = {finding.run for finding in findings if finding.rule == UNKNOWN_RULE and (finding.run or "") not in folded}
+    runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
+    return [*_by_reason("unknown", runs), *_by_reason("skipped", skipped_files(result))]
+
+
+def unknown_runs(result: CheckResult) -> list[tuple[str, str]]:
+    """Runs without a verdict and why, a pair for each reason.
+
+    What is not known of a config on its own, the run that uses it will tell.
+    """
+    return [
+        (run.run.id, reason)
+        for run in result.runs
+        if run.is_unknown and (run.estimate is not None or run.run.origin.kind != "config")
+        for reason in run.unknown
+    ]
+
+
+def skipped_files(result: CheckResult) -> list[tuple[str, str]]:
+    """Files that were not understood, and why."""
+    return [(shown_path(each.path), each.reason) for each in result.skipped]
+
+
+def _by_reason(word: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for name, reason in pairs:
+        names.setdefault(reason, []).append(name)
+    return [clean(f"{word}: {_folded(found)}: {reason}") for reason, found in names.items()]
+
+
+def _folded(names: Sequence[str]) -> str:
+    """``a.yaml``, ``a.yaml, b.yaml (2)``, ``a.yaml, b.yaml, c.yaml, d.yaml, … (12)``."""
+    if len(names) == 1:
+        return names[0]
+    more = ", …" if len(names) > _FOLDED else ""
+    return f"{', '.join(names[:_FOLDED])}{more} ({len(names)})"
+
+
 def _found(result: CheckResult, view: View) -> str:
     counts = Counter(finding.severity for finding in result.findings)
     parts = [
@@ -43,9 +100,32 @@ def _found(result: CheckResult, view: View) -> str:
     fixed = f"{done} {plural(len(result.fixed), 'finding')}. " if result.fixed else ""
     if parts:
         return f"{fixed}Found {', '.join(parts)}{f' ({infos})' if infos else ''}."
+    return f"{fixed}{_nothing_found(result)}{f' ({infos})' if infos else ''}."
+
+
+def _nothing_found(result: CheckResult) -> str:
+    """``All checks passed``, where anything was checked; otherwise what there was."""
     where = " in the files that could be read" if result.errors else ""
+    if not judged(result):
+        return f"Nothing was judged{where}: {_seen(result)}"
     other = "other " if result.ignored or result.baselined else ""
-    return f"{fixed}All {other}checks passed{where}{f' ({infos})' if infos else ''}."
+    return f"All {other}checks passed{where}"
+
+
+def judged(result: CheckResult) -> bool:
+    """Whether a run got a verdict, or the keys of a config were checked."""
+    found = result.configs or result.fixed or result.ignored or result.baselined
+    return bool(found) or any(not run.is_unknown for run in result.runs)
+
+
+def _seen(result: CheckResult) -> str:
+    """``3 files read, no launch, script or config among them``."""
+    files = f"{plural(result.files_read, 'file')} read"
+    if not result.runs and not result.skipped:
+        return f"{files}, no launch, script or config among them" if result.files_read else files
+    runs = [f"{plural(len(result.runs), 'run')} without a verdict"] if result.runs else []
+    skipped = [f"{len(result.skipped)} skipped"] if result.skipped else []
+    return ", ".join([files, *skipped, *runs])
 
 
 def _hidden(result: CheckResult) -> list[str]:

@@ -10,13 +10,10 @@ from lintfit.findings import Applicability, Finding, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, fixable, shown_path
 from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width, rule_line
-from lintfit.report.runs import plan_lines, run_lines, short_line, unknown_line
+from lintfit.report.runs import plan_lines, run_lines, short_line
 from lintfit.report.styled import show, wrapped
-from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
+from lintfit.report.summary import UNKNOWN_RULE, fixed_lines, judged, statistics_lines, summary_lines
 from lintfit.results import CheckResult, RunResult
-
-_UNKNOWN = "memory-unknown"
-"""The rule that says of a run what its header says, too: one of several runs needs no more than a line for it."""
 
 
 def render(result: CheckResult, view: View) -> str:
@@ -28,15 +25,16 @@ def render(result: CheckResult, view: View) -> str:
 def report_lines(result: CheckResult, view: View) -> list[Line]:
     """The whole report as styled lines."""
     blocks: list[list[Line]] = []
+    folded = _folded(result)
     if view.show_fixes and result.fixed:
         blocks.append(_unstyled(fixed_lines(result.fixed, view)))
     if view.statistics:
         blocks.append(_unstyled(statistics_lines(result, view)))
     else:
-        blocks += _runs(result, view)
+        blocks += _runs(result, folded, view)
         known = {run.run.id for run in result.runs}
         blocks += _findings([finding for finding in result.findings if finding.run not in known], None, view)
-    blocks.append([*_unstyled(list(result.notes)), *_summary(result, view)])
+    blocks.append([*_unstyled(list(result.notes)), *_summary(result, folded, view)])
     return [line for block in blocks if block for line in [*block, []]][:-1]
 
 
@@ -44,14 +42,27 @@ def _unstyled(lines: Sequence[str]) -> list[Line]:
     return [[(line, "")] for line in lines]
 
 
-def _runs(result: CheckResult, view: View) -> list[list[Line]]:
+def _folded(result: CheckResult) -> frozenset[str]:
+    """Of several runs those of which there is no more to say than why they have no verdict: a line for all of them."""
+    if len(result.runs) < 2:
+        return frozenset()
+    found: dict[str | None, set[str]] = {}
+    for finding in result.findings:
+        found.setdefault(finding.run, set()).add(finding.rule)
+    return frozenset(
+        run.run.id
+        for run in result.runs
+        if run.is_unknown and run.before is None and found.get(run.run.id) == {UNKNOWN_RULE}
+    )
+
+
+def _runs(result: CheckResult, folded: frozenset[str], view: View) -> list[list[Line]]:
     blocks: list[list[Line]] = []
     quiet: list[Line] = []
     for run in result.runs:
         own = [finding for finding in result.findings if finding.run == run.run.id]
-        several = len(result.runs) > 1
-        if several and own and run.estimate is None and all(finding.rule == _UNKNOWN for finding in own):
-            quiet += unknown_line(run, view)
+        if run.run.id in folded:
+            quiet += [short_line(run, view)] if run.estimate is not None else []
             continue
         if not own and run.plan is None and run.before is None and _at_ease(run, alone=len(result.runs) == 1):
             if run.estimate is not None:
@@ -149,10 +160,12 @@ def _advice(finding: Finding, gutter: int, view: View, run: RunResult | None) ->
     lines = _equals("help", "help", fix.message, gutter, view)
     lines += diff_lines(fix.edits, gutter, view.width, finding.place.document)
     if fix.applicability is Applicability.UNSAFE:
-        note = "this fix is unsafe: it may change how the run trains; `--fix --unsafe-fixes` applies it"
+        note = f"this fix is unsafe: {fix.why_unsafe}; `--fix --unsafe-fixes` applies it"
         lines += _equals("note", "note", note, gutter, view)
     elif fix.applicability is Applicability.DISPLAY and fix.edits:
-        lines += _equals("note", "note", "this change is only shown: check it and carry it out by hand", gutter, view)
+        why = f"{fix.caution}; " if fix.caution else ""
+        note = f"this change is only shown: {why}check it and carry it out by hand"
+        lines += _equals("note", "note", note, gutter, view)
     return lines
 
 
@@ -161,10 +174,10 @@ def _equals(word: str, style: str, text: str, gutter: int, view: View) -> list[L
     return wrapped(first, text, view.width, gutter + 3)
 
 
-def _summary(result: CheckResult, view: View) -> list[Line]:
-    lines = summary_lines(result, view)
+def _summary(result: CheckResult, folded: frozenset[str], view: View) -> list[Line]:
+    lines = summary_lines(result, view, folded)
     if not lines:
         return []
     worst = max((finding.severity for finding in result.findings), default=None)
-    style = "good" if worst in (None, Severity.INFO) and not result.errors else "note"
-    return [[(lines[0], style)], *_unstyled(lines[1:])]
+    good = worst in (None, Severity.INFO) and not result.errors and judged(result)
+    return [[(lines[0], "good" if good else "note")], *_unstyled(lines[1:])]

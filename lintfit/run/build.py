@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 from lintfit.config import config_for
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
-from lintfit.run.model import Origin, Run
+from lintfit.run.model import UNPARSED, Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
-from lintfit.run.processes import number_of_gpus
+from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_near, with_transformers
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
+_CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST_NAME = 500
 _LONGEST_CONFIG = 60_000
 """Characters of a config that a script reads itself; what is longer is data."""
@@ -61,6 +63,20 @@ def _options(origin: Origin, cli: Options) -> Options:
     return options.for_run(group, cli) if group is not None else options
 
 
+def _states(document: Document, settings: Iterable[Setting]) -> bool:
+    """Whether one of the settings, or one that it overrode, is written in a document."""
+    for setting in settings:
+        place = setting.provenance.place
+        if (place is not None and place.document is document) or _states(document, setting.overrode):
+            return True
+    return False
+
+
+def _config_kind(path: Path, role: Kind) -> Kind | None:
+    """What a file that is named as a config is read as: by its suffix where that is a config's, else by its role."""
+    return None if SUFFIXES.get(path.suffix) in _CONFIGS else role
+
+
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
@@ -73,6 +89,8 @@ class _Builder:
         """Files that cannot be parsed, with what they are to the run."""
         self.sources = Sources(options)
         self.documents: list[Document] = []
+        self.opened: list[Document] = []
+        """Data that the script opens itself."""
         self.written: dict[tuple[int, Kind], DataDocument] = {}
         """Files that the launch script writes, by their index and what they are read as."""
 
@@ -101,9 +119,12 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
+        opened = self._merely_opened()
+        idle = [document for document in opened if not _states(document, settings.values())]
         return Run(
             id=self._id(),
-            documents=tuple(self.documents),
+            documents=tuple(document for document in self.documents if document not in idle),
+            opened=opened,
             settings=settings,
             hardware=hardware,
             launch=sources.launch,
@@ -114,6 +135,8 @@ class _Builder:
             facts=model.facts,
             spec=assembled.spec,
             unknown=assembled.unknown,
+            lacks_model=assembled.lacks_model,
+            all_gpus=all_there_are(sources, settings.get("gpus")),
             doubtful=assembled.doubtful,
             missing=tuple(self.missing),
             broken=tuple(document for _, document in self.broken),
@@ -125,7 +148,7 @@ class _Builder:
 
     def _lacking(self) -> list[str]:
         """The files that are named and were not read: what nobody has read is not filled in with a guess."""
-        broken = [f"{what} ({document.path.name}, which cannot be parsed)" for what, document in self.broken]
+        broken = [f"{what} ({document.path.name}{UNPARSED}" for what, document in self.broken]
         return [each.reason for each in self.missing] + broken
 
     def _lack(self, what: str, name: str, place: Place | None) -> None:
@@ -156,6 +179,31 @@ class _Builder:
         if document not in self.documents:
             self.documents.append(document)
         return document
+
+    def _merely_opened(self) -> tuple[Document, ...]:
+        """What the script opens that is no config of this run."""
+        sources = (self.sources.deepspeed, self.sources.accelerate)
+        configs = [source.document for source in sources if source is not None]
+        return tuple(document for document in self.opened if document not in configs)
+
+    def _is_near(self, path: Path) -> bool:
+        """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
+        folder = resolved(self.workspace.root / self.origin.path.parent)
+        file = resolved(self.workspace.root / path)
+        named = [resolved(self.workspace.root / partner) for partner in self.origin.partners]
+        return self.workspace.is_inside(path) or is_below(file, (folder,)) or file in named
+
+    def _config(self, path: Path, kind: Kind | None) -> DataDocument | None:
+        """A config by its name, parsed or not; from elsewhere only what is plainly one, whatever a launch line says."""
+        if not self._is_near(path):
+            try:
+                found = self.workspace.read(path, kind)
+            except ReadError:
+                return None
+            if not isinstance(found, DataDocument) or not detect.is_config(found):
+                return None
+        document = self._read(path, kind)
+        return document if isinstance(document, DataDocument) else None
 
     def _launch(self) -> Launch | None:
         from lintfit.sources.launcher import read_launch
@@ -278,8 +326,9 @@ class _Builder:
         if world is None or not isinstance(world.value, int):
             return found
         found["WORLD_SIZE"] = str(world.value)
-        if nodes is None or isinstance(nodes.value, int):
-            found["LOCAL_WORLD_SIZE"] = str(world.value // (nodes.value if nodes is not None else 1))
+        machines = nodes.value if nodes is not None else 1
+        if isinstance(machines, int) and machines > 0:
+            found["LOCAL_WORLD_SIZE"] = str(world.value // machines)
         return found
 
     def _arguments(self, name: str) -> Document | None:
@@ -287,7 +336,7 @@ class _Builder:
         path = self.locator.find(name)
         if path is None and (place := _handed(self.sources.launch, f"@{name}")) is not None:
             self._lack("the file of arguments", name, place)
-        return self._read(path, Kind.SHELL) if path is not None else None
+        return self._read(path, Kind.SHELL) if path is not None and self._is_near(path) else None
 
     def _data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
@@ -299,14 +348,18 @@ class _Builder:
         if path is None and place is not None:
             self._lack("the config", name, place)
         try:
-            if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
+            if path is None or not self._is_near(path) or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
                 return None
         except ReadError:
             return None
         document = self._read(path, kind)
-        if place is not None and isinstance(document, DataDocument) and document.root is None:
+        if not isinstance(document, DataDocument):
+            return None
+        if place is not None and document.root is None:
             self._break("the config", document)
-        return document if isinstance(document, DataDocument) else None
+        if document not in self.opened and document.path != self.origin.path:
+            self.opened.append(document)
+        return document
 
     def _here(self, name: str, kind: Kind) -> DataDocument | None:
         """A file that the launch script itself writes above its launch line."""
@@ -331,8 +384,8 @@ class _Builder:
         if here is not None:
             return self._as_launched(read_accelerate(here))
         for path in self._config_paths("accelerate", named):
-            document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
-            if isinstance(document, DataDocument) and document.root is not None:
+            document = self._config(path, _config_kind(path, Kind.YAML))
+            if document is not None and document.root is not None:
                 return self._as_launched(read_accelerate(document))
             self._unparsed("accelerate", named, document)
         return None
@@ -358,8 +411,8 @@ class _Builder:
         if own is not None:
             return read_deepspeed(own)
         for path in self._config_paths("deepspeed", named):
-            document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
-            if isinstance(document, DataDocument) and document.root is not None:
+            document = self._config(path, _config_kind(path, Kind.JSON))
+            if document is not None and document.root is not None:
                 return read_deepspeed(document)
             self._unparsed("deepspeed", named, document)
         return None

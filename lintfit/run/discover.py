@@ -26,8 +26,11 @@ SUFFIXES: dict[str, Kind] = {
     ".mk": Kind.SHELL,
 }
 
-_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 """Files without a suffix that hold commands."""
+
+NOTEBOOK = ".ipynb"
+"""Notebooks are not read; a search says which of them train."""
 
 _SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist", "wandb", "outputs", "checkpoints"}
@@ -48,7 +51,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
 
     Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the flags
     or of the config above a folder. A named path that does not exist, is neither file nor folder, or may not be listed
-    becomes an error line.
+    becomes an error line. With ``options.as_found`` a file given by name counts as one that a search has found.
     """
     files: dict[Path, None] = {}
     named: set[Path] = set()
@@ -65,11 +68,13 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
             if path.suffix in SUFFIXES:
                 errors.append(f"{path}: is a folder, not a {SUFFIXES[path.suffix]} file")
             files.update(dict.fromkeys(_walk(path, options)))
-        elif os.path.lexists(path):
+        elif not os.path.lexists(path):
+            errors.append(f"{path}: no such file")
+        elif not options.as_found:
             files[path] = None
             named.add(path)
-        else:
-            errors.append(f"{path}: no such file")
+        elif not config_for(path, options).excluded(path):
+            files[path] = None
     return Found(tuple(files), frozenset(named), tuple(errors))
 
 
@@ -80,7 +85,7 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
         for name in sorted(names):
             path = here / name
-            wanted = path.suffix in SUFFIXES or name in _NAMES
+            wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
             if wanted and not options.excluded(path):
@@ -88,6 +93,10 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
 
 
 def _skipped(folder: Path, options: Options) -> bool:
-    name = folder.name
+    return not_searched(folder.name) or options.excluded(folder)
+
+
+def not_searched(name: str) -> bool:
+    """Whether a folder of this name is passed over: it is hidden, an environment, or what a build or a run has made."""
     hidden = name.startswith(".") and name != ".github"
-    return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info") or options.excluded(folder)
+    return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info")

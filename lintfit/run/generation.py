@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lintfit.memory.reading.defaults import TRL_RESPONSE
-from lintfit.memory.spec import ROLLOUT_BATCH, TRAINERS, Generation
+from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, TRAINERS, Generation
 from lintfit.settings import Setting, is_count
 
 COMPLETION = 512
@@ -31,9 +31,9 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
         return
     if trainer not in ("grpo", "rloo"):
         return
-    completion = _whole(value("max_completion_length")) or COMPLETION
+    completion = _tokens(value("max_completion_length")) or COMPLETION
     if "seq_len" not in settings:
-        values["seq_len"] = (_whole(value("max_prompt_length")) or PROMPT) + completion
+        values["seq_len"] = (_tokens(value("max_prompt_length")) or PROMPT) + completion
     colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
     stage_3 = values.get("zero_stage") == 3
     gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False) and stage_3
@@ -48,7 +48,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
 
 def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:
     """A prompt of the length assumed and a response; every batch is padded, and its mask handed over."""
-    response = _whole(value("response_length")) or TRL_RESPONSE
+    response = _tokens(value("response_length")) or TRL_RESPONSE
     if "seq_len" not in settings:
         values["seq_len"] = PROMPT + response
     values.setdefault("padded_batches", True)
@@ -63,7 +63,7 @@ def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callabl
 def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> frozenset[str]:
     """GRPO's sequences are a prompt and a completion: known as soon as a trainer caps both."""
     caps = (settings.get(name) for name in ("max_prompt_length", "max_completion_length"))
-    capped = all(cap is not None and isinstance(cap.value, int) for cap in caps)
+    capped = all(cap is not None and is_count(cap.value, LARGEST_SEQUENCE) for cap in caps)
     return frozenset({"seq_len"}) if values.get("trainer") in ("grpo", "rloo") and capped else frozenset()
 
 
@@ -73,5 +73,9 @@ def _share(value: Any) -> float:
     return float(value) if number and 0 < value <= 1 else VLLM_SHARE
 
 
+def _tokens(value: Any) -> int | None:
+    return value if is_count(value, LARGEST_SEQUENCE) else None
+
+
 def _whole(value: Any) -> int | None:
-    return value if is_count(value) else None
+    return value if is_count(value, LARGEST_COUNT) else None

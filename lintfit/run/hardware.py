@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu
 from lintfit.memory.spec import LARGEST_COUNT
+from lintfit.numerals import whole
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
+from lintfit.run.processes import available
 from lintfit.settings import Setting, is_count
 
 _SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -23,13 +25,14 @@ def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware
     options = sources.options
     gpu = _gpu(settings, options.gpu_memory_bytes)
     capacity = options.gpu_memory_bytes or (gpu.usable_bytes if gpu is not None else None)
-    gpus, nodes = settings.get("gpus"), settings.get("nodes")
+    gpus, nodes, there = settings.get("gpus"), settings.get("nodes"), available(sources)
     return Hardware(
         gpu=gpu,
         gpus=gpus.value if gpus is not None and is_count(gpus.value, LARGEST_COUNT) else None,
         nodes=nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1,
         capacity_bytes=capacity,
         host_memory_bytes=options.host_memory_bytes or _slurm_memory(sources),
+        available=there.value if there is not None and sources.what_if("gpus") is None else None,
     )
 
 
@@ -39,7 +42,7 @@ def _slurm_memory(sources: Sources) -> int | None:
         return None
     stated = [d.value for d in sources.launch.document.directives if d.key == "--mem"]
     found = re.fullmatch(r"(\d+)([KMGT]?)B?", stated[-1], re.IGNORECASE) if stated else None
-    return int(found[1]) * _SLURM_UNITS[found[2].upper()] or None if found else None
+    return (whole(found[1]) or 0) * _SLURM_UNITS[found[2].upper()] or None if found else None
 
 
 def _gpu(settings: Mapping[str, Setting], memory: int | None) -> Gpu | None:

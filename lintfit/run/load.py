@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Mistakes
 from lintfit.config import config_for
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
@@ -13,7 +14,8 @@ from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, Found
-from lintfit.run.model import Origin, Run
+from lintfit.run.model import Origin, Run, Skipped
+from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.prefilter import is_test, maybe_training_script
 
@@ -29,6 +31,10 @@ class Loaded:
     documents: tuple[Document, ...]
     runs: tuple[Run, ...]
     errors: tuple[str, ...]
+    skipped: tuple[Skipped, ...] = ()
+    """What looks like a part of a run and was not understood, in the order of the files."""
+    files_read: int = 0
+    """Files that were opened: those that were found, and those that runs brought along."""
 
 
 def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
@@ -38,20 +44,45 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     names are runs of their own; those that the user named together, or that a ``[[run]]`` table lists, are one.
     """
     reader = _Reader(found, workspace, cli)
+    mistakes = reader.mistakes
     documents = reader.read_all()
-    launches = [origin for document in documents for origin in _launch_origins(document)]
-    runs = [run for run in (build(origin, workspace, cli) for origin in launches) if _launches(run)]
-    taken = {_key(document.path) for run in runs for document in run.documents}
+    origins = [origin for document in documents for origin in _launch_origins(document, mistakes)]
+    built = (_built(origin, workspace, cli, mistakes) for origin in origins)
+    launches = [run for run in built if run is not None]
+    runs = [run for run in launches if _launches(run)]
+    taken = {path for run in runs for path in _taken(run)}
     for origin in _lonely_scripts(documents, taken, found, cli):
-        run = build(origin, workspace, cli)
-        if run.script is not None and run.script.facts.trains:
+        run = _built(origin, workspace, cli, mistakes)
+        if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
-            taken |= {_key(document.path) for document in run.documents}
+            taken |= _taken(run)
     for document in documents:
         if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
-            runs.append(build(Origin("config", document.path), workspace, cli))
-            taken |= {_key(document.path) for document in runs[-1].documents}
-    return Loaded(tuple(documents), tuple(runs), tuple(reader.errors))
+            run = _built(Origin("config", document.path), workspace, cli, mistakes)
+            if run is not None:
+                runs.append(run)
+                taken |= _taken(run)
+    reading = Reading(
+        found,
+        workspace,
+        {document.path: document for document in documents},
+        frozenset(taken),
+        tuple(run for run in launches if not _launches(run)),
+    )
+    return Loaded(
+        tuple(documents),
+        tuple(runs),
+        (*reader.errors, *mistakes.lines),
+        (*reader.skipped, *skipped(reading)),
+        len(reader.read | taken),
+    )
+
+
+def _built(origin: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Run | None:
+    """The run that begins here; None where this program fails over it."""
+    with mistakes.end_at(origin.path.as_posix()):
+        return build(origin, workspace, cli)
+    return None
 
 
 class _Reader:
@@ -60,14 +91,23 @@ class _Reader:
     def __init__(self, found: Found, workspace: Workspace, cli: Options) -> None:
         self.found, self.workspace, self.cli = found, workspace, cli
         self.errors: list[str] = list(found.errors)
+        self.mistakes = Mistakes()
+        self.skipped: list[Skipped] = []
+        self.read: set[Path] = set()
+        """The resolved paths of the files that could be read."""
 
     def read_all(self) -> list[Document]:
-        documents = (self._read(path) for path in self.found.files)
-        return [document for document in documents if document is not None]
+        documents: list[Document] = []
+        for path in self.found.files:
+            with self.mistakes.end_at(path.as_posix()):
+                document = self._read(path)
+                documents += [document] if document is not None else []
+        return documents
 
     def _read(self, path: Path) -> Document | None:
         try:
             text = self.workspace.file(path).text
+            self.read.add(_key(path))
             kind = kind_of(path, text)
             named = path in self.found.named
             if kind is not None and self._relevant(kind, text, named):
@@ -101,17 +141,22 @@ class _Reader:
                 return maybe_training_script(text)
 
 
+def _taken(run: Run) -> set[Path]:
+    return {_key(document.path) for document in (*run.documents, *run.opened)}
+
+
 def _key(path: Path) -> Path:
     return Path(path).resolve()
 
 
-def _launch_origins(document: Document) -> Iterable[Origin]:
+def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
     if document.kind is not Kind.SHELL:
         return
     from lintfit.sources.launcher import count_launches
 
-    for index in range(count_launches(document)):
-        yield Origin("launch", document.path, index)
+    with mistakes.end_at(document.path.as_posix()):
+        for index in range(count_launches(document)):
+            yield Origin("launch", document.path, index)
 
 
 def _launches(run: Run) -> bool:

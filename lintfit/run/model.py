@@ -36,19 +36,38 @@ _WITHOUT_BYTES = frozenset(
 )
 """Settings that change no byte of memory."""
 
+UNPARSED = ", which cannot be parsed)"
+"""What a reason ends with that a run's file gives for knowing nothing."""
+
 OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that of `accelerate config` may say more")
 """Where an engine comes from that a file outside of the project may replace."""
 
 
 @frozen
+class Skipped:
+    """A file that looks like a launch, a recipe, a config or a training script and was not understood, and why.
+
+    ``reason`` reads on after the file's name (``a LLaMA-Factory recipe, which is not read yet``) and is the same for
+    all files that are skipped for it.
+    """
+
+    path: Path
+    reason: str
+
+
+@frozen
 class Hardware:
-    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
+    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes.
+
+    ``available`` are the GPUs that its machines have together, of which it uses ``gpus``.
+    """
 
     gpu: Gpu | None = None
     gpus: int | None = None
     nodes: int = 1
     capacity_bytes: int | None = None
     host_memory_bytes: int | None = None
+    available: int | None = None
 
 
 @frozen
@@ -74,6 +93,7 @@ class Run:
 
     id: str
     documents: tuple[Document, ...]
+    """What the run is read from; of the data that its script opens, files that state a setting."""
     settings: Mapping[str, Setting]
     hardware: Hardware
     launch: Launch | None = None
@@ -85,8 +105,12 @@ class Run:
     facts: ModelFacts | None = None
     spec: Spec | None = None
     unknown: tuple[str, ...] = ()
+    lacks_model: bool = False
+    """Whether it is the model that is missing for a spec."""
     doubtful: tuple[str, ...] = ()
     """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
+    all_gpus: str | None = None
+    """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
     missing: tuple[Missing, ...] = ()
     """The script or configs that it names and that were not found: without them nothing is known of its memory."""
     broken: tuple[Document, ...] = ()
@@ -94,6 +118,8 @@ class Run:
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     origin: Origin = field(default_factory=lambda: Origin("config", Path()))
+    opened: tuple[Document, ...] = ()
+    """Data that the script opens itself and hands on to no library as its config."""
     base: Path = field(default_factory=Path)
     """The folder that the launch line's relative paths start from."""
 

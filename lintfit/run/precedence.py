@@ -55,6 +55,14 @@ class Sources:
         """What lintfit's config file says."""
         return self._option(name, lambda origin: not origin.startswith("--"))
 
+    def option(self, name: str) -> Setting | None:
+        """What lintfit's command line says, else its config file."""
+        return self.flag(name) or self.config(name)
+
+    def what_if(self, name: str) -> Setting | None:
+        """What a flag would have in the place of what the files say."""
+        return self.flag(name) if self.options.what_if else None
+
     def _option(self, name: str, wanted: Callable[[str], bool]) -> Setting | None:
         options = self.options
         if not options.stated(name) or not wanted(options.origins[name]):

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from lintfit.frozen import replace
+from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.run.precedence import Sources, first
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, is_count
 
 
 def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
-    """All processes of a run: lintfit's flag, else what the files say, else lintfit's config."""
-    launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
-    alone = _one_process(sources, recipe)
+    """All processes of a run: what the files say, else one on each GPU that there is."""
+    asked, alone = sources.what_if("gpus"), _one_process(sources, recipe)
+    if asked is not None:
+        return asked.over(_stated(sources, recipe))
     if alone is not None:
         return alone
-    stated = first("gpus", sources.flag("gpus"), recipe, _started_by_script(sources), launch, config)
+    stated = _stated(sources, recipe)
     if stated is not None and stated.known:
         return stated
-    configured = sources.config("gpus") or _by_name(sources)
-    if configured is not None:
-        return configured.over(stated)
-    return stated
+    found = available(sources)
+    return found.over(stated) if found is not None else stated
+
+
+def _stated(sources: Sources, recipe: Setting | None) -> Setting | None:
+    """What the files say."""
+    launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
+    return first("gpus", recipe, _started_by_script(sources), launch, config)
+
+
+def available(sources: Sources) -> Setting | None:
+    """The GPUs that there are: on all machines where lintfit's options count these too, else on each that is used."""
+    stated = sources.option("gpus")
+    if stated is None:
+        return _by_name(sources)
+    nodes = _nodes_of_files(sources) if sources.option("nodes") is None else None
+    machines = nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1
+    return replace(stated, value=stated.value * machines)
 
 
 def _by_name(sources: Sources) -> Setting | None:
     """The count that the card's name states (``8x3090``, ``p4d.24xlarge``), on every machine of the run."""
-    named, nodes = kind_of_gpu(sources), number_of_nodes(sources)
+    named, nodes = kind_of_gpu(sources), number_of_nodes(sources, None)
     if named is None or not isinstance(named.value, str):
         return None
     from lintfit.catalog.gpus import stated_count
@@ -32,6 +49,14 @@ def _by_name(sources: Sources) -> Setting | None:
     if count is None or (nodes is not None and not isinstance(nodes.value, int)):
         return None
     return Setting("gpus", count * (1 if nodes is None else nodes.value), named.provenance)
+
+
+def all_there_are(sources: Sources, gpus: Setting | None) -> str | None:
+    """Says that a run is taken to use every GPU that there is, where nothing tells how many it uses."""
+    if gpus is None or gpus.provenance.kind != "option" or sources.what_if("gpus") is not None or gpus.value == 1:
+        return None
+    silent = "nothing says how many the run uses" if sources.launch is None else "the launch line does not say how many"
+    return f"{gpus.value} GPUs: all that the machine has ({silent})"
 
 
 def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
@@ -90,10 +115,28 @@ def _bare(name: object) -> str:
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 
 
-def number_of_nodes(sources: Sources) -> Setting | None:
-    """The machines of a run: lintfit's flag, else what the files say, else lintfit's config."""
-    files = (sources.said(dialect, "nodes") for dialect in ("recipe", "launch", "accelerate"))
-    stated = first("nodes", sources.flag("nodes"), *files)
+def number_of_nodes(sources: Sources, gpus: Setting | None) -> Setting | None:
+    """The machines of a run: what the files say, else as many of those that there are as hold its processes."""
+    asked, stated, there = sources.what_if("nodes"), _nodes_of_files(sources), sources.option("nodes")
+    if asked is not None:
+        return asked.over(stated)
     if stated is not None and stated.known:
         return stated
-    return sources.config("nodes") or stated
+    return _enough_nodes(sources, there, gpus).over(stated) if there is not None else stated
+
+
+def _nodes_of_files(sources: Sources) -> Setting | None:
+    return first("nodes", *(sources.said(dialect, "nodes") for dialect in ("recipe", "launch", "accelerate")))
+
+
+def _enough_nodes(sources: Sources, there: Setting, gpus: Setting | None) -> Setting:
+    """The fewest machines that hold a run's processes, where they are told and so is how many GPUs a machine has."""
+    on_all = sources.option("gpus")
+    if gpus is None or not is_count(gpus.value, LARGEST_COUNT) or on_all is None or sources.what_if("gpus"):
+        return there
+    per_node = max(1, on_all.value // there.value)
+    needed = -(-gpus.value // per_node)
+    if needed >= there.value or gpus.value % needed:
+        return there
+    why = f"{gpus.value} processes on machines of {per_node} GPUs"
+    return Setting("nodes", needed, Provenance("derived", why), (there,))

@@ -49,7 +49,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(sources.said("script", name))
     put(_cast_by_launcher(sources))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))
-    put(number_of_nodes(sources))
+    put(number_of_nodes(sources, settings.get("gpus")))
     put(kind_of_gpu(sources))
     put(engine(sources, settings))
     if settings["engine"].value == "fsdp":

@@ -82,6 +82,7 @@ class Assembled:
     spec: Spec | None
     unknown: tuple[str, ...]
     doubtful: tuple[str, ...]
+    lacks_model: bool = False
 
 
 def assemble(
@@ -102,7 +103,7 @@ def assemble(
         return Assembled(None, (unread,), ())
     facts = model.facts
     if facts is None:
-        return Assembled(None, model.missing, ())
+        return Assembled(None, model.missing, (), lacks_model=True)
     values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, sources, facts)

@@ -47,6 +47,9 @@ def own_steps(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
 
 
 def _unread_script(sources: Sources, launch: Launch) -> str | None:
+    if sources.script is None and launch.module and launch.script:
+        module = launch.script.removesuffix(".py").replace("/", ".")
+        return f"what the module {module} trains, which is not among these files (lintfit does not follow it)"
     if sources.script is None:
         return f"the script that is launched ({launch.script or 'its name cannot be told'}; not found or not Python)"
     if sources.training_is_read:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
+from lintfit.numerals import natural
 
 BEFORE_5 = "<5"
 
@@ -145,7 +146,8 @@ def _matching(folder: Path) -> Iterator[Path]:
 def _bound(operator: str, version: str) -> str:
     """Poetry's ``^4.40`` takes anything before 5."""
     if operator == "^":
-        return f"<{int(version.partition('.')[0]) + 1}"
+        major = natural(version.partition(".")[0])
+        return f"<{major + 1}" if major is not None else version
     return f"<{version}" if operator == "<" else version
 
 
@@ -179,12 +181,12 @@ def concrete(version: str) -> str:
     """A version that an upper bound admits: ``<5`` gives 4.99, ``<4.50`` gives 4.49.99; others stay as they are."""
     if not version.startswith("<"):
         return version
-    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    parts = [int(part) for part in re.findall(r"\d{1,9}", version)[:3]]
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
     return ".".join(map(str, [*parts[:-1], max(0, parts[-1] - 1), 99]))
 
 
 def _parts(version: str) -> tuple[int, ...]:
-    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    parts = [int(part) for part in re.findall(r"\d{1,9}", version)[:3]]
     return tuple(parts + [0] * (3 - len(parts)))

@@ -132,8 +132,8 @@ _ACCELERATE_BY_TRL = _names("""
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
 _WRAPPERS = _names("""
-    apptainer bash conda coverage docker env eval exec gosu ionice mpirun mpiexec nice nohup nsys numactl pipenv poetry
-    podman setsid sh singularity srun stdbuf sudo taskset time timeout unbuffer uv xvfb-run
+    apptainer bash conda coverage docker env eval exec gosu horovodrun ionice mpirun mpiexec nice nohup nsys numactl
+    pipenv poetry podman ray setsid sh singularity srun stdbuf sudo taskset time timeout unbuffer uv xvfb-run
     """)
 """Commands that run another command, which stands further right on their line."""
 

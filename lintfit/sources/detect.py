@@ -55,7 +55,7 @@ _OTHER_JSON = frozenset(
 
 _ARGUMENTS = frozenset({"model_name_or_path", "output_dir", "per_device_train_batch_size"})
 
-_MEGATRON = frozenset(
+MEGATRON = frozenset(
     {
         "attention_config",
         "checkpoint_activations",
@@ -138,6 +138,7 @@ _DEEPSPEED_TEXT = (
 _LAUNCH_TEXT = re.compile(
     r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b|lightning run\b"
     r"|python[\d.]*\b|llamafactory-cli|\bswift\b|\baxolotl\b|\btrl\b|\blitgpt\b|\btune run\b"
+    r"|\b(?:autotrain|colossalai|composer|ilab|ludwig|megatron|nemo|oumi|xtuner)\b"
 )
 
 
@@ -162,6 +163,11 @@ def is_arguments(document: DataDocument) -> bool:
     if root is None or root.shape != "mapping" or dialect(document) is not None:
         return False
     return not _ARGUMENTS.isdisjoint(entry.key for entry in root.entries)
+
+
+def is_config(document: DataDocument) -> bool:
+    """Whether a document can be read and is plainly the config of one library."""
+    return document.root is not None and dialect(document) is not None
 
 
 def dialect(document: DataDocument) -> Dialect | None:
@@ -197,7 +203,7 @@ def is_megatron(keys: Iterable[str]) -> bool:
     """Whether top-level keys are those of a GPT-NeoX or Megatron config that merely contains DeepSpeed's."""
     names = set(keys)
     hyphenated = sum("-" in key for key in names)
-    return hyphenated >= _HYPHENATED_KEYS or len(names & _MEGATRON) >= 2
+    return hyphenated >= _HYPHENATED_KEYS or len(names & MEGATRON) >= 2
 
 
 def _is_zero_section(key: str, value: Node) -> bool:

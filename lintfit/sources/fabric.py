@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lintfit.numerals import natural
 from lintfit.settings import UNKNOWN
 
 MIXED: Mapping[str, str] = {
@@ -39,7 +40,7 @@ def strategy(name: str) -> Mapping[str, Any]:
     if name.startswith("deepspeed"):
         offload = ("nvme" if name.endswith("nvme") else "cpu") if "offload" in name else "none"
         # DeepSpeedStrategy: stage 2 unless the name says another; "_offload" offloads all that the stage can.
-        stage = next((int(part) for part in name.split("_") if part.isdigit()), 2)
+        stage = next((number for part in name.split("_") if (number := natural(part)) is not None), 2)
         return {
             "engine": "deepspeed",
             "zero_stage": stage,

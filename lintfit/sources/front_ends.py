@@ -12,7 +12,23 @@ from typing import Literal
 from lintfit.documents.shell_words import Word
 from lintfit.frozen import frozen
 
-FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl", "xtuner", "torchtune"]
+FrontEnd = Literal[
+    "litgpt",
+    "swift",
+    "megatron-swift",
+    "llamafactory",
+    "axolotl",
+    "trl",
+    "xtuner",
+    "torchtune",
+    "autotrain",
+    "composer",
+    "colossalai",
+    "oumi",
+    "ludwig",
+    "nemo",
+    "instructlab",
+]
 
 
 @frozen
@@ -21,7 +37,7 @@ class Program:
 
     actions: frozenset[str]
     older: Mapping[str, frozenset[str]]
-    """Commands that had a second word (``litgpt finetune lora`` up to 0.4): the second words that train."""
+    """Commands that have a second word (``litgpt finetune lora`` up to 0.4): the second words that train."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -46,6 +62,18 @@ PROGRAMS: Mapping[FrontEnd, Program] = {
     "xtuner": Program(_names("train"), {}),
     # torchtune/_cli/run.py 0.6; the recipe's name stands behind torchrun's own options
     "torchtune": Program(_names("run"), {}),
+    # swift/cli/_megatron/main.py 4
+    "megatron-swift": Program(_names("sft pt rlhf"), {}),
+    # autotrain/cli/autotrain.py 0.8: a recipe, or one of its tasks on text
+    "autotrain": Program(_names("--config llm sentence-transformers seq2seq text-classification vlm"), {}),
+    # These start a script of their own; its name stands behind their options.
+    "composer": Program(frozenset(), {}),
+    "colossalai": Program(_names("run"), {}),
+    "oumi": Program(_names("train distributed"), {}),
+    "ludwig": Program(_names("train experiment"), {}),
+    # nemo_run's command line
+    "nemo": Program(frozenset(), {"llm": _names("finetune pretrain")}),
+    "instructlab": Program(frozenset(), {"model": _names("train")}),
 }
 
 _COMMANDS: Mapping[str, FrontEnd] = {
@@ -57,6 +85,14 @@ _COMMANDS: Mapping[str, FrontEnd] = {
     "trl": "trl",
     "xtuner": "xtuner",
     "tune": "torchtune",
+    "megatron": "megatron-swift",
+    "autotrain": "autotrain",
+    "composer": "composer",
+    "colossalai": "colossalai",
+    "oumi": "oumi",
+    "ludwig": "ludwig",
+    "nemo": "nemo",
+    "ilab": "instructlab",
 }
 _TUNES = re.compile(r"finetun|dpo|ppo|grpo|qat|distil|train|rlhf|sft")
 """Parts of the names of torchtune's recipes that train; others generate, evaluate or quantize."""
@@ -101,9 +137,16 @@ def is_front_end(launcher: str) -> bool:
 def action(front_end: FrontEnd, words: Sequence[Word]) -> tuple[str, int] | None:
     """The command that trains, and how many of ``words`` (those behind the program) name it; None for any other."""
     first = words[0].value if words else None
-    if first is None or first not in PROGRAMS[front_end].actions:
-        return None
+    program = PROGRAMS[front_end]
     second = words[1].value if len(words) > 1 else None
-    if second is not None and second in PROGRAMS[front_end].older.get(first, frozenset()):
-        return f"{first}_{second}", 2
-    return first, 1
+    if first is not None and second is not None and second in program.older.get(first, frozenset()):
+        return f"{first}_{second}" if first in program.actions else f"{first} {second}", 2
+    return (first, 1) if first in program.actions else _script(front_end, words)
+
+
+def _script(front_end: FrontEnd, words: Sequence[Word]) -> tuple[str, int] | None:
+    """The script that ``composer`` starts, which stands behind its options."""
+    if front_end != "composer":
+        return None
+    found = next((index for index, word in enumerate(words) if (word.value or "").endswith(".py")), None)
+    return (words[found].text, found + 1) if found is not None else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from lintfit.numerals import whole
+
 _HOST = re.compile(r"^(?P<host>\S+)\s+slots=(?P<slots>\d+)\s*$")
 
 
@@ -16,7 +18,8 @@ def read_hosts(text: str) -> Mapping[str, int] | None:
         if not stripped or stripped.startswith("#"):
             continue
         match = _HOST.match(stripped)
-        if match is None or match["host"] in hosts:
+        slots = whole(match["slots"]) if match is not None else None
+        if match is None or slots is None or match["host"] in hosts:
             return None
-        hosts[match["host"]] = int(match["slots"])
+        hosts[match["host"]] = slots
     return hosts or None

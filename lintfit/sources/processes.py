@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from lintfit.numerals import natural
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
@@ -17,6 +18,11 @@ from lintfit.sources.surroundings import Surroundings
 
 _SLURM_VARIABLE = re.compile(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
 """An option's value that is nothing but one of SLURM's variables."""
+
+
+_MPI = frozenset({"mpirun", "mpiexec"})
+_MPI_COUNTS = frozenset({"-np", "--np", "-n", "-c"})
+"""How many processes there are, in the words of Open MPI and MPICH."""
 
 
 def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -69,8 +75,12 @@ def _integer(option: Option | None, around: Surroundings) -> Stated | None:
         variable = _SLURM_VARIABLE.search(option.words[0].text)
         stated = around.slurm.variable(variable[1]) if variable else None
         return stated or Stated(UNKNOWN, around.of(option))
-    value: Count = int(text) if text is not None and re.fullmatch(r"\d+", text.strip()) else UNKNOWN
-    return Stated(value, around.of(option))
+    return Stated(_counted(text.strip() if text is not None else None), around.of(option))
+
+
+def _counted(text: str | None) -> Count:
+    number = natural(text)
+    return number if number is not None else UNKNOWN
 
 
 def _product(per_node: Stated, nodes: Stated) -> Iterator[Setting]:
@@ -98,7 +108,7 @@ def _per_node(invocation: Invocation, around: Surroundings) -> Stated | None:
         if text == "":
             return None
         place = around.environment_places.get("PET_NPROC_PER_NODE", around.command)
-        return Stated(int(text) if text is not None and text.isdigit() else UNKNOWN, around.at(place))
+        return Stated(_counted(text), around.at(place))
     if option.value in ("gpu", "auto"):
         return _all_gpus(around, "one process per GPU of the machine")
     return _integer(option, around)
@@ -111,9 +121,7 @@ def _torch_nodes(invocation: Invocation, around: Surroundings) -> Stated | None:
     least, colon, most = option.value.partition(":")
     if colon and least != most:
         return Stated(UNKNOWN, around.of(option, "an elastic number of nodes"))
-    if least.isdigit():
-        return Stated(int(least), around.of(option))
-    return Stated(UNKNOWN, around.of(option))
+    return Stated(_counted(least), around.of(option))
 
 
 def _deepspeed(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -202,11 +210,15 @@ def _devices(option: Option, around: Surroundings) -> Stated:
         return _all_gpus(around, "all GPUs of the machine")
     if "," in text:
         return Stated(len([one for one in text.split(",") if one.strip()]), around.of(option))
-    return Stated(int(text) if text.isdigit() else UNKNOWN, around.of(option))
+    return Stated(_counted(text), around.of(option))
 
 
 def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     slurm = around.slurm
+    by_mpi = _mpi(invocation, around)
+    if by_mpi is not None:
+        yield Setting("gpus", by_mpi.value, by_mpi.provenance)
+        return
     if not around.by_srun:
         yield Setting("gpus", 1, Provenance.default(f"{invocation.launcher} starts one process"))
         return
@@ -218,6 +230,19 @@ def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
         return
     per_node = slurm.tasks_per_node or Stated(1, Provenance.default("srun's default (1 task per node)"))
     yield from _product(per_node, nodes)
+
+
+def _mpi(invocation: Invocation, around: Surroundings) -> Stated | None:
+    """The processes that ``mpirun -np 8`` starts, on however many machines; without the option one on each slot."""
+    words = [word.text for word in invocation.prefix]
+    started = next((i for i, word in enumerate(words) if word.rpartition("/")[2] in _MPI), None)
+    if started is None:
+        return None
+    option = next((i for i in range(started + 1, len(words)) if words[i] in _MPI_COUNTS), None)
+    if option is None or option + 1 == len(words):
+        return Stated(UNKNOWN, around.at(invocation.prefix[started].span, "one process on each of mpirun's slots"))
+    count = words[option + 1]
+    return Stated(int(count) if count.isdigit() else UNKNOWN, around.at(invocation.prefix[option + 1].span))
 
 
 def _said_by_recipe(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -262,7 +287,7 @@ def _from_environment(name: str, around: Surroundings) -> Stated | None:
         return None
     text = around.environment[name]
     place = around.environment_places.get(name, around.command)
-    return Stated(int(text) if text is not None and text.isdigit() else UNKNOWN, around.at(place, name))
+    return Stated(_counted(text), around.at(place, name))
 
 
 _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]] = {
@@ -280,4 +305,6 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "torchtune": _torchrun,
     "axolotl": _by_accelerate,
     "trl": _by_accelerate,
+    "megatron-swift": _swift,
+    **dict.fromkeys(("autotrain", "composer", "colossalai", "oumi", "ludwig", "nemo", "instructlab"), _said_by_recipe),
 }

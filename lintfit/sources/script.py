@@ -205,7 +205,7 @@ def _read(
     constants: Mapping[str, Value],
 ) -> Reading:
     reading = Reading(
-        facts.find(walk.records),
+        facts.find(walk.records, calls),
         walk.records,
         calls,
         library,

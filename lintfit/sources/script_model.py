@@ -98,6 +98,8 @@ class ScriptFacts:
     checkpointing: tuple[Call, ...] = ()
     """``gradient_checkpointing_enable()``, ``prepare_model_for_kbit_training`` and the like."""
     peft_config: Call | None = None
+    unused_peft_config: Call | None = None
+    """A config of adapters that is built and handed to nothing, where there is no other."""
     quantization_config: Call | None = None
     initialize: Call | None = None
     """``deepspeed.initialize`` or ``accelerator.prepare``."""

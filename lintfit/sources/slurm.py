@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
+from lintfit.numerals import whole
 from lintfit.settings import UNKNOWN, Provenance, Setting, Special
 
 Count = int | Special
@@ -54,7 +55,8 @@ def read_slurm(document: Document, options: Mapping[str, tuple[str | None, Span]
             return None
         text, span = found
         match = re.match(r"\d+", text or "")
-        return Stated(int(match[0]) if match else UNKNOWN, Provenance.at(document, span))
+        number = whole(match[0]) if match else None
+        return Stated(number if number is not None else UNKNOWN, Provenance.at(document, span))
 
     nodes = stated("nodes")
     gpus: Stated | None = None
@@ -105,8 +107,8 @@ def split_gres(text: str) -> tuple[str | None, int | None]:
         parts = parts[1:] or ["1"]
     if not parts:
         return None, None
-    count = int(parts[-1]) if parts[-1].isdigit() else 1
-    return (None if parts[0].isdigit() else parts[0]), count
+    asked = whole(parts[-1]) if parts[-1].isdigit() else 1
+    return (None if parts[0].isdigit() else parts[0]), asked
 
 
 _GRES_COUNT = re.compile(r"(?:^|[,/\"'])gpu(?::[\w.-]*[A-Za-z_][\w.-]*)?:(?P<count>\d+)")
@@ -118,7 +120,7 @@ def asked_cards(document: Document, options: Iterable[tuple[str, Span]], before:
     edits: list[FileEdit] = []
     for name, span in options:
         found = (_GRES_COUNT if name == "--gres" else _PLAIN_COUNT).search(document.slice(span))
-        if found is not None and int(found["count"]) == before:
+        if found is not None and whole(found["count"]) == before:
             place = Span(span.start + found.start("count"), span.start + found.end("count"))
             edits.append(FileEdit(document.path, Edit(place, str(after)), document))
     return edits

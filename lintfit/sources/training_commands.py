@@ -13,8 +13,8 @@ def _names(text: str) -> frozenset[str]:
 
 _NAME = re.compile(r"[^a-z]+")
 _TRAINS = _names("""
-    clm cpt distill dpo finetune finetuning grpo kto mlm orpo posttrain ppo pretrain pretraining reinforce rlhf rloo
-    sft train trainer training tune
+    clm cpo cpt dapo distill dpo finetune finetuning gkd grpo gspo kto mlm orpo posttrain ppo pretrain pretraining
+    reinforce rlhf rloo sft simpo train trainer training tune
     """)
 """Words in the name of a script that trains."""
 
@@ -39,6 +39,15 @@ _TRAINING_FLAGS = _names("""
 _EVALUATES = _names("do_eval do_predict")
 
 
+def _parts(name: str) -> list[str]:
+    return _NAME.split(name.removesuffix(".py"))
+
+
+def name_trains(name: str) -> bool | None:
+    """Whether a script of this name trains, by the first telling word of it; None where there is none."""
+    return next((part in _TRAINS for part in _parts(name.lower()) if part in _TRAINS or part in _DOES_NOT), None)
+
+
 def trains(invocation: Invocation) -> bool | None:
     """Whether a command looks like a training: by its flags, else by the first telling word of its script's name.
 
@@ -50,14 +59,14 @@ def trains(invocation: Invocation) -> bool | None:
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
     if invocation.module:
         name = name.rpartition(".")[2]
-    parts = _NAME.split(name.removesuffix(".py"))
+    parts = _parts(name)
     if parts[0] in _PREPARES:
         return False
     if flags & _TRAINING_FLAGS:
         return True
-    for part in parts:
-        if part in _TRAINS or part in _DOES_NOT:
-            return part in _TRAINS
+    told = name_trains(name)
+    if told is not None:
+        return told
     folders = (invocation.script.text if invocation.script is not None else "").split("/")[:-1]
     if folders and folders[-1] in _TRAINS and flags:
         return True

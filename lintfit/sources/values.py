@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lintfit.numerals import whole
 from lintfit.settings import AUTO, UNKNOWN, Special
 
 Reader = Callable[[Any], Any]
@@ -27,9 +28,8 @@ def integer(value: Any) -> int | Special:
 
 def coerced_integer(value: Any) -> int | Special:
     """A whole number as pydantic's lax mode reads one: also from digits in a string."""
-    if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
-        return int(value)
-    return integer(value)
+    spelled = whole(value) if isinstance(value, str) else None
+    return spelled if spelled is not None else integer(value)
 
 
 def number(value: Any) -> float | int | Special:

@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 
 from lintfit.checks.registry import module_of, rules_for
+from lintfit.engine import check
+from lintfit.findings import Applicability, Severity
+from lintfit.options import Options
 from lintfit.rules_catalog import load_rules
 
 HEAVY = ("libcst", "rich", "ruamel", "tree_sitter", "jsonschema")
@@ -36,3 +39,16 @@ def test_a_config_needs_nothing_heavy() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_fix_of_information_waits_however_bad_the_user_finds_it(tmp_path: Path) -> None:
+    config = tmp_path / "accelerate.yaml"
+    config.write_text("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nfp16: true\nnum_processes: 8\n")
+    options = Options(isolated=True, severities={"deprecated-key": Severity.ERROR}, fix=True)
+    before = config.read_text()
+    (finding,) = check([config], options).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert finding.fix.why_unsafe == "nothing here has to be mended"
+    assert config.read_text() == before

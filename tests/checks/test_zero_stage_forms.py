@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support import lintfit
 
 
 @pytest.mark.parametrize(("zero", "refused"), [(False, True), (True, False), ({"stage": 0}, True)])
@@ -19,7 +19,6 @@ def test_a_value_of_certain_stages_beside_it(tmp_path: Path, zero: object, refus
     }
     path = tmp_path / "ds_config.json"
     path.write_text(json.dumps(config, indent=2))
-    command = [sys.executable, "-m", "lintfit", "check", str(path), "--select", "LF009"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert printed.returncode in (0, 1), printed.stderr
-    assert ("LF009" in printed.stdout) is refused
+    printed = lintfit("check", path, "--select", "LF009", cwd=tmp_path)
+    assert printed.status in (0, 1), printed.err
+    assert ("LF009" in printed.out) is refused

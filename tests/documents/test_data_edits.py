@@ -189,7 +189,7 @@ def check_set(document: DataDocument, path: KeyPath, value: Any) -> None:
     assert again.strict == document.strict
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(TREES, PATHS, VALUES, st.sampled_from([None, 2, 4, "\t"]), st.sampled_from(["\n", "\r\n"]))
 def test_any_value_can_be_set_in_json(
     tree: dict[str, Any], path: KeyPath, value: Any, indent: int | str | None, newline: str
@@ -197,7 +197,7 @@ def test_any_value_can_be_set_in_json(
     check_set(read("a.json", json.dumps(tree, indent=indent).replace("\n", newline)), path, value)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     TREES, PATHS, VALUES, st.sampled_from([None, True, False]), st.sampled_from([2, 4]), st.sampled_from(["\n", "\r\n"])
 )
@@ -208,7 +208,7 @@ def test_any_value_can_be_set_in_yaml(
     check_set(read("a.yaml", text), path, value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(TREES, st.data(), st.sampled_from([None, 2]), st.booleans())
 def test_any_value_can_be_removed(tree: dict[str, Any], data: st.DataObject, indent: int | None, is_json: bool) -> None:
     text = (

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lintfit.documents import files
-from lintfit.documents.files import ReadError, WriteError, encode, kind_of, read_text, write_files
+from lintfit.documents.files import ReadError, WriteError, encode, kind_of, read_text, write_files, write_whole
 from lintfit.documents.model import FileText, Kind
 from lintfit.documents.workspace import Workspace
+from lintfit.errors import LintfitError
 
 
 def reason(path: Path) -> str:
@@ -233,3 +234,73 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypa
     with pytest.raises(WriteError, match="no permission to write it; nothing was written"):
         write_files({read_text(tmp_path / "a.json"): "[]"})
     assert (tmp_path / "a.json").read_text() == "{}"
+
+
+def test_what_somebody_else_has_changed_is_not_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, new = three(tmp_path)
+    replace, calls = files._replace, iter(range(9))
+
+    def failing(target: files._Target) -> None:
+        if next(calls) == 2:
+            (tmp_path / "real.sh").write_text("somebody else's")
+            raise OSError(28, "No space left on device")
+        replace(target)
+
+    monkeypatch.setattr(files, "_replace", failing)
+    with pytest.raises(WriteError, match=r"what was written is taken back, but not in .*b\.sh$"):
+        write_files({a: "1", b: "2", new: "3"})
+    after = contents(tmp_path)
+    assert after == {"a.json": b"\xef\xbb\xbf{}\r\n", "b.sh": after["real.sh"], "real.sh": b"somebody else's"}
+
+
+def test_a_file_that_changes_while_others_are_written_stops_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, new = three(tmp_path)
+    replace = files._replace
+
+    def changing(target: files._Target) -> None:
+        replace(target)
+        (tmp_path / "real.sh").write_text("somebody else's")
+
+    monkeypatch.setattr(files, "_replace", changing)
+    with pytest.raises(WriteError, match=r"b\.sh: has changed since it was read; nothing was written"):
+        write_files({a: "1", b: "2", new: "3"})
+    after = contents(tmp_path)
+    assert after == {"a.json": b"\xef\xbb\xbf{}\r\n", "b.sh": after["real.sh"], "real.sh": b"somebody else's"}
+
+
+@pytest.mark.parametrize("name", ["link.json", "folder/ds.json", "../outside/ds.json", "folder/../outside/ds.json"])
+def test_nothing_is_written_outside(tmp_path: Path, name: str) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (outside / "ds.json").write_text("{}")
+    (project / "link.json").symlink_to(outside / "ds.json")
+    (project / "folder").symlink_to(outside)
+    file = read_text(project / name)
+    for change in ({file: "[]"}, {project / "folder" / "new.json": "[]"}):
+        with pytest.raises(WriteError, match=r"lies outside of .*project, below which lintfit writes; nothing was"):
+            write_files(change, below=[project])
+    with pytest.raises(LintfitError, match="cannot be written: lies outside of"):
+        write_whole(project / name, "[]", [project])
+    assert contents(outside) == {"ds.json": b"{}"}
+    write_files({file: "[]"}, below=[project, outside])
+    assert contents(outside) == {"ds.json": b"[]"}
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "real.json").chmod(0o640)
+    (tmp_path / "link.json").symlink_to("real.json")
+    write_whole(tmp_path / "link.json", "ü\ud800", [tmp_path])
+    write_whole(tmp_path / "new.json", "1")
+    assert contents(tmp_path) == {
+        "link.json": b"\xc3\xbc\\ud800",
+        "new.json": b"1",
+        "real.json": b"\xc3\xbc\\ud800",
+    }
+    assert (tmp_path / "link.json").is_symlink()
+    assert stat.S_IMODE((tmp_path / "real.json").stat().st_mode) == 0o640
+    with pytest.raises(LintfitError, match="cannot be written: is not a regular file"):
+        write_whole(tmp_path, "1")

@@ -57,7 +57,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_any_text_is_read_as_hjson_reads_it(text: str) -> None:
     document = read(text)

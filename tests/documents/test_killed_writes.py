@@ -1,4 +1,7 @@
-"""A write that is killed at any point leaves each file old or new, never half."""
+"""A write that is killed at any point leaves each file old or new, never half.
+
+A signal that asks a process to end leaves all of them old or all new, and no temporary file.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,10 @@ def write(folder: Path) -> None:
 
 
 class _Killer:
-    """Kills its own process at the given step: a line run, or a function called, while files are written."""
+    """Signals its own process at the given step: a line run, or a function called, while files are written."""
 
-    def __init__(self, at: int) -> None:
-        self.at, self.steps = at, 0
+    def __init__(self, at: int, by: int = signal.SIGKILL) -> None:
+        self.at, self.by, self.steps = at, by, 0
 
     def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         self._step()
@@ -53,16 +56,18 @@ class _Killer:
     def _step(self) -> None:
         self.steps += 1
         if self.steps == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.by)
 
 
-def in_a_child(folder: Path, at: int) -> int:
-    """The wait status of a process that writes and dies at a step."""
+def in_a_child(folder: Path, at: int, by: int = signal.SIGKILL) -> int:
+    """The wait status of a process that writes and is sent a signal at a step."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]
     try:
-        killer = _Killer(at)
+        if by != signal.SIGKILL:
+            signal.signal(by, signal.SIG_DFL)  # Python's own for SIGINT raises wherever it stands
+        killer = _Killer(at, by)
         sys.setprofile(killer.profile)
         sys.settrace(killer.trace)
         write(folder)
@@ -106,6 +111,60 @@ def test_each_file_is_old_or_new_wherever_the_write_is_killed(tmp_path: Path) ->
             assert stat.S_IMODE((folder / name).stat().st_mode) == 0o640
     assert ("old", "old", "old") in seen
     assert ("new", "new", "new") in seen
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_all_files_are_old_or_all_new_wherever_the_process_is_asked_to_end(tmp_path: Path, name: str) -> None:
+    (tmp_path / "whole").mkdir()
+    total = steps(tmp_path / "whole")
+    seen: set[tuple[str, ...]] = set()
+    for at in range(1, total, max(1, total // 50)):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        prepare(folder)
+        status = in_a_child(folder, at, getattr(signal, name))
+        if os.WIFSIGNALED(status):
+            assert os.WTERMSIG(status) == getattr(signal, name)
+        else:
+            assert os.WEXITSTATUS(status) == 0
+        state = tuple(_state(folder, file) for file in (*OLD, CREATED))
+        assert state in (("old",) * 3, ("new",) * 3), f"{name} at step {at}: {state}"
+        assert {path.name for path in folder.iterdir()} <= {*OLD, CREATED}, f"{name} at step {at}"
+        seen.add(state)
+    assert len(seen) == 2
+
+
+def test_an_interrupt_takes_the_change_back_and_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(tmp_path)
+    fsync = os.fsync
+
+    def interrupted(descriptor: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == OLD
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_a_signal_that_is_ignored_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(tmp_path)
+    fsync = os.fsync
+
+    def hung_up(descriptor: int) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", hung_up)
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        write(tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+    assert (tmp_path / CREATED).read_text() == CREATED_TEXT
 
 
 def _state(folder: Path, name: str) -> str:

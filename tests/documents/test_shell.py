@@ -275,7 +275,7 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.lists(PIECES, min_size=1, max_size=8).map("".join))
 def test_words_are_what_bash_makes_of_them(tail: str) -> None:
     text = f"X=1\nY='p  q'\nE=\nshow {tail}\n"

@@ -49,7 +49,7 @@ SCALARS = st.one_of(
 )
 
 
-@settings(max_examples=3000)
+@settings(max_examples=600)
 @given(SCALARS)
 def test_plain_scalars_are_resolved_as_pyyaml_does(text: str) -> None:
     loader = yaml.SafeLoader("")
@@ -152,7 +152,7 @@ def test_a_tab_in_a_string_or_a_comment_between_brackets_is_read(text: str) -> N
     assert plain(read(text)) == yaml.safe_load(text)
 
 
-@settings(max_examples=3000)
+@settings(max_examples=600)
 @given(st.lists(st.sampled_from(LINES), max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_any_lines_are_read_as_pyyaml_reads_them(lines: list[str], newline: str, end: bool) -> None:
     text = newline.join(lines) + (newline if end else "")

@@ -205,7 +205,7 @@ class Story:
         return CheckResult(
             runs=(RunResult(self.run(), estimate(), Verdict.DOES_NOT_FIT, plan),),
             findings=(self.typo(), self.remark(), verdict, self.upcast()),
-            files_checked=3,
+            files_read=3,
         )
 
 
@@ -213,7 +213,7 @@ def quiet_result() -> CheckResult:
     """A run that fits and nothing to say of it."""
     story = Story()
     good = estimate(0.125, Verdict.FITS)
-    return CheckResult(runs=(RunResult(story.run(), good, Verdict.FITS),), files_checked=3)
+    return CheckResult(runs=(RunResult(story.run(), good, Verdict.FITS),), files_read=3)
 
 
 def without_capacity() -> CheckResult:

@@ -48,7 +48,7 @@ def test_unsafe_fixes_count_when_they_are_asked_for() -> None:
     ],
 )
 def test_summary(counts: tuple[int, int, int], line: str) -> None:
-    assert render("concise", CheckResult(findings=findings(*counts)), View()).splitlines()[-1] == line
+    assert render("concise", CheckResult(findings=findings(*counts), configs=1), View()).splitlines()[-1] == line
 
 
 def test_summary_after_fixing() -> None:
@@ -66,7 +66,7 @@ def test_summary_after_fixing() -> None:
 def test_a_missing_file_has_not_passed(name: str) -> None:
     errors = ("x.json: no such file",)
     assert render(name, CheckResult(errors=errors), View()) == ""
-    others = render(name, CheckResult(errors=errors, files_checked=3), View())
+    others = render(name, CheckResult(errors=errors, files_read=3, configs=1), View())
     assert others == "All checks passed in the files that could be read.\n"
 
 

@@ -25,14 +25,15 @@ def result() -> Any:
 
 
 def test_keys_and_their_order(result: Any) -> None:
-    assert list(result) == ["schema_version", "lintfit_version", "runs", "findings", "summary"]
+    assert list(result) == ["schema_version", "lintfit_version", "runs", "findings", "skipped", "summary"]
     assert (result["schema_version"], result["lintfit_version"]) == (1, __version__)
-    assert list(result["runs"][0]) == ["id", "documents", "settings", "estimate", "verdict", "plan"]
+    assert list(result["runs"][0]) == ["id", "documents", "settings", "estimate", "verdict", "unknown", "plan"]
     assert list(result["findings"][0]) == [
         *("rule", "code", "severity", "message", "path", "line", "column", "end_line", "end_column"),
         *("related", "run", "fix"),
     ]
     counts = {"errors": 2, "warnings": 1, "infos": 1, "fixed": 0, "ignored": 0, "baselined": 0, "refused_fixes": 0}
+    counts |= {"runs": {"fits": 0, "tight": 0, "does-not-fit": 1, "unknown": 0}, "files": 3, "skipped": 0}
     assert result["summary"] == counts
 
 

@@ -129,7 +129,9 @@ def test_junit() -> None:
     assert suite is not None
     assert [case.get("name") for case in suite] == ["launch-remark (1:27)", "does-not-fit (1:1)"]
     empty = ElementTree.fromstring(render("junit", CheckResult(), View()))
-    assert (empty.get("tests"), empty.get("failures")) == ("1", "0")
+    assert (empty.get("tests"), empty.get("failures"), empty.get("skipped")) == ("1", "0", "1"), "nothing was judged"
+    passed = ElementTree.fromstring(render("junit", samples.quiet_result(), View()))
+    assert (passed.get("tests"), passed.get("failures"), passed.get("skipped")) == ("1", "0", "0")
 
 
 def test_junit_is_well_formed_whatever_a_file_holds() -> None:

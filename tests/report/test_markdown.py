@@ -79,7 +79,7 @@ def test_what_was_fixed_stands_with_memory_before_and_after() -> None:
     story = Story()
     good = samples.estimate(0.125, Verdict.FITS)
     run = RunResult(story.run(), good, Verdict.FITS, before=samples.estimate())
-    shown = markdown(CheckResult(runs=(run,), fixed=(story.upcast(),), files_checked=3))
+    shown = markdown(CheckResult(runs=(run,), fixed=(story.upcast(),), files_read=3))
     assert "does not fit → **fits** |" in shown
     assert "| `forced-float32` | delete the cast | `train.py` |" in shown
 

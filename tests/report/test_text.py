@@ -15,6 +15,7 @@ from lintfit.findings import Applicability, FileEdit, Finding, Fix, Rejected, Se
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render
 from lintfit.results import CheckResult, RunResult
+from lintfit.run.model import Origin
 from lintfit.settings import Place
 from tests.report import samples
 from tests.report.samples import Story
@@ -26,7 +27,7 @@ RESULTS = {
     "does-not-fit": Story().result(),
     "fits": samples.quiet_result(),
     "no-card": samples.without_capacity(),
-    "nothing": CheckResult(files_checked=1),
+    "nothing": CheckResult(files_read=1),
     "no-plan": CheckResult(
         runs=(
             RunResult(
@@ -227,10 +228,11 @@ def test_statistics_count_what_was_taken_back() -> None:
 
 def test_of_several_runs_one_that_is_not_known_takes_a_line() -> None:
     story = Story()
-    unknown = RunResult(replace(story.run(), spec=None, unknown=("the model (--model)",)))
+    reasons = ("the model (--model)",)
+    unknown = RunResult(replace(story.run(), spec=None, origin=Origin("launch", Path("run.sh"))), unknown=reasons)
     finding = replace(story.remark(), rule="memory-unknown", run="run.sh:1", message="said once")
-    shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_checked=3), View())
-    assert "run.sh:1 memory unknown: to know it, add the model (--model)\n" in shown
+    shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_read=3), View())
+    assert "\nunknown: run.sh:1, run.sh:1 (2): the model (--model)\n" in shown
     assert "said once" not in shown
-    alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_checked=3), View())
+    alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_read=3), View())
     assert "said once" in alone

@@ -75,4 +75,4 @@ def test_no_rule_reports_more_than_information(
     result = check([Path()], Options())
     assert not result.errors
     assert [f"{f.rule}: {f.message}" for f in result.findings if f.severity > Severity.INFO] == []
-    assert result.files_checked
+    assert result.files_read

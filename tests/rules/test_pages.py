@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
+from lintfit.findings import Applicability, Finding, Severity
 from lintfit.options import Options
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import INDEX, load_rules
 from tests.rules.pages import CHECKS, PAGES, Case, cases_of
+from tests.rules.style import wrong_with
 
 PAGE_FILES = sorted(page for page in PAGES.glob("*.md") if page.name != INDEX)
 CASES = [case for page in PAGE_FILES for case in cases_of(page)]
@@ -33,6 +35,10 @@ def run(folder: Path, case: Case, **switches: bool) -> CheckResult:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8", newline="")
     return check([folder], Options(select=(case.rule,), origins={"select": "the page"}, **switches))
+
+
+def is_safe(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.SAFE
 
 
 def shown(result: CheckResult, folder: Path) -> list[str]:
@@ -79,6 +85,9 @@ def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     result = run(tmp_path, case)
     assert not result.errors
+    assert not [f for f in result.findings if f.severity is Severity.INFO and is_safe(f)], (
+        "information is not rewritten"
+    )
     lines = shown(result, tmp_path)
     expected = case.findings or []
     assert len(lines) == len(expected), lines
@@ -86,6 +95,7 @@ def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         head = f"{want.path}:{want.line} {want.severity} {want.rule}: "
         assert line.startswith(head), line
         assert want.message in line.removeprefix(head)
+    assert [problem for finding in result.findings for problem in wrong_with(finding)] == [], "the house's wording"
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.fixed], ids=str)

@@ -319,7 +319,7 @@ def test_a_batch_in_a_file_whose_reader_is_not_at_hand_is_an_assumption(tmp_path
     ("line", "gpus", "engine"),
     [
         ("python train.py", 1, "single"),
-        ("torchrun --nproc_per_node 2 train.py", 4, "ddp"),
+        ("torchrun --nproc_per_node 2 train.py", 2, "ddp"),
         ("mpirun -np 4 python train.py", 4, "ddp"),
     ],
 )

@@ -1,7 +1,8 @@
 """FSDP 1 and 2: shards between the passes, whole units while they are used.
 
 A unit is one decoder layer (transformer wrapping); embeddings, head and the last norm form the root unit, which
-stays gathered from its first use to the end of the backward.
+stays gathered from its first use to the end of the backward. Without a policy that wraps layers the whole model is the
+root unit.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ class Unit:
 
 
 class Gathered(NamedTuple):
-    """Bytes of parameters that are gathered: at the loss, inside a layer's backward, where that ends if more is there
-    then, and at the end of the backward."""
+    """Bytes of parameters that are gathered: in the forward, at the loss's backward, inside a layer's backward, where
+    that ends if more is there then, and at the end of the backward."""
 
+    forward: int
     turn: int
     layer: int
     layer_end: int | None
@@ -61,27 +63,57 @@ def fsdp(spec: Spec) -> States:
     gathered = _gathered(spec, held)
     layer, root = units(spec, held)
     kept = components(gradients=accumulated(spec, held, shard) if spec.gradient_accumulation_steps > 1 else 0)
-    forward = {**steady, **kept, **components(communication_buffers=gathered.turn)}
+    forward = {**steady, **kept, **components(communication_buffers=gathered.forward)}
     inside = {**steady, **kept, **components(temporaries=_pieces(spec, layer))}
     late = _pieces(spec, root) + tied_gradient(spec, stepped)
+    ended: Components = {**reduced, **components(communication_buffers=gathered.end, temporaries=late)}
+    if one_unit(spec):
+        ended = _all_at_the_end(spec, held, {**steady, **kept}, tied_gradient(spec, stepped))
     return States(
         load=_load(spec, held, shard),
         initialize={**steady, **components(communication_buffers=max(layer.gathered, root.gathered))},
         forward=forward,
-        backward_start=forward,
+        backward_start={**forward, **components(communication_buffers=gathered.turn)},
         first_gradient={**inside, **components(communication_buffers=gathered.layer)},
         layer_end=None
         if gathered.layer_end is None
         else {**inside, **components(communication_buffers=gathered.layer_end)},
-        backward_end={**reduced, **components(communication_buffers=gathered.end, temporaries=late)},
+        backward_end=ended,
         reduced=reduced,
         step={**reduced, **stepping},
-        evaluate={**steady, **components(communication_buffers=gathered.turn)},
+        evaluate={**steady, **components(communication_buffers=gathered.forward)},
         save=_save(spec, held, steady, reduced),
         host=host_memory(spec, held, rank_host),
         rank_host=rank_host,
         not_modelled=not_modelled,
     )
+
+
+def one_unit(spec: Spec) -> bool:
+    """Whether the whole model is one unit that the ranks gather at once."""
+    return not (spec.fsdp or Fsdp()).auto_wrap and sharers(spec) > 1
+
+
+def whole_gradient(spec: Spec, held: Inventory) -> int:
+    """Bytes of all gradients before they are reduced, in the gathered dtype."""
+    return sum(gathered_bytes(spec, weight) for weight in held.weights if weight.trainable)
+
+
+def flat_gradient(spec: Spec, held: Inventory) -> int:
+    """Bytes of the one flat gradient that FSDP 1 makes of those of all parameters, whose views they are.
+
+    FSDP 2 copies them into the input of its reduction when the parameters are gone (``FSDPParamGroup.post_backward``
+    reshards first), which takes no more than these took.
+    """
+    return whole_gradient(spec, held) if (spec.fsdp or Fsdp()).version == 1 else 0
+
+
+def _all_at_the_end(spec: Spec, held: Inventory, steady: Components, tied: int) -> Components:
+    """The end of the backward of one unit: no gradient is reduced before the last one is made."""
+    gradients = steady.get("gradients", 0) + whole_gradient(spec, held)
+    flat = flat_gradient(spec, held)
+    gathered = units(spec, held)[1].gathered
+    return {**steady, **components(gradients=gradients, communication_buffers=gathered + flat, temporaries=tied)}
 
 
 def _on_host(spec: Spec, held: Inventory, shard: Inventory, states: int) -> RankHost:
@@ -178,17 +210,19 @@ def flattened(spec: Spec, held: Inventory) -> Inventory:
     """FSDP 1 makes one parameter of a unit: what is frozen in the root unit has its dtype and its gradient where
     anything there is trained (``_flat_param.py:_validate_tensors_to_flatten``, ``use_orig_params``).
 
-    Layers are frozen whole, and PEFT's adapters are units of their own.
+    Layers are frozen whole, and PEFT's adapters are units of their own, unless the model is one unit.
     """
-    if spec.method != "full" or (spec.fsdp or Fsdp()).version != 1:
+    whole = one_unit(spec)
+    apart = spec.quantization is not None if whole else spec.method != "full"
+    if apart or (spec.fsdp or Fsdp()).version != 1:
         return held
-    root = {weight.trainable for weight in held.weights if not weight.per_layer}
-    return _FLATTENED.get(held, "", lambda: _root_trained(held)) if len(root) > 1 else held
+    root = {weight.trainable for weight in held.weights if whole or not weight.per_layer}
+    return _FLATTENED.get(held, whole, lambda: _root_trained(held, whole)) if len(root) > 1 else held
 
 
-def _root_trained(held: Inventory) -> Inventory:
+def _root_trained(held: Inventory, whole: bool) -> Inventory:
     return Inventory.of(
-        tuple(weight if weight.per_layer else replace(weight, trainable=True) for weight in held.weights)
+        tuple(replace(weight, trainable=True) if whole or not weight.per_layer else weight for weight in held.weights)
     )
 
 
@@ -201,10 +235,13 @@ def optimized(spec: Spec, shard: Inventory) -> Inventory:
     parts = tuple(zip(inventory(spec).weights, shard.weights, strict=True))
     if all(own.trainable == part.trainable for own, part in parts):
         return shard
-    root = [(own, part) for own, part in parts if not own.per_layer]
+    whole = one_unit(spec)
+    root = [(own, part) for own, part in parts if whole or not own.per_layer]
     trained = sum(part.total for own, part in root if own.trainable)
     most = min(float(sharers(spec)), sum(part.total for _, part in root) / trained)
-    return Inventory.of(tuple(_with_share(part, own.trainable, 1 if own.per_layer else most) for own, part in parts))
+    return Inventory.of(
+        tuple(_with_share(part, own.trainable, 1 if own.per_layer and not whole else most) for own, part in parts)
+    )
 
 
 def _with_share(part: Weight, trainable: bool, times: float) -> Weight:
@@ -255,7 +292,10 @@ def _gathered_one(spec: Spec, weight: Weight) -> int:
 
 
 def units(spec: Spec, held: Inventory) -> tuple[Unit, Unit]:
-    """The largest layer, which is a trained one if any is, and the root unit."""
+    """The largest layer, which is a trained one if any is, and the root unit; nothing and the model if that is one."""
+    if one_unit(spec):
+        whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
+        return Unit(0, 0), Unit(whole, whole_gradient(spec, held))
     trained = 1 - len(frozen_parts(spec).layers) / spec.facts.layers
     layer = gradient = root = root_gradient = 0.0
     for weight in held.weights:
@@ -276,15 +316,24 @@ def _gathered(spec: Spec, held: Inventory) -> Gathered:
     forward gathered until its backward.
     """
     if sharers(spec) == 1:
-        return Gathered(0, 0, None, 0)
+        return Gathered(0, 0, 0, None, 0)
     layer, root = units(spec, held)
+    if one_unit(spec):
+        return Gathered(forward_copies(spec) * root.gathered, root.gathered, root.gathered, None, root.gathered)
     whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
     if (spec.fsdp or Fsdp()).gathers == 1:
-        return Gathered(whole, whole, None, root.gathered)
+        return Gathered(whole, whole, whole, None, root.gathered)
     both = root.gathered + layer.gathered
     if wraps_adapters(spec):
-        return Gathered(root.gathered, both, both + layer.gathered if both < whole else None, root.gathered)
-    return Gathered(root.gathered, both + layer.gathered, None, root.gathered)
+        end = both + layer.gathered if both < whole else None
+        return Gathered(root.gathered, root.gathered, both, end, root.gathered)
+    return Gathered(root.gathered, root.gathered, both + layer.gathered, None, root.gathered)
+
+
+def forward_copies(spec: Spec) -> int:
+    """How often one unit for all is there in the forward: FSDP 2 keeps the flat buffer that it was gathered in beside
+    the parameters until another unit is gathered, or the forward is over (``FSDPParamGroup.wait_for_unshard``)."""
+    return 2 if (spec.fsdp or Fsdp()).version == 2 else 1
 
 
 def wraps_adapters(spec: Spec) -> bool:
@@ -296,7 +345,7 @@ def wraps_adapters(spec: Spec) -> bool:
     prefetches the layer below only when the layer's first adapter is reached.
     """
     settings = spec.fsdp or Fsdp()
-    return spec.method == "lora" and settings.version == 1
+    return spec.method == "lora" and settings.version == 1 and not one_unit(spec)
 
 
 SAVES_ON_HOST = (4, 30)
@@ -313,11 +362,14 @@ def copies_to_save(spec: Spec) -> bool:
 
 def saved(spec: Spec, held: Inventory) -> int:
     """Bytes that a full state dict takes on the GPU, in the shards' own dtype."""
-    return unit_stored(held) + (held.bytes if copies_to_save(spec) else 0)
+    return unit_stored(spec, held) + (held.bytes if copies_to_save(spec) else 0)
 
 
-def unit_stored(held: Inventory) -> int:
-    """Bytes of the largest unit in the shards' own dtype, as a full state dict gathers it."""
+def unit_stored(spec: Spec, held: Inventory) -> int:
+    """Bytes of the largest unit in the shards' own dtype, as a full state dict gathers it. FSDP 2 gathers parameters
+    one by one."""
+    if one_unit(spec) and (spec.fsdp or Fsdp()).version == 1:
+        return held.bytes
     layer = int(sum(rounded(weight.storage) * weight.per_layer for weight in held.weights))
     root = sum(weight.bytes for weight in held.weights if not weight.per_layer)
     return max(layer, root)
@@ -332,4 +384,6 @@ def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
     if spec.loaded_on_gpu:
         return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
     offloaded = spec.fsdp is not None and spec.fsdp.cpu_offload
-    return components(parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(held) + load_temporary(spec))
+    return components(
+        parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(spec, held) + load_temporary(spec)
+    )

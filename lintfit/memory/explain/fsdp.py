@@ -45,12 +45,14 @@ def terms(spec: Spec, state: str) -> list[Term]:
         what = "the largest unit while it is wrapped"
         return [*steady, term("communication_buffers", what, size, source=case.source)]
     if state in ("forward", "backward_start"):
-        return [*steady, *_kept(case), *_at_turn(case)]
+        return [*steady, *_kept(case), *_at_turn(case, in_forward=state == "forward")]
     if state == "evaluate":
-        return [*steady, *_at_turn(case)]
+        return [*steady, *_at_turn(case, in_forward=True)]
     if state in ("first_gradient", "layer_end"):
         inside = _in_layer(case, ended=state == "layer_end")
         return [*steady, *_kept(case), *inside, *_pieces(case, case.layer.gradient, "a layer's")]
+    if state == "backward_end" and fsdp.one_unit(spec):
+        return [*steady, *_kept(case), *_unreduced(case), *_at_turn(case), *tied(spec, case.stepped)]
     if state == "backward_end":
         root = _gathered(case, case.root.gathered, "the root unit (embeddings, head, last norm)")
         late = [*_pieces(case, case.root.gradient, "the root unit's"), *tied(spec, case.stepped)]
@@ -106,16 +108,34 @@ def _gathered(case: _Case, size: int, what: str, copies: int = 1) -> list[Term]:
     return [term("communication_buffers", what, copies * size, *factors, source=case.source)]
 
 
+def _unreduced(case: _Case) -> list[Term]:
+    """The gradients of one unit for all, and the flat one that FSDP 1 makes of them."""
+    size, flat = fsdp.whole_gradient(case.spec, case.held), fsdp.flat_gradient(case.spec, case.held)
+    numel = case.held.trainable
+    if not size:
+        return []
+    factors = ((size / numel, "bytes"), (numel, "trained parameters"))
+    pieces = term(
+        "gradients", "whole gradients, none reduced before the last is made", size, *factors, source=case.source
+    )
+    copy = term("communication_buffers", "the same as one flat gradient", flat, source=case.source)
+    return [pieces, copy] if flat else [pieces]
+
+
 def _everything(case: _Case) -> list[Term] | None:
     if case.count == 1:
         return []
+    if fsdp.one_unit(case.spec):
+        return _gathered(case, case.root.gathered, "the whole model, which is one unit")
     if case.settings.gathers == 1:
         whole = sum(fsdp.gathered_bytes(case.spec, weight) for weight in case.held.weights)
         return _gathered(case, whole, f"all parameters gathered ({case.strategy})")
     return None
 
 
-def _at_turn(case: _Case) -> list[Term]:
+def _at_turn(case: _Case, in_forward: bool = False) -> list[Term]:
+    if in_forward and fsdp.one_unit(case.spec) and fsdp.forward_copies(case.spec) > 1:
+        return _gathered(case, case.root.gathered, "the whole model, and the buffer that it was gathered in", 2)
     everything = _everything(case)
     if everything is not None:
         return everything
@@ -143,6 +163,6 @@ def _pieces(case: _Case, size: int, whose: str) -> list[Term]:
 def _load(case: _Case) -> list[Term]:
     if case.spec.loaded_on_gpu:
         return load(case.spec, case.held)
-    unit = term("temporaries", "the largest unit before it is sharded", fsdp.unit_stored(case.held))
+    unit = term("temporaries", "the largest unit before it is sharded", fsdp.unit_stored(case.spec, case.held))
     late = [item for item in load(case.spec, case.held) if item.component == "temporaries"]
     return [*([] if case.settings.cpu_offload else _shards(case)), unit, *late]

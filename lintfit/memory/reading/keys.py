@@ -156,6 +156,7 @@ _FSDP = _parts(
         "version": choice(1, 2),
         "strategy": choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2"),
         "cpu_offload": _flag,
+        "auto_wrap": _flag,
     }
 )
 _GENERATION = _parts(

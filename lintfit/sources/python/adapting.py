@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import freezing, operators
+from lintfit.sources.python.handed_on import HandedOn, Use
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Object, Record, alternatives, objects
 
@@ -41,7 +42,7 @@ def method(reading: Reading, load: Record | None) -> None:
     if record.name.endswith("Config") and record.name not in _LOW_RANK and record.function.startswith("peft."):
         reading.state("method", UNKNOWN, record.node, f"{record.name} is neither full fine-tuning nor LoRA")
         return
-    sure = record.taken is True or wrapped is True
+    sure = wrapped is True or (record.taken is True and reading.found.peft_use is Use.HERE)
     reading.state("method", "lora" if sure else UNKNOWN, record.node)
     _saved(reading, record)
     values = {passed.name: passed.value for passed in record.passed if passed.name is not None}
@@ -119,6 +120,8 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
             continue
         if record.name == "get_peft_config":
             holder = record.value(0, "model_args", "model_config")
+            if HandedOn(reading.calls, reading.records).use(record) <= Use.NOT_HERE:
+                continue
             for each in objects(holder):
                 chosen = reading.attribute(each, "use_peft")
                 wanted = operators.truth(chosen) if chosen is not None else None

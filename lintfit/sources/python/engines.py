@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.documents.model import Kind
+from lintfit.numerals import natural
 from lintfit.settings import AUTO, UNKNOWN
 from lintfit.sources import fabric as words
 from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
@@ -349,7 +350,8 @@ def _count(value: Value | None) -> Any:
         return AUTO
     if "," in text:
         return len([part for part in text.split(",") if part.strip()])
-    return int(text) if text.isdigit() else UNKNOWN
+    number = natural(text)
+    return number if number is not None else UNKNOWN
 
 
 def _fabric_strategy(reading: Reading, record: Record) -> None:

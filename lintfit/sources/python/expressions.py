@@ -72,8 +72,15 @@ def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
             quote = 3 if text[:3] in ("'''", '"""') else 1
             return text[quote:-quote]
         if text.isascii() and text.isdecimal():
-            return int(text)
-    return _compiled(text)
+            return _bounded(int(text))
+    return _bounded(_compiled(text))
+
+
+def _bounded(value: object) -> object:
+    """The value of a literal. Raises ValueError for a number of more digits than are calculated with."""
+    if isinstance(value, int) and value.bit_length() > operators.MAX_BITS:
+        raise ValueError("a number of very many digits")
+    return value
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ import libcst as cst
 
 from lintfit.sources.python import models
 from lintfit.sources.python.calls import Calls
+from lintfit.sources.python.handed_on import HandedOn, Use
 from lintfit.sources.python.values import DTYPES, Const, Items, Object, Record, Ref, Value, dtype, objects, plain
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
 
@@ -38,6 +39,10 @@ class Found:
     initialize: Record | None = None
     accelerator: Record | None = None
     peft: Record | None = None
+    peft_use: Use = Use.HERE
+    """How surely the run uses the config that ``peft`` makes."""
+    unused_peft: Record | None = None
+    """A config of adapters that the run makes and hands to nothing, where it makes no other."""
     quantization: Record | None = None
     checkpointing: list[Record] = field(default_factory=list)
     partitioning: list[Record] = field(default_factory=list)
@@ -57,7 +62,7 @@ def certain(records: Iterable[Record], default: Record | None = None) -> Record 
     return best
 
 
-def find(records: list[Record]) -> Found:
+def find(records: list[Record], calls: Calls) -> Found:
     """Choose the calls that matter among all that the walk came by."""
     found = Found()
     found.loads = [record for record in records if models.is_model_load(record)]
@@ -75,7 +80,7 @@ def find(records: list[Record]) -> Found:
         # Its own prepare() hands the model to Accelerate; an engine beside it is for the reward model.
         found.arguments, found.first_ppo, found.initialize = None, found.arguments, None
     _trained(records, found)
-    found.peft = _peft(records)
+    _peft(records, calls, found)
     found.quantization = _named(records, "BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig")
     found.checkpointing = [record for record in records if record.name in _ENABLERS]
     found.partitioning = [record for record in records if record.taken is not False and _partitions(record)]
@@ -115,6 +120,7 @@ def facts(found: Found, calls: Calls) -> ScriptFacts:
         trainer=_call(found.trainer, calls),
         checkpointing=tuple(calls.call(record) for record in found.checkpointing),
         peft_config=_call(found.peft, calls),
+        unused_peft_config=_call(found.unused_peft, calls),
         quantization_config=_call(found.quantization, calls),
         initialize=_call(found.initialize, calls),
         partitioning=tuple(calls.call(record) for record in found.partitioning),
@@ -189,12 +195,23 @@ def _named(records: list[Record], *names: str) -> Record | None:
     return certain(record for record in records if record.name in names)
 
 
-def _peft(records: list[Record]) -> Record | None:
-    return certain(
-        r
-        for r in records
-        if (r.name.endswith("Config") and r.function.startswith("peft.")) or r.name in ("LoraConfig", "AdaLoraConfig")
-    )
+def _peft(records: list[Record], calls: Calls, found: Found) -> None:
+    """The config of adapters that the run uses; one that goes nowhere makes no adapters."""
+    made = [record for record in records if record.taken is not False and is_peft_config(record)]
+    handed = HandedOn(calls, records)
+    uses = {id(record): handed.use(record) for record in made}
+    found.peft = certain(record for record in made if uses[id(record)] > Use.NOT_HERE)
+    if found.peft is not None:
+        found.peft_use = uses[id(found.peft)]
+    elif set(uses.values()) == {Use.NOWHERE}:
+        found.unused_peft = certain(made)
+
+
+def is_peft_config(record: Record) -> bool:
+    """Whether a call makes the config of adapters."""
+    if record.name in ("LoraConfig", "AdaLoraConfig"):
+        return True
+    return record.name.endswith("Config") and record.function.startswith("peft.")
 
 
 def _arguments(records: list[Record], trainer: Record | None) -> Object | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lintfit.documents.model import Kind
+from lintfit.numerals import natural
 from lintfit.sources.python import config_files, omegaconf, operators
 from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.values import (
@@ -325,7 +326,8 @@ def _rank(variable: str) -> Handler:
 
 def _scalar_of(value: Value) -> Value | None:
     known = plain(value)
-    return Const(value.origin, int(known)) if isinstance(known, str) and known.isdigit() else None
+    number = natural(known) if isinstance(known, str) else None
+    return Const(value.origin, number) if number is not None else None
 
 
 def _reader(kind: Kind) -> Handler:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lintfit.numerals import natural
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.facts import certain
@@ -44,14 +45,14 @@ def _put(reading: Reading, name: str, value: Any, flag: Flag) -> None:
 
 
 def _whole(flag: Flag | None) -> int | None:
-    return int(flag.value) if flag is not None and flag.value is not None and flag.value.isdigit() else None
+    return natural(flag.value) if flag is not None else None
 
 
 def _number(reading: Reading, name: str, *flags: str) -> None:
     flag = next((reading.flags[each] for each in flags if each in reading.flags), None)
     if flag is not None:
-        count = _whole(flag)
-        _put(reading, name, UNKNOWN if count is None else count, flag)
+        number = _whole(flag)
+        _put(reading, name, UNKNOWN if number is None else number, flag)
 
 
 def _precision(reading: Reading) -> None:
@@ -74,7 +75,7 @@ def _accumulation(reading: Reading) -> None:
     world, micro = reading.environment.get("WORLD_SIZE", ""), _whole(reading.flags.get("micro_batch_size"))
     sizes = [_whole(reading.flags[size]) for size in _PARALLEL if size in reading.flags]
     samples = _whole(total)
-    ranks = 1 if world == "" and "WORLD_SIZE" in reading.environment else int(world) if world.isdigit() else 0
+    ranks = 1 if world == "" and "WORLD_SIZE" in reading.environment else natural(world) or 0
     steps: Any = UNKNOWN
     if samples and micro and ranks and all(sizes) and "rampup_batch_size" not in reading.flags:
         for size in sizes:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from lintfit.documents.model import DataDocument, Kind
 from lintfit.frozen import frozen, replace
+from lintfit.numerals import whole
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import Calls
@@ -155,10 +156,10 @@ def version_numbers(text: str | None) -> tuple[int, ...] | None:
         return None
     numbers: list[int] = []
     for part in text.split("."):
-        digits = "".join(ch for ch in part if ch.isdigit())
-        if not digits:
+        number = whole("".join(ch for ch in part if ch.isdigit()))
+        if number is None:
             break
-        numbers.append(int(digits))
+        numbers.append(number)
     if text.startswith("<") and any(numbers):
         while numbers[-1] == 0:
             numbers.pop()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench.fake_settings import EVERY, GC, REENTRANT
-from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
+from bench.fake_settings import EVERY
+from tests.memory.activations.steps import HALF_AMP, MIB, step
 
 PLAIN = {"gradient_checkpointing": False, "evaluation": {"batch_size": 0}}
 SMALL: dict[str, Any] = {
@@ -24,21 +24,6 @@ SMALL: dict[str, Any] = {
     "head_dim": 128,
     "sliding_window": 512,
 }
-
-
-@pytest.mark.parametrize(
-    ("config", "more", "counted"),
-    [
-        (SMALL, BF16, 705.530),
-        (SMALL, AMP, 820.949),
-        (SMALL, FP32, 941.557),
-        (SMALL, {**BF16, **GC}, 397.499),
-        (SMALL, {**HALF_AMP, **EVERY}, 699.984),
-        (SMALL, {**HALF_AMP, **EVERY, **REENTRANT}, 442.645),
-    ],
-)
-def test_torchs_own_count(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
-    assert step(config, 4, 1024, {**PLAIN, **more}).allocated_bytes / MIB == pytest.approx(counted, rel=2e-4)
 
 
 def test_a_mask_that_no_layer_takes_is_there_in_the_forward_alone() -> None:

@@ -1,0 +1,34 @@
+"""The rule unused-lora-config: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.wording import billions
+from lintfit.run.model import Run
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    made = run.script.facts.unused_peft_config if run.script is not None else None
+    if run.script is None or made is None or made.taken is not True or run.value("method") != "full":
+        return
+    if not run.script.facts.trains:
+        return
+    yield Report(
+        made.place, f"{made.name} is handed to nothing: the run trains {_all(run)}, no adapters", help=_help(run)
+    )
+
+
+def _all(run: Run) -> str:
+    return f"all {billions(run.facts.parameters)} parameters" if run.facts is not None else "all parameters"
+
+
+def _help(run: Run) -> str:
+    assert run.script is not None
+    trainer, made = run.script.facts.trainer, run.script.facts.unused_peft_config
+    config = (made.assigned_to if made is not None else None) or "the config"
+    if trainer is not None and trainer.function.startswith("trl."):
+        return f"hand it to the trainer (peft_config={config}), or delete it"
+    return f"wrap the model (model = get_peft_model(model, {config})), or delete it"

@@ -1,0 +1,105 @@
+"""Where the comments of a document stand, and which of them are gone after a change."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lintfit.documents.lines import line_end
+from lintfit.documents.model import DataDocument, Document, Kind, Span
+
+SIGN = re.compile(r"#|//|/\*")
+"""What begins a comment; JSON knows all three, every other kind the first only."""
+
+_HASH = re.compile(r"(?:^|(?<=[ \t\r\n;]))#")
+
+
+def comments(document: Document) -> tuple[Span, ...]:
+    """The comments of a document in order, each without its line break.
+
+    Of a shell script they are also those in the files that it writes with here-documents. Text that cannot be read has
+    those up to where that is so (Python), or whatever looks like one.
+    """
+    sign = "#" if document.kind is not Kind.JSON else ""
+    if sign not in document.text:
+        return ()
+    if document.kind is Kind.PYTHON:
+        return tuple(_python(document))
+    return tuple(_outside(document, sorted(_values(document))))
+
+
+def lost_comments(before: Document, after: Document) -> tuple[Span, ...]:
+    """The comments of ``before`` that ``after`` has no longer, wherever they stand and however they are indented."""
+    there = comments(before)
+    if not there or before.text == after.text:
+        return ()
+    left = Counter(_words(after, span) for span in comments(after))
+    lost: list[Span] = []
+    for span in there:
+        words = _words(before, span)
+        if not left[words]:
+            lost.append(span)
+        left[words] -= bool(left[words])
+    return tuple(lost)
+
+
+def _words(document: Document, span: Span) -> str:
+    return " ".join(document.slice(span).split())
+
+
+def _python(document: Document) -> Iterator[Span]:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(document.text, newline="").readline):
+            if token.type == tokenize.COMMENT:
+                start = document.offset(token.start[0], token.start[1] + 1)
+                yield Span(start, start + len(token.string))
+    except (tokenize.TokenError, SyntaxError, IndexError):
+        return  # no Python from here on
+
+
+def _outside(document: Document, values: list[Span]) -> Iterator[Span]:
+    """Comments wherever a sign stands outside of keys, values and words."""
+    text, sign = document.text, SIGN if document.kind is Kind.JSON else _HASH
+    at = 0
+    while (found := sign.search(text, at)) is not None:
+        end = _value_end(values, found.start())
+        if end is not None:
+            at = end
+            continue
+        at = _end(text, found)
+        yield Span(found.start(), at)
+
+
+def _value_end(values: list[Span], offset: int) -> int | None:
+    """The end of the value that a place lies in, None where it lies in none."""
+    index = bisect_right(values, offset, key=lambda span: span.start) - 1
+    return values[index].end if index >= 0 and offset < values[index].end else None
+
+
+def _end(text: str, sign: re.Match[str]) -> int:
+    if sign.group() == "/*":
+        closing = text.find("*/", sign.end())
+        return closing + 2 if closing >= 0 else len(text)
+    return line_end(text, sign.end(), breaks=False)
+
+
+def _values(document: Document) -> Iterator[Span]:
+    """The places of keys, texts and words, within which no comment begins."""
+    if document.kind is Kind.SHELL:
+        yield from {word.at for command in _commands(document) for word in command.words}
+    root = document.root if isinstance(document, DataDocument) else None
+    for _, node in root.walk() if root is not None else ():
+        if node.shape == "scalar":
+            yield node.span
+        for entry in node.entries:
+            yield entry.key_span
+
+
+def _commands(document: Document) -> Iterable[Any]:
+    # A ShellDocument's; its module brings tree-sitter, which no other kind needs.
+    return getattr(document, "commands", ())

@@ -1,0 +1,231 @@
+"""What a fix would take along with what it mends: comments, and keys that code of the tree reads.
+
+Every fix and every plan passes here before it is offered, so that no rule has to think of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from lintfit.documents.comments import comments, lost_comments
+from lintfit.documents.data_edits import read_again
+from lintfit.documents.edits import apply
+from lintfit.documents.lines import line_end, line_start
+from lintfit.documents.model import DataDocument, Document, Edit, Entry, KeyPath, Kind, Node, Span
+from lintfit.documents.workspace import Workspace
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.frozen import frozen, replace
+from lintfit.run.key_reads import KeyReads, Read
+from lintfit.settings import Place
+
+_DIRECTIVE = re.compile(r"(?:#|//|/\*)[ \t]*lintfit:")
+_WORDS_BEHIND = re.compile(r"(?:.*[-_])?(?:comments?|notes?|remarks?)", re.IGNORECASE)
+_MOST = 4
+"""Lines that are named one by one."""
+_GO, _SPEAK = ("go", "goes"), ("speak", "speaks")
+
+
+@frozen
+class Taken:
+    """What some edits take along: comments, those that speak of a key which goes, and code that reads a key which goes.
+
+    ``key`` is the key that ``read`` reads. ``unsearched``: the edits delete a key, and the tree has more code than is
+    searched for it.
+    """
+
+    comments: tuple[str, ...] = ()
+    speaking: tuple[str, ...] = ()
+    read: Read | None = None
+    key: str = ""
+    unsearched: bool = False
+
+
+class Care:
+    """Looks at what edits take along, against the files of a workspace and the code around them."""
+
+    def __init__(self, workspace: Workspace, code: KeyReads | None = None) -> None:
+        self._workspace = workspace
+        self._reads = code or KeyReads(workspace)
+
+    def weighed(self, fix: Fix, about: Place | None = None) -> Fix:
+        """The fix as it may be offered: unsafe where it loses a comment, only shown where code reads what it deletes.
+
+        A comment for lintfit that the finding at ``about`` speaks of is what the fix is for.
+        """
+        if not fix.edits or fix.applicability is Applicability.DISPLAY:
+            return fix
+        taken = self.of(fix.edits, about)
+        if taken.read is not None and taken.read.sure:
+            why = f'{taken.read.where} reads "{taken.key}"'
+            message = f"{fix.message} ({why})"
+            return replace(
+                fix, applicability=Applicability.DISPLAY, message=message, caution=f"{why}, which goes with it"
+            )
+        note, caution = _why_unsafe(taken)
+        if not caution:
+            return fix
+        if fix.applicability is Applicability.UNSAFE:
+            caution = f"{fix.why_unsafe}, {caution}"
+        return replace(fix, applicability=Applicability.UNSAFE, message=f"{fix.message}{note}", caution=caution)
+
+    def of(self, edits: Iterable[FileEdit], about: Place | None = None) -> Taken:
+        """What the edits take along. Raises ValueError where two of them collide."""
+        lost: list[str] = []
+        speaking: list[str] = []
+        read: Read | None = None
+        key = ""
+        unsearched = False
+        for document, own in _by_document(edits):
+            other = about is None or document.path != about.document.path
+            name = f" of {document.path.as_posix()}" if other else ""
+            text = apply(document.text, own)
+            lost += _placed(self._lost(document, text, about), name)
+            if not isinstance(document, DataDocument) or document.root is None:
+                continue
+            after = read_again(document, text)
+            speaking += _placed(self._speaking(document, after), name)
+            for path in _lost_keys(document.root, after.root):
+                found = self._reads.of(document.path, path)
+                if found is not None and (read is None or (found.sure and not read.sure)):
+                    read, key = found, str(path[-1])
+                unsearched = unsearched or (found is None and not self._reads.whole(document.path))
+        return Taken(tuple(lost), tuple(speaking), read, key, unsearched)
+
+    def _lost(self, document: Document, text: str, about: Place | None) -> Iterator[int]:
+        """The lines of the comments that are there no longer."""
+        file = self._file(document)
+        if not comments(file):
+            return
+        for span in lost_comments(file, self._changed(file, text)):
+            if not _is_meant(file, span, about):
+                yield document.position(span.start).line
+
+    def _speaking(self, document: DataDocument, after: DataDocument) -> Iterator[int]:
+        """The lines of the comments that lose what they speak of."""
+        assert document.root is not None
+        for mapping, key in _deleted(document.root, after.root):
+            yield from _beside(self._file(document), mapping, key)
+
+    def _file(self, document: Document) -> Document:
+        """The whole file: a document that a shell script writes has the comments of the script around it."""
+        if isinstance(document, DataDocument) and document.reader is not None:
+            return self._workspace.read(document.path)
+        return document
+
+    def _changed(self, file: Document, text: str) -> Document:
+        """The file with another text, read as far as its comments need it."""
+        if isinstance(file, DataDocument):
+            return read_again(file, text)
+        if file.kind is Kind.PYTHON:
+            return Document(replace(file.file, text=text), file.kind)
+        return self._workspace.with_overlay({file.path: text}).read(file.path, file.kind)
+
+
+def _why_unsafe(taken: Taken) -> tuple[str, str]:
+    """What the message says of what goes along, and why the fix is unsafe for it; both empty where nothing does."""
+    notes: list[str] = []
+    reasons: list[str] = []
+    if taken.comments:
+        notes.append(f", with {_listed(taken.comments)}")
+        reasons.append(f"{_clause(taken.comments, _GO)} with it")
+    elif taken.speaking:
+        notes.append(f", of which {_clause(taken.speaking, _SPEAK)}")
+        reasons.append(f"{_clause(taken.speaking, _SPEAK)} of what goes")
+    if taken.read is not None:
+        notes.append(f' ({taken.read.where} names "{taken.key}")')
+        reasons.append(f'{taken.read.where} may read "{taken.key}", which goes with it')
+    elif taken.unsearched:
+        reasons.append("the tree has too much code to tell whether any of it reads what goes")
+    return "".join(notes), ", ".join(reasons)
+
+
+def _by_document(edits: Iterable[FileEdit]) -> Iterator[tuple[Document, list[Edit]]]:
+    """The edits of each document that is there already."""
+    documents: dict[int, Document] = {}
+    grouped: dict[int, list[Edit]] = {}
+    for edit in edits:
+        if edit.document is not None:
+            documents[id(edit.document)] = edit.document
+            grouped.setdefault(id(edit.document), []).append(edit.edit)
+    return ((documents[key], own) for key, own in grouped.items())
+
+
+def _is_meant(document: Document, comment: Span, about: Place | None) -> bool:
+    """Whether a comment speaks to lintfit and the finding is about it."""
+    if about is None or about.document.path != document.path:
+        return False
+    written = _DIRECTIVE.search(document.slice(comment)) is not None
+    return written and comment.start <= about.span.start < comment.end
+
+
+def _lost_keys(before: Node, after: Node | None) -> Iterator[KeyPath]:
+    """The paths of keys that are there no longer; of a section that is gone its own alone."""
+    left = {path for path, _ in after.walk()} if after is not None else {()}
+    gone: set[KeyPath] = set()
+    for path, _ in before.walk():
+        if path not in left:
+            gone.add(path)
+            if path[:-1] not in gone and isinstance(path[-1], str):
+                yield path
+
+
+def _deleted(before: Node, after: Node | None) -> Iterator[tuple[Node, str]]:
+    """The keys that are taken out, not renamed, each with the mapping that held it."""
+    if after is None or before.shape != "mapping":
+        return
+    left = {entry.key for entry in after.entries}
+    keys = {entry.key for entry in before.entries}
+    if len(left) < len(keys):
+        yield from ((before, key) for key in sorted(keys - left))
+    for entry in before.entries:
+        if entry.key in left:
+            yield from _deleted(entry.value, after.get(entry.key))
+
+
+def _beside(file: Document, mapping: Node, key: str) -> Iterator[int]:
+    """The comments that stand by a key: right above it, or as a text under a key of their own, beside or within it."""
+    entry = mapping.entry(key)
+    assert entry is not None
+    yield from _above(file, entry)
+    order = [each.key for each in mapping.entries]
+    at = order.index(key)
+    near = [each for each in mapping.entries[max(0, at - 1) : at + 2] if each is not entry]
+    for other in (*near, *(inner for _, node in entry.value.walk() for inner in node.entries)):
+        if isinstance(other.value.value, str) and _is_words(other.key):
+            yield file.position(other.span.start).line
+
+
+def _above(file: Document, entry: Entry) -> Iterator[int]:
+    text, line = file.text, line_start(file.text, entry.span.start)
+    if text[line : entry.span.start].strip():
+        return
+    for span in comments(file):
+        alone = not text[line_start(text, span.start) : span.start].strip()
+        if alone and span.end < line == line_end(text, span.end):
+            yield file.position(span.start).line
+
+
+def _is_words(key: str) -> bool:
+    """Whether a key stands for a comment: ``_comment``, ``//``, ``#1``, ``note``, ``stage_comment``."""
+    return key.startswith(("#", "//", "_")) or _WORDS_BEHIND.fullmatch(key) is not None
+
+
+def _placed(lines: Iterable[int], name: str) -> list[str]:
+    """Comments of one file by their lines: ``the comments on lines 7 and 9``; empty where there is none."""
+    found = sorted(set(lines))
+    if not found:
+        return []
+    if len(found) > _MOST:
+        return [f"{len(found)} comments (lines {found[0]} to {found[-1]}{name})"]
+    plural = "s" if len(found) > 1 else ""
+    return [f"the comment{plural} on line{plural} {_listed([str(line) for line in found])}{name}"]
+
+
+def _clause(words: Sequence[str], verb: tuple[str, str]) -> str:
+    one = len(words) == 1 and words[0].startswith("the comment ")
+    return f"{_listed(words)} {verb[one]}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,126 @@
+"""Why a run has no verdict: one line for each thing that is not known, with what would make it known.
+
+Runs that lack the same have the same line, so that a report can say it once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.memory.result import Estimate
+from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.tensors.optimizers import bounded
+from lintfit.memory.verdict.undecided import undecided
+from lintfit.run.hardware import missing_gpu
+from lintfit.run.model import UNPARSED, Run
+from lintfit.settings import UNKNOWN, in_words
+
+LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
+IMAGES = "how many images it has and how large they are, which decides (max_pixels of the processor bounds them)"
+HOST = "how many GPUs a machine has: with some numbers of them its host memory is too small (--gpus, --nodes)"
+CONFIG = (
+    "a config alone: no launch line or script that was read uses it (name them together, or give --model and --gpu)"
+)
+FAILED = "a mistake of lintfit's own, which the line on standard error tells (please report it)"
+_ENGINE = (
+    "the engine, which accelerate launch takes from the file that `accelerate config` wrote on the machine "
+    "(--config_file FILE, or --multi_gpu, --use_deepspeed, --use_fsdp on the launch line)"
+)
+_NAMED = 4
+"""How many settings a line names."""
+
+_WITH_SCRIPT = 2
+"""Documents of a launch whose script was found."""
+
+_FLAGS = {"gpus": "--gpus", "seq_len": "--seq-len", "model": "--model"}
+"""Settings that lintfit's own flags state."""
+
+
+def why_unknown(run: Run, result: Estimate | None, decided_by: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What is not known of a run without a verdict, never nothing; ``decided_by`` is what its judge found open."""
+    if run.origin.kind == "config" and run.spec is None:
+        return (CONFIG,)
+    found = tuple(dict.fromkeys((*_missing(run), *_doubtful(run), *_unseen(run), *_not_modelled(run), *decided_by)))
+    return found or (_range(result),)
+
+
+def _missing(run: Run) -> Iterator[str]:
+    not_there = {each.reason for each in run.missing}
+    for line in run.unknown:
+        if line in not_there:
+            yield f"{line} (correct the path, or put the file there)"
+        elif run.broken and line.endswith(UNPARSED):
+            yield f"{line} (mend its syntax)"
+        elif run.spec is None and not run.lacks_model:
+            yield f"{line} ({_unread(run)})"
+        else:
+            yield line
+    if run.spec is None and run.lacks_model and run.hardware.capacity_bytes is None:
+        yield missing_gpu(run.settings)
+
+
+def _unread(run: Run) -> str:
+    """What makes a training known that lintfit has not read."""
+    launch = run.launch
+    sought = launch is not None and launch.action is None and not launch.module and len(run.documents) < _WITH_SCRIPT
+    return "put it where the launch line names it" if sought else "lintfit estimate takes the run as flags, or a --spec"
+
+
+def _doubtful(run: Run) -> Iterator[str]:
+    """Settings that only running the script would tell."""
+    for name in dict.fromkeys(run.doubtful):
+        yield _of_setting(run, name)
+
+
+def _of_setting(run: Run, name: str) -> str:
+    setting = run.settings.get(name)
+    if name == "method" and "partly_frozen" in run.settings:
+        setting = run.settings["partly_frozen"]
+    place = setting.provenance.place if setting is not None else None
+    at = f" at {place.document.path.as_posix()}:{place.document.position(place.span.start).line}" if place else ""
+    detail = setting.provenance.detail if setting is not None and setting.value is UNKNOWN else ""
+    why = f"; {detail}" if detail else ""
+    flag = f", or {_FLAGS[name]}" if name in _FLAGS else ""
+    return f"{name}, which cannot be told without running the script{why} (a plain value{at}{flag})"
+
+
+def _unseen(run: Run) -> Iterator[str]:
+    """What a command line decides that is not known, or a file of the machine."""
+    names = run.unseen_flags
+    if not names:
+        return
+    shown = in_words(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    if run.launch is not None:
+        yield _ENGINE
+    elif run.origin.kind == "config":
+        yield f"{shown}: {CONFIG}"
+    elif run.script is not None and not run.script.walk.parses:
+        yield f"{shown}, which can only be assumed from the script (a flag, or lintfit.toml)"
+    else:
+        how = "check the script that starts it, or name the file of its arguments beside it"
+        yield f"{shown}, which a command line decides, and no launch line is known ({how})"
+
+
+def _not_modelled(run: Run) -> Iterator[str]:
+    spec = run.spec
+    if spec is None:
+        return
+    yield from (f"not modelled: {line}" for line in undecided(spec))
+    if not bounded(_optimizer(spec)):
+        yield f"the states of the optimizer {_optimizer(spec)}, which lintfit does not know (another optimizer)"
+
+
+def _optimizer(spec: Spec) -> str:
+    from lintfit.memory.engines.zero_config import optimizer_name
+
+    return optimizer_name(spec)
+
+
+def _range(result: Estimate | None) -> str:
+    """Where nothing else is open the range itself is too wide to say."""
+    if result is None or result.capacity_bytes is None:
+        return "what the run is"
+    low, high, card = (size / GIB for size in (result.peak.low, result.peak.high, result.capacity_bytes))
+    return (
+        f"where in its range it is: {low:.1f} to {high:.1f} of {card:.1f} GiB (state what it assumes: lintfit estimate)"
+    )

@@ -1,0 +1,298 @@
+"""Which code of the tree reads a key of a JSON or YAML file itself, by a search of its text.
+
+Before a key is deleted, renamed or moved, the Python files, notebooks and shell scripts around its file are searched
+for its name: as a subscript, in ``get`` or ``pop``, as an attribute, in a filter of ``jq``. What is a config by its
+name, or comes from a loader, is sure to be one; any other quoted mention in a file that opens configs may be one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from lintfit.config import load_config
+from lintfit.documents.files import ReadError, kind_of
+from lintfit.documents.lines import line_start
+from lintfit.documents.model import KeyPath, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.errors import LintfitError
+from lintfit.frozen import frozen
+from lintfit.run.discover import NAMES, not_searched
+
+MAX_FILES = 3000
+"""Files of code that are searched, the nearest first."""
+
+MAX_CHARACTERS = 32 << 20
+"""Characters of code that are searched: what is read of a tree of 3,000 files of usual size."""
+
+_REPOSITORY = (".git", ".hg", ".svn")
+_CODE = frozenset({".py", ".ipynb", ".sh", ".bash", ".slurm", ".sbatch", ".job", ".mk"})
+_TESTS = frozenset({"tests", "test"})
+"""Folders whose code reads files of its own; a config outside of them is none of these."""
+_BEFORE = 300
+"""Characters before a subscript or attribute in which what it belongs to is looked for."""
+
+_LOADER = r"(?:json5?|hjson|commentjson|orjson|yaml|OmegaConf|toml\w*)\.\w*load\w*\(|\.safe_load\(|read_(?:json|yaml)\("
+_OPENS = re.compile(
+    rf"{_LOADER}|HfArgumentParser|parse_(?:json|yaml)_file|hydra|DeepSpeedConfig|(?:ds|deepspeed)_config|config_params"
+    r"|\b[jy]q\b"
+)
+_LOADED = re.compile(rf"\b(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[^=\n]*(?:{_LOADER})")
+_CONFIG = re.compile(rf"config|conf\b|cfg|settings|hparams|\.deepspeed\b|{_LOADER}", re.IGNORECASE)
+_OF_MODEL = re.compile(r"model\w*\.config$|\bself\.model_config$|\btorch\b")
+_AS_ATTRIBUTES = re.compile(
+    r"Namespace\(|EasyDict|edict|[Mm]unch|[Dd]ot_?[Dd]ict|[Aa]ttr_?[Dd]ict|OmegaConf|DictConfig|ConfigDict|\bBox\("
+    r"|object_hook|__dict__|setattr\(|namedtuple|addict|hydra\.main|from_dict|parse_(?:json|yaml)_file|parse_dict"
+)
+_VALUE_OF = re.compile(r"(?:dtype|default|precision|choices)\w*[ \t]*(?:=|in)[ \t]*[\[({]?[^\n=]{0,60}$")
+_FILTERS = re.compile(r"\b[jy]q\b")
+_SEARCHES = re.compile(r"\b(?:grep|sed|awk|[jy]q)\b")
+
+
+@frozen
+class Read:
+    """A place where code names a key. ``sure``: it surely reads it of a config; ``takes``: and takes it out."""
+
+    path: Path
+    line: int
+    sure: bool = True
+    takes: bool = False
+
+    @property
+    def where(self) -> str:
+        return f"{self.path.as_posix()}:{self.line}"
+
+
+class _Code:
+    """One file of code. What its text says of configs is looked for only where it names a key that is asked for."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.shell = path.suffix != ".ipynb" and kind_of(path) is Kind.SHELL
+
+    @cached_property
+    def opens(self) -> bool:
+        """Whether it opens configs."""
+        return _OPENS.search(self.text) is not None
+
+    @cached_property
+    def loaded(self) -> frozenset[str]:
+        """The names that it gives to what it opens."""
+        return frozenset(found[1] for found in _LOADED.finditer(self.text)) if self.opens else frozenset()
+
+
+@frozen
+class _Tree:
+    """The code around a file; ``whole`` where that is all of it."""
+
+    code: tuple[_Code, ...]
+    whole: bool
+
+
+class KeyReads:
+    """The code around the files of a workspace. Nothing is searched before the first question."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._top = workspace.root.resolve()
+        self._trees: dict[tuple[Path, bool], _Tree] = {}
+        self._found: dict[tuple[Path, KeyPath], Read | None] = {}
+
+    def of(self, config: Path, path: KeyPath) -> Read | None:
+        """Where code of the tree reads the key at a path of a file: a sure place before one that may be one.
+
+        A key within a section is read through the section: where no code names that, none reads the key.
+        """
+        if (config, path) not in self._found:
+            self._found[config, path] = self._search(config, path)
+        return self._found[config, path]
+
+    def whole(self, config: Path) -> bool:
+        """Whether all code of the tree was searched; False where there is too much of it."""
+        return self._tree(config).whole
+
+    def _search(self, config: Path, path: KeyPath) -> Read | None:
+        names = [str(step) for step in path if isinstance(step, str)]
+        if not names:
+            return None
+        files = self._tree(config).code
+        for section in names[:-1]:
+            named = re.compile(rf"(?<![\w-]){re.escape(section)}(?!\w)")
+            if not any(section in code.text and named.search(code.text) for code in files):
+                return None
+        found = [read for code in files if names[-1] in code.text for read in _reads(code, names[-1], config.name)]
+        return next((read for read in found if read.takes), next((read for read in found if read.sure), None)) or (
+            found[0] if found else None
+        )
+
+    def _tree(self, config: Path) -> _Tree:
+        """The code of the tree that a file belongs to; what is nearest to it, where that is too much."""
+        folder = (self._top / config).resolve().parent
+        root = _root(folder, self._top)
+        tests = not _TESTS.isdisjoint(folder.relative_to(root).parts)
+        found = self._trees.get((root, tests)) or self._trees.get((folder, tests))
+        if found is None:
+            found = self._read_all(folder, root, tests)
+            self._trees[root if found.whole else folder, tests] = found
+        return found
+
+    def _read_all(self, folder: Path, root: Path, tests: bool) -> _Tree:
+        files: list[_Code] = []
+        characters = 0
+        for path in _paths(folder, root, frozenset() if tests else _TESTS):
+            if len(files) >= MAX_FILES or characters > MAX_CHARACTERS:
+                return _Tree(tuple(files), False)
+            shown = path.relative_to(self._top) if path.is_relative_to(self._top) else path
+            try:
+                text = self._workspace.file(shown).text
+            except ReadError:
+                continue
+            characters += len(text)
+            files.append(_Code(shown, text))
+        return _Tree(tuple(files), True)
+
+
+def _paths(folder: Path, root: Path, apart: frozenset[str]) -> Iterator[Path]:
+    """The files of code below a root, those nearest to a folder in it first; none in folders of the names ``apart``."""
+    seen: set[Path] = set()
+    for start in (folder, *folder.parents):
+        for here, folders, names in os.walk(start):
+            wanted = (name for name in folders if not not_searched(name) and name not in apart)
+            folders[:] = sorted(name for name in wanted if Path(here, name) not in seen)
+            yield from (Path(here, name) for name in sorted(names) if name in NAMES or Path(name).suffix in _CODE)
+        seen.add(start)
+        if start == root:
+            return
+
+
+def _root(folder: Path, top: Path) -> Path:
+    """The repository that a folder lies in; else where lintfit's config lies; else the working directory above it."""
+    above = (folder, *folder.parents)
+    for each in above:
+        if any((each / name).exists() for name in _REPOSITORY):
+            return each
+    try:
+        found = load_config(folder)
+    except LintfitError:
+        found = None
+    if found is not None and found.config_path is not None and found.config_path.parent in above:
+        return found.config_path.parent
+    return top if top in above else folder
+
+
+def _reads(code: _Code, name: str, config: str) -> Iterator[Read]:
+    key = re.escape(name)
+    quoted = re.compile(rf"""\\?["'](?:[\w-]+\.)*{key}(?:\.[\w-]+)*\\?["']""")
+    attribute = re.compile(rf"\.{key}(?![\w(])(?![ \t]*=(?!=))")
+    opens = code.opens or config in code.text
+    for found in quoted.finditer(code.text):
+        read = _quoted(code, found, opens)
+        if read is not None and not _commented(code, found.start()):
+            yield read
+    for found in attribute.finditer(code.text):
+        read = _attribute(code, found.start())
+        if read is not None and not _commented(code, found.start()):
+            yield read
+    if code.shell:
+        yield from _filtered(code, key)
+
+
+_OPEN = re.compile(r"\[\s*$")
+_CALL = re.compile(r"\.(get|pop|setdefault|select)\(\s*$")
+_OF = re.compile(r"\b(?:getattr|hasattr|select)\(\s*([\w.]+)\s*,\s*$")
+_IN = re.compile(r"[ \t]+(?:not[ \t]+)?in[ \t]+([\w.\[\]\"']+)")
+_CLOSE = re.compile(r"\s*\]")
+_SET = re.compile(r"[ \t]*=(?!=)")
+_KEY_OF_DICT = re.compile(r"[ \t]*:(?!\])")
+
+
+def _quoted(code: _Code, found: re.Match[str], opens: bool) -> Read | None:
+    """A read by the key's name in quotes; None where it writes the key, or has nothing to do with a config."""
+    text, start, end = code.text, found.start(), found.end()
+    before = text[max(0, start - _BEFORE) : start]
+    if (opened := _OPEN.search(before)) is not None and (closed := _CLOSE.match(text, end)) is not None:
+        owner = _expression(before[: opened.start()])
+        if owner:
+            if _SET.match(text, closed.end()):
+                return None
+            taken = re.search(r"\bdel[ \t]+$", before[: opened.start() - len(owner)]) is not None
+            return _owned(code, owner, start, opens, takes=taken)
+    if (called := _CALL.search(before)) is not None:
+        owner = _expression(before[: called.start()])
+        return _owned(code, owner, start, opens, takes=called[1] == "pop")
+    if (of := _OF.search(before)) is not None:
+        return _owned(code, of[1], start, opens)
+    if (within := _IN.match(text, end)) is not None:
+        return _owned(code, within[1], start, opens)
+    if not opens or _KEY_OF_DICT.match(text, end) or _VALUE_OF.search(before) or _is_file(found.group()):
+        return None
+    return _read(code, start, sure=False)
+
+
+def _is_file(quoted: str) -> bool:
+    return re.search(r"\.(?:jsonc?|hjson|ya?ml|py|txt|bin|pt|sh)\\?[\"']$", quoted) is not None
+
+
+def _attribute(code: _Code, start: int) -> Read | None:
+    """A read by attribute: of a config by its name, or of anything where the file makes attributes of keys."""
+    owner = _expression(code.text[max(0, start - _BEFORE) : start])
+    if not owner:
+        return None
+    if _is_config(code, owner):
+        return _read(code, start)
+    if code.opens and _AS_ATTRIBUTES.search(code.text) and not _OF_MODEL.search(owner):
+        return _read(code, start, sure=False)
+    return None
+
+
+def _owned(code: _Code, owner: str, start: int, opens: bool, takes: bool = False) -> Read | None:
+    if _is_config(code, owner):
+        return _read(code, start, takes=takes)
+    return _read(code, start, sure=False) if opens else None
+
+
+def _is_config(code: _Code, owner: str) -> bool:
+    if _OF_MODEL.search(owner):
+        return False
+    return _CONFIG.search(owner) is not None or any(name in code.loaded for name in re.findall(r"\w+", owner))
+
+
+def _filtered(code: _Code, key: str) -> Iterator[Read]:
+    """Reads of a shell script: in a filter of jq or yq, which may go over several lines, or by grep, sed and awk."""
+    for found in re.finditer(rf"(?<![\w-]){key}(?![\w-])", code.text):
+        line = line_start(code.text, found.start())
+        before = code.text[line : found.start()]
+        searched = _SEARCHES.search(before) is not None
+        filtered = (
+            before.endswith((".", '["')) and _FILTERS.search(code.text[max(0, line - _BEFORE) : line]) is not None
+        )
+        if (searched or filtered) and not _commented(code, found.start()):
+            yield _read(code, found.start())
+
+
+def _expression(before: str) -> str:
+    """The expression at the end of a text: names, dots, and whatever stands in brackets."""
+    at, depth = len(before), 0
+    while at:
+        character = before[at - 1]
+        if character in ")]}":
+            depth += 1
+        elif character in "([{":
+            if not depth:
+                break
+            depth -= 1
+        elif not depth and not (character.isalnum() or character in "_."):
+            break
+        at -= 1
+    return before[at:]
+
+
+def _commented(code: _Code, offset: int) -> bool:
+    return code.text[line_start(code.text, offset) : offset].lstrip(' \t"').startswith("#")
+
+
+def _read(code: _Code, offset: int, sure: bool = True, takes: bool = False) -> Read:
+    return Read(code.path, code.text.count("\n", 0, offset) + 1, sure, takes)

@@ -1,0 +1,81 @@
+"""Steps and evaluations of small models as torch counted them (``tests/recordings/``, ``bench/record.py``)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from bench import record
+from bench.record import Case
+from lintfit.memory import estimate
+from lintfit.memory.reading.parse import spec_from_mapping
+
+
+@pytest.mark.parametrize("case", record.cases("steps"), ids=str)
+def test_a_step(case: Case) -> None:
+    """The peak of a whole step."""
+    found = estimate(spec_from_mapping(case.spec)).allocated_bytes
+    assert found == pytest.approx(case.bytes, rel=case.within)
+
+
+@pytest.mark.parametrize("case", record.cases("evaluations"), ids=str)
+def test_an_evaluation(case: Case) -> None:
+    """The peak of an evaluation between two steps."""
+    moments = estimate(spec_from_mapping(case.spec)).moments
+    found = max(moment.allocated for moment in moments if moment.phase == "evaluate")
+    assert found == pytest.approx(case.bytes, rel=case.within)
+
+
+@pytest.mark.parametrize("kind", record.PRODUCERS)
+def test_a_recording_is_as_its_program_writes_it(kind: str) -> None:
+    recording = record.read(kind)
+    assert record.written(recording) == (record.FOLDER / f"{kind}.json").read_text("utf-8")
+    assert set(recording["versions"]) == {"torch", "transformers", "peft"}
+    assert [name for name, count in Counter(map(str, record.cases(kind))).items() if count > 1] == []
+    for group in recording["groups"]:
+        assert group["about"] and 0 < group["within"] < 0.01
+        assert {case["model"] for case in group["cases"] if "model" in case} == set(group["models"])
+
+
+def test_a_figure_is_put_in_the_place_of_an_older_one_where_it_differs() -> None:
+    case = {"name": "a", "spec": {}, "mib": 100.25}
+    same, other = int(100.2498 * record.MIB), int(100.26 * record.MIB)
+    assert record.renewed(case, same) == case
+    assert record.renewed(case, other) == {**case, "mib": 100.26}
+    assert record.renewed({"name": "a", "spec": {}, "bytes": 5}, 7) == {"name": "a", "spec": {}, "bytes": 7}
+
+
+def test_a_measurement_is_written_in_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    recording = {
+        "versions": {},
+        "groups": [
+            {
+                "name": "small", "about": "a", "within": 0.001, "spec": {"seq_len": 8}, "models": {"m": {}},
+                "cases": [{"name": name, "model": "m", "spec": {}, "mib": 2.0} for name in ("one", "two")],
+            },
+            {
+                "name": "old", "about": "b", "within": 0.001, "kept": "nobody makes it", "spec": {}, "models": {},
+                "cases": [{"name": "three", "spec": {}, "mib": 2.0}],
+            },
+        ],
+    }  # fmt: skip
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(record, "measured", lambda kind, group, case: 3 * record.MIB)
+    file = record.FOLDER / "steps.json"
+    file.write_text(record.written(recording))
+    assert record.again("steps", "two", update=False) == 1, "a check writes nothing"
+    assert json.loads(file.read_text()) == recording
+    assert record.again("steps", "two", update=True) == 1
+    figures = [[case["mib"] for case in group["cases"]] for group in record.read("steps")["groups"]]
+    assert figures == [[2.0, 3.0], [2.0]]
+    assert record.again("steps", "", update=True) == 1
+    assert record.again("steps", "", update=True) == 0, "nothing differs any more"
+
+
+def test_recordings_of_two_versions_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "made_with", lambda versions: dict.fromkeys(versions, "0"))
+    monkeypatch.setattr(record, "measured", lambda *_: pytest.fail("measured"))
+    assert record.again("steps", "albert", update=True) == 2
+    assert record.again("steps", "", update=False) == 2

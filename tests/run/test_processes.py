@@ -1,0 +1,148 @@
+"""How many GPUs a run uses is said by its files; ``--gpus`` and ``gpus`` of the config are what there is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.engine import load_runs
+from lintfit.options import Options
+from lintfit.results import RunResult
+from tests.support import lintfit
+
+TRAIN = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", dtype="bfloat16")
+args = TrainingArguments(output_dir="out", bf16=True, deepspeed="ds.json", per_device_train_batch_size=1)
+Trainer(model=model, args=args).train()
+"""
+ZERO3 = {"bf16": {"enabled": True}, "zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}
+YAML = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_processes: 4\nnum_machines: 2\n"
+
+
+def project(folder: Path, line: str) -> Path:
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "ds.json").write_text(json.dumps(ZERO3))
+    (folder / "acc.yaml").write_text(YAML)
+    (folder / "run.sh").write_text(line + "\n")
+    return folder / "run.sh"
+
+
+def run(folder: Path, line: str, what_if: bool = False, **stated: Any) -> RunResult:
+    origins = {name: f"--{name}" for name in stated}
+    options = Options(**stated, origins=origins, what_if=what_if, isolated=True)
+    return load_runs([project(folder, line)], options)[1][0]
+
+
+USES = [
+    ("torchrun --nproc_per_node 2 train.py", 2),
+    ("torchrun train.py", 1),
+    ("torchrun --nproc_per_node gpu train.py", 8),
+    ("torchrun --nproc_per_node auto --nnodes 2 train.py", 16),
+    ("torchrun --nproc_per_node $N train.py", 8),
+    ("deepspeed train.py", 8),
+    ("deepspeed --num_gpus 4 train.py", 4),
+    ("deepspeed --include localhost:0,1,2 train.py", 3),
+    ("CUDA_VISIBLE_DEVICES=0,1 deepspeed train.py", 2),
+    ("accelerate launch --num_processes 4 train.py", 4),
+    ("accelerate launch --num_processes 4 --num_machines 2 train.py", 4),
+    ("accelerate launch --config_file acc.yaml train.py", 4),
+    ("accelerate launch --config_file acc.yaml --num_processes 6 train.py", 6),
+    ("accelerate launch train.py", 8),
+    ("mpirun -np 4 python train.py", 4),
+    ("mpirun --hostfile hosts python train.py", 8),
+    ("srun --ntasks-per-node 4 --nodes 2 python train.py", 8),
+    ("python train.py", 1),
+]
+
+
+@pytest.mark.parametrize(("line", "used"), USES)
+def test_the_launch_line_says_how_many_are_used(line: str, used: int, tmp_path: Path) -> None:
+    assert run(tmp_path, line, gpus=8).run.hardware.gpus == used
+
+
+@pytest.mark.parametrize(("line", "used"), USES)
+def test_a_what_if_replaces_what_it_says(line: str, used: int, tmp_path: Path) -> None:
+    assert run(tmp_path, line, what_if=True, gpus=32).run.hardware.gpus == 32
+
+
+@pytest.mark.parametrize(
+    ("line", "stated", "used", "nodes", "there"),
+    [
+        ("torchrun --nnodes 2 --nproc_per_node 8 train.py", {"gpus": 8}, 16, 2, 16),
+        ("torchrun --nnodes 2 --nproc_per_node 8 train.py", {"gpus": 16, "nodes": 2}, 16, 2, 16),
+        ("torchrun --nnodes 2 --nproc_per_node gpu train.py", {"gpus": 16, "nodes": 2}, 16, 2, 16),
+        ("torchrun --nproc_per_node 8 train.py", {"gpus": 16, "nodes": 2}, 8, 1, 16),
+        ("accelerate launch --num_processes 16 train.py", {"gpus": 16, "nodes": 2}, 16, 2, 16),
+        ("deepspeed --num_nodes 2 train.py", {"gpus": 4}, 8, 2, 8),
+        ("deepspeed train.py", {"gpus": 16, "nodes": 2}, 16, 2, 16),
+        ("torchrun --nproc_per_node 8 train.py", {}, 8, 1, None),
+    ],
+)
+def test_machines(line: str, stated: dict[str, int], used: int, nodes: int, there: int | None, tmp_path: Path) -> None:
+    hardware = run(tmp_path, line, **stated).run.hardware
+    assert (hardware.gpus, hardware.nodes, hardware.available) == (used, nodes, there)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("deepspeed train.py", "8 GPUs: all that the machine has (the launch line does not say how many)"),
+        ("torchrun --nproc_per_node 2 train.py", None),
+        ("python train.py", None),
+    ],
+)
+def test_that_all_are_used_is_shown(line: str, said: str | None, tmp_path: Path) -> None:
+    estimate = run(tmp_path, line, gpus=8).estimate
+    assert estimate is not None
+    assert ([each for each in estimate.assumptions if "GPUs" in each] or [None])[0] == said
+    asked = run(tmp_path, line, what_if=True, gpus=8).estimate
+    assert asked is not None
+    assert not [each for each in asked.assumptions if "all that the machine has" in each]
+
+
+def check(folder: Path, *flags: str) -> Any:
+    command = ("check", "run.sh", "--isolated", "--gpu", "A100-80GB", "--seq-len", "1024", "--output-format", "json")
+    return lintfit(*command, *flags, cwd=folder).json
+
+
+def test_gpus_of_the_machine_do_not_make_a_run_fit_that_uses_one(tmp_path: Path) -> None:
+    project(tmp_path, "torchrun --nproc_per_node 1 train.py")
+    (alone,), (beside,) = check(tmp_path)["runs"], check(tmp_path, "--gpus", "8")["runs"]
+    assert alone["verdict"] == beside["verdict"] == "does-not-fit"
+    assert alone["estimate"]["peak_bytes"] == beside["estimate"]["peak_bytes"]
+    assert alone["plan"] == beside["plan"]
+    hardware = ("--isolated", "--gpu", "A100-80GB", "--seq-len", "1024", "--output-format", "json")
+    (what_if,) = lintfit("estimate", "run.sh", *hardware, "--gpus", "8", cwd=tmp_path).json["runs"]
+    assert what_if["verdict"] == "fits"
+
+
+def test_more_than_there_are_is_an_error_and_changes_nothing(tmp_path: Path) -> None:
+    project(tmp_path, "torchrun --nproc_per_node 8 train.py")
+    unstated, short = check(tmp_path), check(tmp_path, "--gpus", "4")
+    (told,) = [each for each in short["findings"] if each["rule"] == "processes-exceed-visible-gpus"]
+    assert told["severity"] == "error" and told["line"] == 1
+    assert short["runs"][0]["verdict"] == unstated["runs"][0]["verdict"] == "fits"
+    assert short["runs"][0]["estimate"] == unstated["runs"][0]["estimate"]
+    assert not [each for each in unstated["findings"] if each["rule"] == "processes-exceed-visible-gpus"]
+
+
+def test_a_table_of_a_run_says_what_its_machine_has(tmp_path: Path) -> None:
+    project(tmp_path, "torchrun --nproc_per_node 2 train.py")
+    (tmp_path / "lintfit.toml").write_text('[[run]]\nfiles = ["run.sh"]\ngpus = 8\n')
+    (found,) = load_runs([tmp_path / "run.sh"], Options())[1]
+    assert (found.run.hardware.gpus, found.run.hardware.available) == (2, 8)
+
+
+def test_the_fewest_cards_are_sought_among_all_that_there_are(tmp_path: Path) -> None:
+    project(tmp_path, "torchrun --nproc_per_node 1 train.py")
+    (tmp_path / "train.py").write_text(TRAIN.replace("bf16=True", "bf16=True, gradient_accumulation_steps=8"))
+    command = ("fit", "run.sh", "--isolated", "--minimize", "gpus", "--output-format", "json", "--host-memory", "64GiB")
+    hardware = ("--gpu", "A100-80GB", "--seq-len", "1024")
+    (one,) = lintfit(*command, *hardware, cwd=tmp_path).json["runs"]
+    (eight,) = lintfit(*command, *hardware, "--gpus", "8", cwd=tmp_path).json["runs"]
+    assert one["answers"][0]["best"] is None
+    assert eight["answers"][0]["best"]["value"] == 2
