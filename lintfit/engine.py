@@ -234,13 +234,14 @@ def _problems(documents: Iterable[Document], *codes: str) -> Iterator[str]:
 
 
 def _notes(documents: Iterable[Document], named: Collection[Document], runs: Sequence[Run]) -> Iterator[str]:
-    """Lines about files that a search found and of whose syntax no rule speaks: no launch names them, and they are no
-    JSON. What tree-sitter alone refuses is no more than a note, for the commands around it are read."""
+    """Lines about shell scripts and YAML files that a search found and that no launch names: no rule speaks of their
+    syntax, and scripts in Python are listed as skipped. What tree-sitter alone refuses is no more than a note where the
+    file is named, too, for the commands around it are read."""
     broken = [document for run in runs for document in run.broken]
     for document in documents:
-        if document not in named and document not in broken and document.kind is not Kind.JSON:
-            yield from _problems([document], SYNTAX_ERROR)
-        if document not in named or document.kind is Kind.SHELL:
+        if document not in named and document not in broken and document.kind in (Kind.SHELL, Kind.YAML):
+            yield from _problems([document], SYNTAX_ERROR, NOT_READ)
+        elif document in named and document.kind is Kind.SHELL:
             yield from _problems([document], NOT_READ)
 
 

@@ -206,8 +206,9 @@ def test_syntax_errors_of_files_that_were_only_found(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
     found = lintfit("check", "--output-format", "concise", "--isolated", ".", cwd=tmp_path)
     assert found.status == 0
-    for name in ("run.sh", "other.py"):
-        assert [line for line in _lines_about(found, name) if "syntax error" in line and line.startswith(name)]
+    assert any(line.startswith("run.sh:1:24: syntax error: ") for line in _lines_about(found, "run.sh"))
+    (line,) = _lines_about(found, "other.py")
+    assert line == "skipped: other.py: line 2 cannot be parsed: '(' was never closed"
     assert _check(tmp_path, "run.sh").status == 1
 
 
@@ -216,10 +217,10 @@ def test_the_script_of_a_launch_line_need_not_be_named(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
     outcome = lintfit("check", "--output-format", "concise", "--isolated", ".", cwd=tmp_path)
     assert outcome.status == 1
-    (line,) = _lines_about(outcome, "train.py")
-    assert line.startswith("train.py:2:18: error syntax-error"), "once, however many lines launch it"
-    shown = " ".join(lintfit("estimate", "--isolated", ".", cwd=tmp_path).out.split())
-    assert "the script that is launched (train.py, which cannot be parsed)" in shown
+    error, *unknown = _lines_about(outcome, "train.py")
+    assert error.startswith("train.py:2:18: error syntax-error"), "once, however many lines launch it"
+    why = "the script that is launched (train.py, which cannot be parsed) (mend its syntax)"
+    assert unknown == [f"unknown: run.sh:1, run.sh:2 (2): {why}"]
 
 
 def test_a_python_file_that_is_no_script(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from lintfit.run.discover import SUFFIXES
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
-from lintfit.run.model import Origin, Run
+from lintfit.run.model import UNPARSED, Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
 from lintfit.run.processes import all_there_are, number_of_gpus
@@ -148,7 +148,7 @@ class _Builder:
 
     def _lacking(self) -> list[str]:
         """The files that are named and were not read: what nobody has read is not filled in with a guess."""
-        broken = [f"{what} ({document.path.name}, which cannot be parsed)" for what, document in self.broken]
+        broken = [f"{what} ({document.path.name}{UNPARSED}" for what, document in self.broken]
         return [each.reason for each in self.missing] + broken
 
     def _lack(self, what: str, name: str, place: Place | None) -> None:

@@ -36,6 +36,9 @@ _WITHOUT_BYTES = frozenset(
 )
 """Settings that change no byte of memory."""
 
+UNPARSED = ", which cannot be parsed)"
+"""What a reason ends with that a run's file gives for knowing nothing."""
+
 OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that of `accelerate config` may say more")
 """Where an engine comes from that a file outside of the project may replace."""
 

@@ -52,7 +52,7 @@ def _reason(reading: Reading, path: Path, text: str) -> str | None:
         case Kind.JSON | Kind.YAML as kind:
             return _of_data(document, text, kind, named)
         case Kind.PYTHON:
-            return _of_script(path, text, named)
+            return _of_script(reading.parsed.get(path), path, text, named)
         case Kind.SHELL:
             return _of_launches(reading, path, text, named)
         case None:
@@ -71,10 +71,18 @@ def _of_data(document: Document | None, text: str, kind: Kind, named: bool) -> s
     return unread_data(text, kind) or (NO_CONFIG if named and text.strip() else None)
 
 
-def _of_script(path: Path, text: str, named: bool) -> str | None:
+def _of_script(document: Document | None, path: Path, text: str, named: bool) -> str | None:
     from lintfit.sources.unread_code import unread_script
 
+    if document is not None and document.problems:
+        # Where it was named, its rule or a line on standard error says so.
+        return None if named else _unparsed(document)
     return None if is_test(path.name, text) else unread_script(path.name, text, named)
+
+
+def _unparsed(document: Document) -> str:
+    problem = document.problems[0]
+    return f"line {document.position(problem.span.start).line} cannot be parsed: {problem.detail}"
 
 
 def _of_launches(reading: Reading, path: Path, text: str, named: bool) -> str | None:

@@ -208,9 +208,7 @@ def test_a_search_obeys_exclude_where_names_count_as_found(tmp_path: Path) -> No
     ],
 )
 @pytest.mark.parametrize(
-    "files",
-    [{"a.yaml": AXOLOTL}, {"run.sh": "llamafactory-cli train a.yaml\n", "a.yaml": "stage: sft\n"}],
-    ids=["skipped", "unknown"],
+    "files", [{"a.yaml": AXOLOTL}, {"run.sh": "swift sft --model Qwen/Qwen2.5-7B\n"}], ids=["skipped", "unknown"]
 )
 def test_fail_on_unknown(
     files: dict[str, str], flags: tuple[str, ...], config: str, status: int, tmp_path: Path
