@@ -12,7 +12,7 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import bounded
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.hardware import missing_gpu
-from lintfit.run.model import Run, UNPARSED
+from lintfit.run.model import UNPARSED, Run
 from lintfit.settings.model import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"

@@ -272,3 +272,178 @@ def test_a_card_that_nobody_knows(tmp_path: Path) -> None:
     assert outcome.err == "lintfit: gpu: 'RTX 9999' is not known; give its memory as gpu-memory\n"
     told = lintfit("check", "ds.json", "--isolated", "--gpu", "RTX 9999", "--gpu-memory", "24GiB", cwd=tmp_path)
     assert RULE_OF_GOOD in told.out
+
+
+DIGITS = "1" * 5000
+ONE_LINE = {
+    "many digits": ("ds.json", f'{{"zero_optimization": {{"stage": {DIGITS}}}}}', "ds.json:1:33: error invalid-json"),
+    "no number": ("ds.json", '{"zero_optimization": {"stage": 1e400}}', "ds.json:1:33: error invalid-json"),
+    "NaN": ("ds.json", '{"zero_optimization": {"stage": NaN}}', "ds.json:1:33: error invalid-json"),
+    "yaml digits": (
+        "default.yaml",
+        f"distributed_type: DEEPSPEED\nnum_processes: {DIGITS}\n",
+        f"lintfit: default.yaml:2:16: syntax error: {DIGITS[:57]}... has 5000 digits; Python reads no more than 4300",
+    ),
+    "yaml hexadecimal": (
+        "default.yaml",
+        f"distributed_type: DEEPSPEED\nnum_processes: 0x{DIGITS}\n",
+        f"lintfit: default.yaml:2:16: syntax error: 0x{DIGITS[:55]}... has 5000 digits; Python reads no more than 4300",
+    ),
+    "yaml escape": (
+        "default.yaml",
+        'distributed_type: "\\UFFFFFFFF"\n',
+        "lintfit: default.yaml:1:20: syntax error: \\UFFFFFFFF names no character: the last is \\U0010FFFF",
+    ),
+    "yaml nest": (
+        "default.yaml",
+        f"distributed_type: {'[' * 5000}\n",
+        "lintfit: default.yaml:1:218: syntax error: nested more than 200 levels deep: not a config",
+    ),
+    "yaml cycle": ("default.yaml", "distributed_type: &a [*a]\n", "lintfit: default.yaml:1:23: syntax error: "),
+    "codec": (
+        "train.py",
+        "# coding: hex\nfrom transformers import Trainer\n",
+        "lintfit: train.py: its coding cookie names hex, which does not read it: save it as UTF-8",
+    ),
+    "codec that does not write": (
+        "train.py",
+        f"# coding: idna\nfrom transformers import Trainer\n# {'a' * 100}\n",
+        "lintfit: train.py: its idna text cannot be written back byte for byte",
+    ),
+    "latin-1": (
+        "train.py",
+        b"from transformers import Trainer  # caf\xe9\n",
+        "lintfit: train.py: line 1: byte 0xe9 is not utf-8: save it as UTF-8 or declare its encoding",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONE_LINE)
+def test_one_line_says_what_is_wrong_and_where(case: str, tmp_path: Path) -> None:
+    name, content, expected = ONE_LINE[case]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    outcome = _check(tmp_path, name)
+    (line,) = _lines_about(outcome, name)
+    assert line.startswith(expected)
+    assert outcome.status == (1 if name == "ds.json" else 2)
+    assert len(line) < 300
+
+
+def test_a_named_pipe_and_a_link_to_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "link.json").symlink_to("nowhere.json")
+    outcome = _check(tmp_path, "pipe.json", "link.json")
+    assert outcome.status == 2
+    assert _lines_about(outcome, "pipe.json") == ["lintfit: pipe.json: is not a regular file"]
+    assert _lines_about(outcome, "link.json") == ["lintfit: link.json: no such file"]
+
+
+def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the search and the reading of it."""
+    from lintfit import engine
+    from lintfit.options import Options
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.json", "good.json"):
+        (tmp_path / name).write_bytes(GOOD)
+    discover = engine.discover
+
+    def and_then_gone(paths: object, options: object) -> object:
+        found = discover(paths, options)  # type: ignore[arg-type]
+        (tmp_path / "a.json").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(engine, "discover", and_then_gone)
+    result = engine.check([Path("a.json"), Path("good.json")], Options(isolated=True))
+    assert result.errors == ("a.json: no such file",)
+    assert {finding.place.document.path.name for finding in result.findings} == {"good.json"}
+
+
+DEEP = {
+    "elif": "if a: pass\n" + "elif b: pass\n" * 1500,
+    "not": "x = " + "not " * 1000 + "1\n",
+    "calls": "x = a" + "()" * 1000 + "\n",
+    "sum": "x = " + " + ".join(["'a'"] * 900) + "\n",
+    "brackets": "x = " + "(" * 150 + "1" + ")" * 150 + "\n",
+}
+
+
+@pytest.mark.parametrize("case", DEEP)
+def test_python_that_nests_deeply_is_checked(case: str, tmp_path: Path) -> None:
+    """Or refused in a line, where CPython's or libcst's parser refuses it."""
+    script = "from transformers import Trainer, TrainingArguments\n{}Trainer(args=TrainingArguments('out')).train()\n"
+    (tmp_path / "train.py").write_text(script.format(DEEP[case]))
+    outcome = _check(tmp_path, "train.py")
+    assert outcome.status in (1, 2)
+    assert "internal error" not in outcome.err
+    assert (outcome.status == 2) == ("lintfit: train.py:" in outcome.err)
+
+
+@pytest.mark.parametrize("nest", [("$(", ")"), ('"$(echo ', ')"'), ("${a:-", "}"), ("{ ", "; }"), ("(", ")")])
+def test_a_launch_script_that_nests_deeply_is_checked(nest: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(f"echo {nest[0] * 800}x{nest[1] * 800}\ntorchrun train.py\n")
+    outcome = _check(tmp_path, "run.sh")
+    assert "internal error" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"gpus = {DIGITS}", "lintfit.toml:2: not TOML that can be read: a number has more than 4300 digits"),
+        (f"gpus = 0x{DIGITS}", "lintfit.toml:2: gpus = a int too large to show: expected a whole number of 1 or more"),
+        ("gpu-memory = inf", 'lintfit.toml:2: gpu-memory = Infinity: expected a size such as "23.7GiB"'),
+        (f'host-memory = "{"9" * 400}GiB"', f'lintfit.toml:2: host-memory = "{"9" * 56}...: expected a size such as'),
+        (f"host-memory = {'9' * 400}", f"lintfit.toml:2: host-memory = {'9' * 57}...: expected a size such as"),
+        ('baseline = "\\u0000"', 'lintfit.toml:2: baseline = "\\u0000": expected a text without control characters'),
+        ('model = "a\\nb"', 'lintfit.toml:2: model = "a\\nb": expected a text without control characters'),
+        ('margin = "nan%"', 'lintfit.toml:2: margin = "nan%": expected a share from'),
+        (f"a{'.b' * 5000} = 1", "lintfit.toml"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_config_of_lintfit_with_such_a_value(line: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_bytes(GOOD)
+    (tmp_path / "lintfit.toml").write_text(f"# a config\n{line}\n")
+    outcome = lintfit("check", "ds.json", cwd=tmp_path)
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert outcome.err.startswith(f"lintfit: {expected}")
+
+
+FLAGS = {
+    "--gpus": (DIGITS, "0", "-1", "²", "1e400", "99999999999999"),
+    "--nodes": (DIGITS, "99999999999999"),
+    "--seq-len": (DIGITS, "0", "-5", "nan"),
+    "--gpu-memory": ("1e400GiB", "1e400", "inf", "nan", DIGITS, "-1GiB", "²GiB", "0"),
+    "--host-memory": ("9" * 400 + "GiB",),
+    "--margin": ("nan%", "1e400%", "inf", DIGITS),
+    "--model-config": ("a" * 5000,),
+    "--baseline": ("a" * 5000,),
+}
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_flags_with_such_a_value(flag: str, tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_bytes(GOOD)
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer\n"
+        "Trainer(model=AutoModelForCausalLM.from_pretrained('gpt2')).train()\n"
+    )
+    for value in FLAGS[flag]:
+        outcome = lintfit("check", ".", "--isolated", f"{flag}={value}", cwd=tmp_path)
+        assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1), value[:20]
+        assert "internal error" not in outcome.err
+        assert len(outcome.err) < 600
+
+
+def test_what_a_message_quotes_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    outcome = lintfit("check", "--isolated", "a\x1b[31m\n::error::b.json", cwd=tmp_path)
+    assert outcome.status == 2
+    assert outcome.err == "lintfit: a\\x1b[31m\\n::error::b.json: no such file\n"
+
+
+def test_flags_of_a_spec_that_nest_deeply(tmp_path: Path) -> None:
+    outcome = lintfit("estimate", "--model", "gpt2", f"--zero-stage={'[' * 5000}", cwd=tmp_path)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("lintfit: zero_stage: ")
+    named = lintfit("estimate", "--model", "~nobody/x", cwd=tmp_path)
+    assert named.err.startswith("lintfit: model: '~nobody/x' is not known")

@@ -71,5 +71,8 @@ def found_in(context: FileContext) -> Iterator[Found]:
         data = data_of(context, dialect)
         if data is not None:
             document, root = data
+            # What the library does not even read is told as that.
+            unread = {problem.span for problem in document.problems if problem.code == "syntax-error"}
             for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
-                yield Found(document, root, dialect, mistake)
+                if mistake.node.span not in unread:
+                    yield Found(document, root, dialect, mistake)

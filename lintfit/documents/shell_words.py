@@ -278,6 +278,13 @@ def _unknown(text: str, span: Span, quoted: bool) -> list[list[Fragment]]:
 
 
 def _expansion(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
+    try:
+        return _expanded(text, span, scope, quoted)
+    except RecursionError:  # ${a:-${b:-…}}, deeper than anybody writes it
+        return _unknown(text, span, quoted)
+
+
+def _expanded(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
     source = text[span.start : span.end]
     if source in ("$", "`"):
         return [[Fragment(source, span, quoted)]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lintfit.documents.files import ReadError, kind_of
-from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
+from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.run.discover import NOTEBOOK, Found
@@ -45,12 +45,9 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
 
 def _reason(reading: Reading, path: Path, text: str) -> str | None:
     named = path in reading.found.named
-    document = reading.parsed.get(path)
-    if document is not None and document.kind is not Kind.JSON and _broken(document):
-        return None  # a line of its own says it
     match kind_of(path, text):
         case Kind.JSON | Kind.YAML as kind:
-            return _of_data(document, text, kind, named)
+            return _of_data(reading.parsed.get(path), text, kind, named)
         case Kind.PYTHON:
             return _of_script(reading.parsed.get(path), path, text, named)
         case Kind.SHELL:
@@ -59,12 +56,8 @@ def _reason(reading: Reading, path: Path, text: str) -> str | None:
             return _of_other(path, text, named)
 
 
-def _broken(document: Document) -> bool:
-    return any(problem.code in (SYNTAX_ERROR, NOT_READ) for problem in document.problems)
-
-
 def _of_data(document: Document | None, text: str, kind: Kind, named: bool) -> str | None:
-    if isinstance(document, DataDocument) and detect.dialect(document) is not None:
+    if isinstance(document, DataDocument) and (detect.dialect(document) or document.problems):
         return None  # its rules say what there is to say
     from lintfit.sources.unread_data import unread_data
 

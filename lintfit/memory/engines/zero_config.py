@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.frozen import frozen
-from lintfit.memory.reading.deepspeed_values import DTYPE_NAMES
+from lintfit.memory.reading.deepspeed_values import DTYPE_NAMES, LARGEST_SIZE
 from lintfit.memory.spec import Dtype, Spec, section
 from lintfit.memory.versions import Release, release
 
@@ -59,7 +59,7 @@ def _number(section: Mapping[str, Any], default: int, *names: str, auto: int | N
         if value == "auto":
             return default if auto is None else auto
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-            return int(value)
+            return int(min(value, LARGEST_SIZE))
     return default
 
 
