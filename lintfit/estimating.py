@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
+from lintfit.documents.regular import read_regular
 from lintfit.errors import LintfitError, shorten
 from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
-from lintfit.regular import read_regular
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.settings.kinds import is_list

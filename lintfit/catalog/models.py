@@ -14,9 +14,9 @@ from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
 from lintfit.catalog.facts import Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
+from lintfit.documents.regular import read_regular
 from lintfit.errors import shown
 from lintfit.frozen import replace
-from lintfit.regular import read_regular
 from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:

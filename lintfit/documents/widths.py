@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents.lines import line_end, line_start
-from lintfit.regular import read_regular
+from lintfit.documents.regular import read_regular
 
 LARGEST = 4 * 2**20
 """Bytes of a config that is still read."""

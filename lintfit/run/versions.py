@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from lintfit.documents.regular import read_regular
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
 from lintfit.numerals import natural
-from lintfit.regular import read_regular
 
 BEFORE_5 = "<5"
 
