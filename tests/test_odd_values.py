@@ -16,7 +16,7 @@ from lintfit import engine
 from lintfit.config import from_flags
 from lintfit.report import REPORTERS, View, render
 from lintfit.run.versions import _read_folder
-from lintfit.schemas import load
+from lintfit.schema.sections import load
 
 HARDWARE = from_flags({"gpu": "A100 80GB", "gpus": "8", "seq-len": "2048"}, isolated=True)
 CONFIGS = ("deepspeed", "accelerate")

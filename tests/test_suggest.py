@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.schemas import load, section_at
+from lintfit.schema.sections import load, section_at
 from lintfit.suggest import did_you_mean, distance, is_typo, nearest
 
 KEYS = ["gpu", "gpus", "gpu-memory", "host-memory", "overlap_comm", "gradient_clipping", "stage"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.schemas import load
+from lintfit.schema.sections import load
 
 pytestmark = pytest.mark.peers
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from lintfit.schemas import Schema, SchemaName, load  # noqa: E402
+from lintfit.schema.sections import Schema, SchemaName, load  # noqa: E402
 
 KeyPath = tuple[str, ...]
 

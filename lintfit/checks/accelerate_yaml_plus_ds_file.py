@@ -10,7 +10,7 @@ from lintfit.checks.wording import listed
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.findings import Applicability, Related
 from lintfit.run.model import Run
-from lintfit.schemas import load, section_at
+from lintfit.schema.sections import load, section_at
 from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import DeepSpeedSource
 

@@ -12,7 +12,7 @@ from lintfit.checks.wording import listed
 from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings import Applicability, Related, Severity
 from lintfit.frozen import frozen
-from lintfit.schemas import Key, keys, load
+from lintfit.schema.sections import Key, keys, load
 from lintfit.settings.model import Place
 
 _BATCH = frozenset({"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})

@@ -10,7 +10,7 @@ from lintfit.checks.trees import data_of, dotted, number, without, written, zero
 from lintfit.checks.wording import an, either, listed
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings import Applicability, Related, Severity
-from lintfit.schemas import Older, Schema, keys, load, section_at
+from lintfit.schema.sections import Older, Schema, keys, load, section_at
 from lintfit.settings.model import Place
 
 _ZERO = "zero_optimization"

@@ -8,7 +8,7 @@ from typing import Literal
 from lintfit.findings import Severity
 from lintfit.run.model import Run
 from lintfit.run.versions import COMMIT, FLOOR, before
-from lintfit.schemas import Older
+from lintfit.schema.sections import Older
 from lintfit.sources.script_model import Call
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]

@@ -10,7 +10,16 @@ from lintfit.checks.readers import installed, reader_of
 from lintfit.checks.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings import Applicability, FileEdit, Fix, Severity
-from lintfit.schemas import Older, OutdatedKey, UnknownKey, load, newer_than, outdated_keys, resolved, unknown_keys
+from lintfit.schema.sections import (
+    Older,
+    OutdatedKey,
+    UnknownKey,
+    load,
+    newer_than,
+    outdated_keys,
+    resolved,
+    unknown_keys,
+)
 from lintfit.settings.model import Place
 from lintfit.suggest import nearest
 

@@ -12,7 +12,7 @@ from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.run.key_reads import Read
-from lintfit.schemas import UnknownKey, load, newer_than, unknown_keys
+from lintfit.schema.sections import UnknownKey, load, newer_than, unknown_keys
 from lintfit.settings.model import Place
 
 

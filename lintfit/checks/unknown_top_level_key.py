@@ -9,7 +9,7 @@ from lintfit.checks.moves import moved, place_name, rename
 from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of
 from lintfit.documents.model import DataDocument, Node
-from lintfit.schemas import UnknownKey, load, unknown_keys
+from lintfit.schema.sections import UnknownKey, load, unknown_keys
 from lintfit.settings.model import Place
 
 

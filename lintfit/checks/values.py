@@ -10,8 +10,8 @@ from lintfit.checks.trees import data_of, dotted
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Severity
 from lintfit.frozen import frozen
-from lintfit.schema_values import Mistake, mistakes, shown
-from lintfit.schemas import SchemaName, load
+from lintfit.schema.sections import SchemaName, load
+from lintfit.schema.values import Mistake, mistakes, shown
 
 _DIALECTS: tuple[SchemaName, ...] = ("deepspeed", "accelerate")
 _NAMES = {"deepspeed": "DeepSpeed", "accelerate": "accelerate"}

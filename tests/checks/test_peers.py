@@ -24,11 +24,11 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.findings import Severity
-from lintfit.schemas import load
+from lintfit.schema.sections import load
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed
 from tests.checks.test_verdicts import CONFIG_RULES
-from tests.schema_configs import configs
+from tests.schema.configs import configs
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 

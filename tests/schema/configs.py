@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lintfit.schemas import Schema
+from lintfit.schema.sections import Schema
 
 _WRONG: st.SearchStrategy[Any] = st.one_of(
     st.none(),

@@ -16,9 +16,9 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText, Node
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.run.versions import before
-from lintfit.schema_values import KEYWORDS, Mistake, described, mistakes, valid
-from lintfit.schemas import Schema, SchemaName, load, section_at
-from tests.schema_configs import configs
+from lintfit.schema.sections import Schema, SchemaName, load, section_at
+from lintfit.schema.values import KEYWORDS, Mistake, described, mistakes, valid
+from tests.schema.configs import configs
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 

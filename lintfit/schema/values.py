@@ -14,7 +14,7 @@ from typing import Any
 from lintfit.documents.model import KeyPath, Node
 from lintfit.frozen import frozen, replace
 from lintfit.numerals import whole
-from lintfit.schemas import Key, Older, Schema, keys, newest, resolved, superseded
+from lintfit.schema.sections import Key, Older, Schema, keys, newest, resolved, superseded
 
 KEYWORDS = frozenset(
     {"type", "enum", "const", "anyOf", "allOf", "not", "if", "then", "else", "$ref"}

@@ -11,7 +11,7 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText, Node
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.run.versions import before
-from lintfit.schemas import Older, SchemaName, load, outdated_keys, unknown_keys
+from lintfit.schema.sections import Older, SchemaName, load, outdated_keys, unknown_keys
 
 NAMES: tuple[SchemaName, ...] = ("deepspeed", "accelerate")
 
