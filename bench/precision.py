@@ -30,7 +30,7 @@ if str(ROOT) not in sys.path:
 
 from lintfit import engine  # noqa: E402
 from lintfit.findings import Finding, Severity  # noqa: E402
-from lintfit.options import Options  # noqa: E402
+from lintfit.options.model import Options  # noqa: E402
 
 TABLE = ROOT / "bench" / "precision" / "configs.jsonl"
 CORPUS = ROOT.parent / "shared" / "corpus"

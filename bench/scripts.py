@@ -25,7 +25,7 @@ if str(ROOT) not in sys.path:
 
 from lintfit.engine import check  # noqa: E402
 from lintfit.findings import Finding, Severity  # noqa: E402
-from lintfit.options import Options  # noqa: E402
+from lintfit.options.model import Options  # noqa: E402
 
 TABLE = ROOT / "bench" / "precision" / "scripts.jsonl"
 FORCED = "forced-float32"

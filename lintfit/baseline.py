@@ -16,13 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from lintfit.config import config_for
 from lintfit.documents.files import write_whole
 from lintfit.documents.regular import read_regular
 from lintfit.errors import LintfitError
 from lintfit.findings import Finding
 from lintfit.frozen import frozen
-from lintfit.options import Options
+from lintfit.options.config import config_for
+from lintfit.options.model import Options
 
 LARGEST = 64 * 2**20
 """Bytes of a baseline that is still read."""

@@ -16,7 +16,7 @@ from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
     from lintfit.estimating import Done, Shown
-    from lintfit.options import Options
+    from lintfit.options.model import Options
     from lintfit.results import CheckResult
     from lintfit.severity import FailOn
 
@@ -92,7 +92,7 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
 
 def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
     """The flags as Options and the paths to check, with standard input read where it is asked for."""
-    from lintfit.config import from_flags
+    from lintfit.options.config import from_flags
 
     stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin", "fail-on", "baseline")
     for name in ("select", "ignore", "exclude"):
@@ -163,7 +163,7 @@ def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> 
 
 def _fails(result: CheckResult, options: Options) -> bool:
     """Whether something is left at or above what the config of its file fails on."""
-    from lintfit.config import config_for
+    from lintfit.options.config import config_for
 
     def fail_on(path: Path) -> FailOn:
         return config_for(path, options).fail_on
@@ -221,7 +221,7 @@ def _estimated(
 ) -> Done:
     """Estimates of files, or of a run that the flags describe where no file is named."""
     from lintfit import estimating
-    from lintfit.config import from_flags
+    from lintfit.options.config import from_flags
 
     options = from_flags(hardware, isolated=isolated)
     if not paths and (plain or options.model or options.model_config):
@@ -272,7 +272,7 @@ def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fit_options(flags: Mapping[str, Any]) -> Options:
-    from lintfit.config import from_flags
+    from lintfit.options.config import from_flags
 
     stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin")
     return from_flags(stated, isolated=flags["isolated"])

@@ -13,14 +13,14 @@ from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
     from lintfit import estimating, fitting
-    from lintfit.options import Options, Output
+    from lintfit.options.model import Options, Output
 
 WIDTH = 100
 """Columns where there is no terminal."""
 
 
 def outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
-    from lintfit.options import Output
+    from lintfit.options.model import Output
 
     outputs = []
     for text in texts or ("text",):
@@ -71,7 +71,7 @@ def show(done: estimating.Done | fitting.Done) -> int:
 def below_roots(options: Options, paths: Sequence[Path]) -> tuple[Path, ...]:
     """The folders below which this invocation writes. Raises LintfitError where it is asked to write outside."""
     from lintfit.documents.paths import is_below, resolved
-    from lintfit.roots import output_roots
+    from lintfit.options.roots import output_roots
 
     files = [(f"--output-format {output.format}:{output.file}", output.file) for output in options.outputs]
     files.append((f"--write-baseline {options.write_baseline}", options.write_baseline))

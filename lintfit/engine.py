@@ -17,10 +17,10 @@ from lintfit.fit.reach import within_reach, without_fix
 from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
+from lintfit.options.roots import output_roots, roots_of
 from lintfit.reasons import FAILED
 from lintfit.results import CheckResult, RunResult
-from lintfit.roots import output_roots, roots_of
 from lintfit.run.discover import Found, discover
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load

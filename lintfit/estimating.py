@@ -20,7 +20,7 @@ from lintfit.settings.registry import SETTINGS
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
-    from lintfit.options import Options
+    from lintfit.options.model import Options
 
 LARGEST_CONFIG = 16 * 2**20
 """Bytes of a config that a flag names and that is still read."""
@@ -76,7 +76,7 @@ def of_specs(source: str, shown: Shown) -> Done:
 
 def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
     """A run that is described by flags alone; the hardware may come from the config above the working directory."""
-    from lintfit.config import config_for
+    from lintfit.options.config import config_for
 
     result = estimate_mapping({**_hardware(config_for(Path(), hardware)), **_mapping(flags)})
     if result.estimate is None:
@@ -218,7 +218,7 @@ def _hardware(options: Options) -> dict[str, Any]:
     for name, size in (("gpu_memory_gib", options.gpu_memory_bytes), ("host_memory_gib", options.host_memory_bytes)):
         if size is not None:
             mapping[name] = size / GIB
-    from lintfit.config_values import is_file
+    from lintfit.options.config_values import is_file
 
     config = options.model_config
     if config is None and options.model and is_file(Path(options.model) / "config.json"):

@@ -24,7 +24,7 @@ from lintfit.frozen import field, frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plain, plan_json, run_json
@@ -71,7 +71,7 @@ def of_paths(paths: Sequence[Path], options: Options, asked: Asked) -> Done:
     if asked.apply is None:
         return _of_paths(paths, options, asked)
     from lintfit.documents.locks import locked
-    from lintfit.roots import roots_of
+    from lintfit.options.roots import roots_of
 
     with locked(roots_of(paths, options)):
         return _of_paths(paths, options, asked)

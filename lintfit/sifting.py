@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from lintfit.baseline import split
 from lintfit.checks.context import UnusedContext
 from lintfit.checks.registry import module_of, run_unused_checks
-from lintfit.config import config_for
 from lintfit.documents.model import Document
 from lintfit.findings import Finding
 from lintfit.frozen import frozen, replace
 from lintfit.ignores.comments import Silenced, directives, rule_names, silence
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.config import config_for
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 
 

@@ -20,10 +20,10 @@ SHARED = ROOT.parent / "shared"
 OF_FILES = (
     "lintfit.baseline._cached",
     "lintfit.catalog.models._of_file",
-    "lintfit.config.load_config",
+    "lintfit.options.config.load_config",
     "lintfit.documents.widths._content",
     "lintfit.memory.reading.named._named",
-    "lintfit.roots._under_version_control",
+    "lintfit.options.roots._under_version_control",
     "lintfit.run.versions._read_folder",
 )
 """The functions of lintfit that remember what they read: ``test_support.py`` looks for others."""

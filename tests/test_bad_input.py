@@ -341,7 +341,7 @@ def test_a_named_pipe_and_a_link_to_nothing(tmp_path: Path) -> None:
 def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the search and the reading of it."""
     from lintfit import engine
-    from lintfit.options import Options
+    from lintfit.options.model import Options
 
     monkeypatch.chdir(tmp_path)
     for name in ("a.json", "good.json"):

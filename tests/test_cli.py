@@ -18,7 +18,7 @@ import pytest
 from lintfit import __main__, __version__, engine
 from lintfit.errors import LintfitError
 from lintfit.findings import Severity
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import CheckResult
 from tests.report import samples
 from tests.report.samples import Story

@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 from lintfit.cli_flags import HARDWARE, SPEC
-from lintfit.config_values import KEYS
 from lintfit.memory.reading.keys import KNOWN
 from lintfit.memory.spec import Evaluation, Generation
+from lintfit.options.config_values import KEYS
 from lintfit.settings.registry import KERNELS, TRAINERS
 from tests.support import ROOT, lintfit
 from tools import reference_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lintfit.rules_catalog import load_rules
+from lintfit.options.rules_catalog import load_rules
 from tools.docs_site import gather, rule_page
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#]+\.md)(?:#[^)]*)?\)")

@@ -10,8 +10,8 @@ import pytest
 
 from lintfit import cli_flags, estimating
 from lintfit.cli_flags import HARDWARE
-from lintfit.config_values import KEYS
 from lintfit.memory.reading.keys import READERS, SPECIAL
+from lintfit.options.config_values import KEYS
 from lintfit.report import View
 from lintfit.specs import Estimated, estimate_mapping
 from tests.support import lintfit

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lintfit import engine
-from lintfit.config import from_flags
+from lintfit.options.config import from_flags
 from lintfit.report import REPORTERS, View, render
 from lintfit.run.versions import _read_folder
 from lintfit.schema.sections import load

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lintfit.config import from_flags
 from lintfit.engine import load_runs
+from lintfit.options.config import from_flags
 from lintfit.reasons import CONFIG, LENGTH
 from tests.support import ROOT, lintfit
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from lintfit.rules_catalog import load_rules
+from lintfit.options.rules_catalog import load_rules
 from tests.support import ROOT, SHARED
 
 TOOL = ROOT / "tools" / "rules_index.py"
@@ -95,7 +95,7 @@ def test_the_page_of_a_rule_says_how_to_silence_it() -> None:
 def test_what_the_docs_say_about_the_config_is_read(tmp_path: Path) -> None:
     import tomllib
 
-    from lintfit.config_values import KEYS
+    from lintfit.options.config_values import KEYS
 
     text = (ROOT / "docs" / "silencing.md").read_text("utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)

@@ -9,7 +9,7 @@ import pytest
 from lintfit.engine import check
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.report import View, render
 from lintfit.results import CheckResult
 from lintfit.scaling import scaling

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from lintfit.rules_catalog import load_rules  # noqa: E402
+from lintfit.options.rules_catalog import load_rules  # noqa: E402
 
 PAGES = ROOT / "build" / "site-pages"
 SITE = ROOT / "build" / "site"

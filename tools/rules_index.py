@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from lintfit.rules_catalog import INDEX, Rule, load_rules  # noqa: E402
+from lintfit.options.rules_catalog import INDEX, Rule, load_rules  # noqa: E402
 
 RULES = ROOT / "rules"
 CATALOGUE = RULES / "catalogue.toml"

@@ -15,7 +15,7 @@ from lintfit.boundary import Apart, to_the_end
 from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
 from lintfit.findings import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
-from lintfit.rules_catalog import Rule, load_rules
+from lintfit.options.rules_catalog import Rule, load_rules
 
 Enabled = Callable[[Rule], bool]
 """Whether a rule is wanted: ``--select``, ``--ignore`` and the config decide."""

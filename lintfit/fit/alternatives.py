@@ -15,7 +15,7 @@ from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.model import Run
 
 MOST = 8

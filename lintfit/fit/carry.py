@@ -20,7 +20,7 @@ from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.care import Care
 from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.homes import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run

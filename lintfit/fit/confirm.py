@@ -17,7 +17,7 @@ from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 from lintfit.run.build import build
 from lintfit.run.key_reads import KeyReads

@@ -20,7 +20,7 @@ from lintfit.fit.space import Space
 from lintfit.fit.speed import rounded, step_seconds
 from lintfit.memory import estimate
 from lintfit.memory.spec import Spec
-from lintfit.options import Margin
+from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 

@@ -24,7 +24,7 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken

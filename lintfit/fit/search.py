@@ -21,7 +21,7 @@ from lintfit.frozen import frozen
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
-from lintfit.options import Margin
+from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec, states_deepspeed
 
 Rank = tuple[int, bool, int, float, int, float]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lintfit.config import config_for
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation
 from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
@@ -18,7 +17,8 @@ from lintfit.findings import Finding
 from lintfit.frozen import frozen
 from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives
 from lintfit.ignores.layout import Layout, layout
-from lintfit.options import Options
+from lintfit.options.config import config_for
+from lintfit.options.model import Options
 
 
 @frozen

@@ -101,7 +101,7 @@ def silence(findings: Sequence[Finding], documents: Iterable[Document]) -> Silen
 @cache
 def rule_names() -> Mapping[str, str]:
     """The rule by its name and by its code, both in lower case."""
-    from lintfit.rules_catalog import load_rules
+    from lintfit.options.rules_catalog import load_rules
 
     rules = load_rules().values()
     return {text: rule.name for rule in rules for text in (rule.name, rule.code.casefold())}

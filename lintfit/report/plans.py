@@ -9,7 +9,7 @@ from lintfit.fit.alternatives import Alternatives
 from lintfit.fit.figures import Extreme, Figure
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB
-from lintfit.options import Margin
+from lintfit.options.model import Margin
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import gib
 from lintfit.report.json import plan_files

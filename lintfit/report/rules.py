@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lintfit.options.rules_catalog import find, load_rules
 from lintfit.report import View
-from lintfit.rules_catalog import find, load_rules
 
 _SILENCING = """\
 ## Silencing it

@@ -9,12 +9,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.config import config_for
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
-from lintfit.options import Options
+from lintfit.options.config import config_for
+from lintfit.options.model import Options
 from lintfit.run.discover import SUFFIXES
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lintfit.config import config_for
 from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
-from lintfit.options import Options
+from lintfit.options.config import config_for
+from lintfit.options.model import Options
 
 SUFFIXES: dict[str, Kind] = {
     ".json": Kind.JSON,

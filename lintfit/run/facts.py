@@ -8,8 +8,8 @@ from pathlib import Path
 from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import quantization_section
-from lintfit.config_values import is_file
 from lintfit.frozen import frozen, replace
+from lintfit.options.config_values import is_file
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from lintfit.config import load_config
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.lines import line_start
 from lintfit.documents.model import KeyPath, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
+from lintfit.options.config import load_config
 from lintfit.run.discover import NAMES, not_searched
 
 MAX_FILES = 3000

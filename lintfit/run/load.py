@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
-from lintfit.config import config_for
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
-from lintfit.options import Options
+from lintfit.options.config import config_for
+from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, Found
 from lintfit.run.model import Origin, Run, Skipped

@@ -10,7 +10,7 @@ from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.documents.model import Document
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.settings.model import Provenance, Setting
 
 if TYPE_CHECKING:

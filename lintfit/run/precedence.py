@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lintfit.frozen import frozen
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.settings.model import AUTO, Provenance, Setting
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.scripts import FORCED, Spoken, checkout, float_calls, rows
-from lintfit.rules_catalog import load_rules
+from lintfit.options.rules_catalog import load_rules
 
 CHECKOUTS = Path(os.environ.get("LINTFIT_CHECKOUTS", "checkouts"))
 UPCASTS = (

@@ -9,8 +9,8 @@ import pytest
 from lintfit.checks.registry import module_of, rules_for
 from lintfit.engine import check
 from lintfit.findings import Applicability, Severity
-from lintfit.options import Options
-from lintfit.rules_catalog import load_rules
+from lintfit.options.model import Options
+from lintfit.options.rules_catalog import load_rules
 
 HEAVY = ("libcst", "rich", "ruamel", "tree_sitter", "jsonschema")
 

@@ -18,7 +18,7 @@ from lintfit.documents.python_reader import read_python
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.carry import Carried, Pen, attempt
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.model import Run
 
 IMPORTS = {

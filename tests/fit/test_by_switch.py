@@ -11,7 +11,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.carry import Carried, Pen, attempt
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.model import Run
 
 CHAT = """\

@@ -18,7 +18,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
 from lintfit.findings import Applicability, FileEdit, Fix
 from lintfit.fit.care import Care, Taken
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.settings.model import Place
 from tests.support import lintfit
 

@@ -12,7 +12,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.findings import Applicability, FileEdit, Finding, Fix, Severity
 from lintfit.fit.confirm import Confirmation
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 from lintfit.settings.model import Place
 

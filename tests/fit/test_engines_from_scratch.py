@@ -15,7 +15,7 @@ from lintfit.findings import Plan
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.confirm import texts_after
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 from tests.fit.test_engines_written import _project, projects
 

@@ -19,7 +19,7 @@ from lintfit.fit.axes import cards, sharding
 from lintfit.fit.carry import Carried, Pen, attempt
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.engines.zero_config import zero_config
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
 from lintfit.settings.values import Fsdp

@@ -15,7 +15,7 @@ from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
-from lintfit.options import Margin
+from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec
 from lintfit.settings.values import Fsdp
 from tests.fit.generated import specs

@@ -14,7 +14,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Edit, KeyPath, Node, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 FOLDERS = ("deepspeed", "accelerate", "deepspeed_history", "accelerate_history")

@@ -21,7 +21,7 @@ from lintfit.findings import Applicability, Plan
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.confirm import texts_after
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 from tests.fit.test_engines_written import FLAGS, LOOP, YAML, YAML_FSDP
 

@@ -16,7 +16,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit import axes
 from lintfit.fit.carry import Carried, attempt
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.model import Run
 from tests.fit.places import AXES, JSON, OPTION, PLACES, project
 from tests.support import ROOT

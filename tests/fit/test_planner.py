@@ -18,7 +18,7 @@ from lintfit.engine import check
 from lintfit.findings import Applicability
 from lintfit.fit.carry import line_edits
 from lintfit.memory.result import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 from lintfit.run.change import changed_spec
 

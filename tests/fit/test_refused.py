@@ -10,7 +10,7 @@ import pytest
 from lintfit.engine import check
 from lintfit.findings import Applicability
 from lintfit.fit import planner
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 SCRIPT = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments

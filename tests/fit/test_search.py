@@ -17,7 +17,7 @@ from lintfit.memory import estimate
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB, Spec
-from lintfit.options import Margin, Options
+from lintfit.options.model import Margin, Options
 from lintfit.run.change import changed_spec
 from lintfit.settings.registry import ZERO_SECTION
 from tests.fit.generated import spec_of, specs

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.carry import Carried, attempt
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.model import Run
 
 HOMES = ("keyword", "default", "flag", "config")

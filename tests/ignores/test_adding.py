@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.config import load_config
+from lintfit.options.config import load_config
 from tests.support import SHARED, Outcome, lintfit
 
 CORPUS = SHARED / "corpus" / "accelerate"

@@ -10,7 +10,7 @@ import pytest
 
 from lintfit.engine import check
 from lintfit.findings import Severity
-from lintfit.options import Options
+from lintfit.options.model import Options
 from tests.rules.pages import PAGES, cases_of
 
 PATTERNS_FILE = Path(__file__).with_name("looks_wrong.md")

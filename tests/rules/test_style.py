@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.findings import Finding, Severity
-from lintfit.rules_catalog import load_rules
+from lintfit.options.rules_catalog import load_rules
 from lintfit.settings.model import Place
 from tests.rules.style import forbidden, wrong_with
 from tests.rules.test_pages import PAGE_FILES

@@ -9,7 +9,7 @@ import pytest
 
 from lintfit.engine import load_runs
 from lintfit.memory.spec import Spec
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 LOAD = 'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype=torch.bfloat16)'
 ARGUMENTS = 'args = TrainingArguments("out", bf16=True{config})'

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import CheckResult
 from lintfit.run.missing import Missing
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lintfit.engine import load_runs
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.results import RunResult
 from tests.support import lintfit
 

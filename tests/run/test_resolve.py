@@ -15,7 +15,7 @@ from lintfit.documents.model import FileText
 from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.engine import load_runs
-from lintfit.options import Options
+from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.model import Origin
 from lintfit.run.precedence import Sources, first

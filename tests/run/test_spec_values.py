@@ -10,7 +10,7 @@ import pytest
 from lintfit.engine import load_runs
 from lintfit.memory.spec import Spec
 from lintfit.memory.verdict.bounds import Verdict
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 
 def _spec(folder: Path, arguments: str = "", lora: str = "") -> Spec:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import load_runs
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 HEAD = """import deepspeed
 from transformers import AutoModelForCausalLM, Trainer

@@ -9,7 +9,7 @@ import pytest
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.carry import Carried, attempt
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 PARSED = """\
 from dataclasses import dataclass, field

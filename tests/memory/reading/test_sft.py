@@ -12,7 +12,7 @@ from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
-from lintfit.options import Options
+from lintfit.options.model import Options
 
 QWEN: dict[str, Any] = {"model": "Qwen/Qwen2.5-1.5B", "gpu": "RTX 4090", "trainer": "sft"}
 

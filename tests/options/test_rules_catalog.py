@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.errors import LintfitError
 from lintfit.findings import Severity
-from lintfit.rules_catalog import find, load_rules
+from lintfit.options.rules_catalog import find, load_rules
 
 PAGE = """\
 ---

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lintfit.config_values import KEYS, Key, is_file, texts
 from lintfit.documents.regular import read_regular
 from lintfit.errors import LintfitError, shorten, shown
 from lintfit.frozen import frozen, replace
-from lintfit.options import Options, RunGroup
+from lintfit.options.config_values import KEYS, Key, is_file, texts
+from lintfit.options.model import Options, RunGroup
 
 CONFIG_NAME = "lintfit.toml"
 LARGEST = 4 * 2**20

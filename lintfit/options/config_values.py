@@ -11,7 +11,7 @@ from typing import Any
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.numerals import natural
-from lintfit.options import Glob, Margin, selected
+from lintfit.options.model import Glob, Margin, selected
 from lintfit.severity import FailOn, Severity
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
@@ -108,7 +108,7 @@ def _rules(value: object) -> tuple[str, ...]:
 def _known_rule(selector: str) -> None:
     if selector == "all":
         return
-    from lintfit.rules_catalog import load_rules
+    from lintfit.options.rules_catalog import load_rules
 
     rules = load_rules()
     if any(selected((selector,), rule.name, rule.code) for rule in rules.values()):
@@ -122,7 +122,7 @@ def _known_rule(selector: str) -> None:
 def _severities(value: object) -> dict[str, Severity]:
     if not isinstance(value, Mapping):
         raise ValueError('a table such as {rule-name = "info"}')
-    from lintfit.rules_catalog import find
+    from lintfit.options.rules_catalog import find
 
     try:
         return {find(name).name: _severity(severity) for name, severity in value.items()}

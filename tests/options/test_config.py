@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lintfit.config import config_for, from_flags, load_config
-from lintfit.config_values import KEYS, parse_size
 from lintfit.errors import LintfitError
-from lintfit.options import Glob, Options, selected
-from lintfit.rules_catalog import find
+from lintfit.options.config import config_for, from_flags, load_config
+from lintfit.options.config_values import KEYS, parse_size
+from lintfit.options.model import Glob, Options, selected
+from lintfit.options.rules_catalog import find
 from lintfit.severity import FailOn, Severity
 from tests.support import lintfit
 

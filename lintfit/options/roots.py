@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from lintfit.config import load_config
 from lintfit.documents.paths import is_below, is_real_folder, resolved
-from lintfit.options import Options
+from lintfit.options.config import load_config
+from lintfit.options.model import Options
 
 _VERSION_CONTROL = (".git", ".hg", ".svn")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.options import Options
+from lintfit.options.model import Options
+from lintfit.options.roots import output_roots, root_of, roots_of
 from lintfit.report import REPORTERS
-from lintfit.roots import output_roots, root_of, roots_of
 from tests.support import ROOT, lintfit, process
 
 FIXABLE = '{\n  "zero_optimization": {"stage": 2},\n  "fp16": {"enabled": "true"}\n}\n'
