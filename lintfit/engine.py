@@ -15,11 +15,9 @@ from lintfit.findings import Applicability, FileEdit, Finding
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
 from lintfit.fit.reach import within_reach, without_fix
 from lintfit.frozen import frozen, replace
-from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
-from lintfit.reasons import FAILED
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
 from lintfit.run.key_reads import KeyReads
@@ -28,6 +26,8 @@ from lintfit.run.model import Run
 from lintfit.sifting import sift
 from lintfit.sources import detect
 from lintfit.sources.base import Source
+from lintfit.verdict.judge import judge
+from lintfit.verdict.reasons import FAILED
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""

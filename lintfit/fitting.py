@@ -21,7 +21,6 @@ from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search
 from lintfit.fit.space import Space
 from lintfit.frozen import field, frozen, replace
-from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
@@ -32,6 +31,7 @@ from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.results import RunResult
 from lintfit.settings.model import in_words
 from lintfit.specs import Estimated, estimate_mapping, read_specs
+from lintfit.verdict.judge import judge
 
 
 @frozen

@@ -9,7 +9,7 @@ from lintfit.findings import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
-from lintfit.scaling import Scaling
+from lintfit.verdict.scaling import Scaling
 
 
 @frozen(eq=False)

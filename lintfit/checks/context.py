@@ -11,9 +11,9 @@ from lintfit.memory.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.key_reads import KeyReads, Read
 from lintfit.run.model import Run
-from lintfit.scaling import Scaling
 from lintfit.settings.model import Place
 from lintfit.sources.base import Source
+from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
     from lintfit.ignores.comments import Directive
@@ -85,7 +85,7 @@ class RunContext:
         """
         from lintfit.memory import estimate
         from lintfit.run.change import changed_spec, states_deepspeed
-        from lintfit.scaling import scaling
+        from lintfit.verdict.scaling import scaling
 
         if self.run.spec is None:
             return None

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor, place_of
 from lintfit.checks.wording import gib, of_gib
-from lintfit.judging import decided_by_images
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.model import Run
 from lintfit.settings.model import UNKNOWN, in_words
 from lintfit.settings.registry import LOWER_BOUNDS
+from lintfit.verdict.judge import decided_by_images
 
 _NAMED = 4
 """How many settings a message names."""

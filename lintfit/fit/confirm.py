@@ -15,7 +15,6 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
 from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
-from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.results import RunResult
@@ -23,6 +22,7 @@ from lintfit.run.build import build
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run
 from lintfit.settings.values import AS_LOADED
+from lintfit.verdict.judge import judge
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""

@@ -13,8 +13,8 @@ from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
 from lintfit.results import RunResult
 from lintfit.run.model import Run
-from lintfit.scaling import Scaling
 from lintfit.settings.model import spoken
+from lintfit.verdict.scaling import Scaling
 
 _ASSUMPTIONS = 3
 _SHOWN = 64

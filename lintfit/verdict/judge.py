@@ -8,11 +8,11 @@ from dataclasses import replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
-from lintfit.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.results import RunResult
 from lintfit.run.model import Run
-from lintfit.scaling import Scaling, scaling, shown
 from lintfit.settings.registry import LOWER_BOUNDS
+from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
+from lintfit.verdict.scaling import Scaling, scaling, shown
 
 SHORT: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sequence, or of a prompt, that is as short as those of public scripts: a run that does not fit even with

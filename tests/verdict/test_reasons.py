@@ -9,7 +9,7 @@ import pytest
 
 from lintfit.engine import load_runs
 from lintfit.options.config import from_flags
-from lintfit.reasons import CONFIG, LENGTH
+from lintfit.verdict.reasons import CONFIG, LENGTH
 from tests.support import ROOT, lintfit
 
 PROJECTS = ROOT / "tests" / "projects"

@@ -12,7 +12,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.report import View, render
 from lintfit.results import CheckResult
-from lintfit.scaling import scaling
+from lintfit.verdict.scaling import scaling
 
 A_RUN = {
     "model": "meta-llama/Llama-2-7b-hf",
