@@ -29,7 +29,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from lintfit import engine  # noqa: E402
-from lintfit.findings import Finding, Severity  # noqa: E402
+from lintfit.findings.model import Finding, Severity  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 
 TABLE = ROOT / "bench" / "precision" / "configs.jsonl"

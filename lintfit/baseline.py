@@ -19,7 +19,7 @@ from pathlib import Path
 from lintfit.documents.files import write_whole
 from lintfit.documents.regular import read_regular
 from lintfit.errors import LintfitError
-from lintfit.findings import Finding
+from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options

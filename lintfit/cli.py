@@ -16,8 +16,8 @@ from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
     from lintfit.estimating import Done, Shown
+    from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
-    from lintfit.results import CheckResult
     from lintfit.severity import FailOn
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

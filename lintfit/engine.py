@@ -11,14 +11,14 @@ from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import Applicability, FileEdit, Finding
+from lintfit.findings.model import Applicability, FileEdit, Finding
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
 from lintfit.fit.reach import within_reach, without_fix
 from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
-from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load

@@ -11,7 +11,8 @@ from lintfit.boundary import Mistakes
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
-from lintfit.findings import Plan
+from lintfit.findings.model import Plan
+from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import Alternatives, alternatives, written
 from lintfit.fit.carry import Pen
 from lintfit.fit.confirm import text_of, texts_after
@@ -28,7 +29,6 @@ from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
-from lintfit.results import RunResult
 from lintfit.settings.model import in_words
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 from lintfit.verdict.judge import judge

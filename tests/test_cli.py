@@ -17,9 +17,9 @@ import pytest
 
 from lintfit import __main__, __version__, engine
 from lintfit.errors import LintfitError
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
+from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options
-from lintfit.results import CheckResult
 from tests.report import samples
 from tests.report.samples import Story
 from tests.support import ROOT, Outcome, forget, lintfit, process

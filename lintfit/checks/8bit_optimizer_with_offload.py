@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.runs import stated_at
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 
 _BITSANDBYTES = re.compile(r"8bit$|^paged_|_bnb")

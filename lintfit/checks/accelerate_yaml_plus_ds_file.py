@@ -8,7 +8,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import data_of, without
 from lintfit.checks.wording import listed
 from lintfit.documents.model import Entry, KeyPath, Node
-from lintfit.findings import Applicability, Related
+from lintfit.findings.model import Applicability, Related
 from lintfit.run.model import Run
 from lintfit.schema.sections import load, section_at
 from lintfit.settings.model import Place

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older, reader_of
 from lintfit.checks.runs import stated_at
-from lintfit.findings import Related, Severity
+from lintfit.findings.model import Related, Severity
 
 _FORBIDS, _PATCHED = "0.16", "1.10"
 """DeepSpeed asserts since 0.16.0, accelerate does not ask any more since 1.10.0 (accelerate#3656)."""

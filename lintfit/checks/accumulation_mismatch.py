@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
-from lintfit.findings import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
 

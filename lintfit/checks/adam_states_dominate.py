@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import arguments_of, enough, most, stated_at
 from lintfit.checks.wording import gib, of_gib
-from lintfit.findings import Applicability, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
 
 _EIGHT_BIT = "adamw_8bit"

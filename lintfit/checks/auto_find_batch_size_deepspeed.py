@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older
 from lintfit.checks.runs import anchor, stated_at
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 
 _SINCE = "4.38"

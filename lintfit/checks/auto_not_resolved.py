@@ -10,7 +10,7 @@ from lintfit.checks.readers import Reader, older, reader_of
 from lintfit.checks.trees import data_of, dotted, entries, without
 from lintfit.checks.wording import listed
 from lintfit.documents.model import DataDocument, Entry
-from lintfit.findings import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.frozen import frozen
 from lintfit.schema.sections import Key, keys, load
 from lintfit.settings.model import Place

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import older
 from lintfit.documents.model import Edit
-from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import older
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.flags import Flag
 from lintfit.sources.trl import TrlRecipe

@@ -8,7 +8,7 @@ from lintfit.checks.context import FileContext, Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import assigned, data_of, number, without
 from lintfit.documents.model import DataDocument, Node, Span
-from lintfit.findings import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 

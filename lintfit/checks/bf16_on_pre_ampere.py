@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import older
 from lintfit.checks.runs import place_of
 from lintfit.checks.wording import capability
-from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run
 
 _EMULATES = "2.3"

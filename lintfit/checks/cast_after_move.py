@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call
 

@@ -12,7 +12,7 @@ from lintfit.checks.wording import gib
 from lintfit.documents import python_edits
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
-from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.sources.python import loops
 from lintfit.sources.script import ScriptSource

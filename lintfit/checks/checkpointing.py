@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script import ScriptSource

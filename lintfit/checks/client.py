@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from lintfit.checks.readers import milder, reader_of
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
 

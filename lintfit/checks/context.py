@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Document, KeyPath, Span
-from lintfit.findings import Fix, Plan, Rejected, Related, Severity
+from lintfit.findings.model import Fix, Plan, Rejected, Related, Severity
 from lintfit.frozen import frozen, replace
 from lintfit.memory.memo import Memo
 from lintfit.memory.result import Estimate, Verdict

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.documents.model import Document, Edit, Span
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place
 
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")

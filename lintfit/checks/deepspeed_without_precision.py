@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, stated_at
 from lintfit.checks.script_calls import mentions
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place

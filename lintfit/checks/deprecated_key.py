@@ -11,7 +11,7 @@ from lintfit.checks.moves import rename
 from lintfit.checks.readers import installed
 from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import Older, OutdatedKey, keys, load, outdated_keys
 from lintfit.settings.model import Place
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.script_calls import knows_deepspeed, trained_load
 from lintfit.checks.script_edits import without_argument
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Argument, Call
 

@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, fits, place_of
 from lintfit.checks.script_calls import hands_over
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.sources.script_model import Argument

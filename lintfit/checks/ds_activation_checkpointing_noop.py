@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.script_calls import mentions
 from lintfit.checks.trees import without
-from lintfit.findings import Applicability, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import without
-from lintfit.findings import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Related, Severity
 
 _SHAPES = {
     "WarmupLR": ("constant", "constant_with_warmup"),

@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import COMPARES, older, reader_of
 from lintfit.checks.trees import assigned, dotted, number
 from lintfit.documents.model import Node
-from lintfit.findings import Applicability, Related
+from lintfit.findings.model import Applicability, Related
 from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
-from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.settings.model import Place
 
 _CONSEQUENCE = {

@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, most
 from lintfit.checks.script_calls import mentions
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import release, transformers_versions

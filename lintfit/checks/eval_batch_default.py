@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import arguments_of, change, evaluation_moment, fits
 from lintfit.checks.wording import gib, of_gib
-from lintfit.findings import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.fit.axes.evaluation import smaller
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run

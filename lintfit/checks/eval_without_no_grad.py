@@ -11,7 +11,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings import Applicability, FileEdit, Fix, Related
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related
 from lintfit.sources.python import evaluations, loops
 from lintfit.sources.python.evaluations import Evaluation
 from lintfit.sources.script import ScriptSource

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
 from lintfit.checks.wording import gib, peak
-from lintfit.findings import Rejected
+from lintfit.findings.model import Rejected
 from lintfit.memory.result import Verdict
 
 

@@ -9,7 +9,7 @@ from lintfit.catalog.facts import Gpu
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change
 from lintfit.checks.wording import capability
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import release, transformers_versions
 from lintfit.run.model import Run

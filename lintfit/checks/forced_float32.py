@@ -9,7 +9,7 @@ from lintfit.checks.readers import older
 from lintfit.checks.runs import breaks_or_strains, change, copies, fits
 from lintfit.checks.script_calls import trained_load
 from lintfit.checks.wording import billions, gib
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.settings.values import AS_LOADED

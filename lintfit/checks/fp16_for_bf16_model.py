@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import stated_at
 from lintfit.documents.model import Edit, Span
-from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
 

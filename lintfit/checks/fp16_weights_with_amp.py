@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older
 from lintfit.checks.runs import anchor, stated_at
 from lintfit.checks.script_calls import calls_of, mentions, trained_load
-from lintfit.findings import Related, Severity
+from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 
 _ADAPTERS_UPCAST = "0.12"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.script_calls import is_trl
-from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.settings.values import Fsdp

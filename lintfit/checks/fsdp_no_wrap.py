@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, place_of
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.engines.fsdp import gathered_bytes, one_unit, stored
 from lintfit.memory.result import Verdict
 from lintfit.run.engines import wrap_policy

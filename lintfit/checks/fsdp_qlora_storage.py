@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.findings import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.values import Fsdp
 from lintfit.sources.script_model import Call

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, change, enough
 from lintfit.checks.wording import billions, gib
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.sources.script_model import Call, ScriptFacts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import arguments_of, breaks_or_strains, enough, most, stated_at
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
 
 _WORTH_IT = 0.05
 """Share of the card that checkpointing must give back to be mentioned."""

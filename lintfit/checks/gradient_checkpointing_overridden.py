@@ -8,7 +8,7 @@ from lintfit.checks.checkpointing import KEYWORDS, keywords_of, reentrant_of
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older
 from lintfit.checks.script_calls import calls_of, is_trl, on_trained_model
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Argument, Call
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import place_of
 from lintfit.checks.wording import gib
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 

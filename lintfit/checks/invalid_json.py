@@ -9,7 +9,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import reader_of
 from lintfit.documents.broken import is_broken
 from lintfit.documents.model import Document, Kind, Problem
-from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.settings.model import Place
 
 _SURE = ("zero_optimi", "train_micro_batch_size_per_gpu")

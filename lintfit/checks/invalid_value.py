@@ -9,7 +9,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import assigned
 from lintfit.checks.values import Found, found_in
 from lintfit.documents.model import Edit, Kind
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
 

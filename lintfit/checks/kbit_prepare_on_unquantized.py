@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.wording import billions, gib
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call

@@ -9,7 +9,7 @@ from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of, dotted, number, without, written, zero_stage
 from lintfit.checks.wording import an, either, listed
 from lintfit.documents.model import DataDocument, Entry, Node
-from lintfit.findings import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.schema.sections import Older, Schema, keys, load, section_at
 from lintfit.settings.model import Place
 

@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, fits, most, stated_at
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import gib, listed
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, enough, most, place_of
 from lintfit.checks.wording import of_gib
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.fit.axes.loss import has_liger
 
 _SHARE = 0.15

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, spared, stated_at
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
 
 _LET_GO = {"loop_outputs": "dropped"}
 

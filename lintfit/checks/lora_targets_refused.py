@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lintfit.catalog.facts import ModelFacts
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older, only_load
-from lintfit.findings import Related, Severity
+from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script_model import Call

@@ -10,7 +10,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings import Applicability, FileEdit, Fix, Related
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related
 from lintfit.run.model import Run
 from lintfit.sources.python import loops
 

@@ -8,7 +8,7 @@ import libcst as cst
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings import Related
+from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.sources.python import loops
 from lintfit.sources.python.loops import Loop

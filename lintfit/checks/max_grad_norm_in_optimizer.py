@@ -8,7 +8,7 @@ from lintfit.checks.client import handed_over, severity
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import assigned, at, data_of
 from lintfit.documents.model import DataDocument, KeyPath, Node
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 
 _PATH = ("optimizer", "params", "max_grad_norm")
 _CLIPPING = "gradient_clipping"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, most, place_of
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
 from lintfit.memory.result import Verdict
 

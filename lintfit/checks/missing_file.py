@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import FileContext, Report, RunContext
 from lintfit.checks.runs import anchor
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.run.missing import Missing
 
 

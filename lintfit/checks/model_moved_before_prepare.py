@@ -9,7 +9,7 @@ from lintfit.checks.runs import trap
 from lintfit.checks.script_calls import knows_deepspeed, trained_load
 from lintfit.checks.script_edits import without_argument, without_call
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run

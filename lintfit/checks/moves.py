@@ -6,7 +6,7 @@ from typing import Any
 
 from lintfit.checks.trees import assigned, dotted, renamed
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.schema.sections import UnknownKey, load, section_at
 from lintfit.suggest import is_typo
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 
 _CONFIGS = re.compile(r"^trl\..*(SFT|DPO|KTO|CPO|ORPO|Reward|BCO)Config$")
 _SINCE = {"SFT": "0.16", "DPO": "0.13"}

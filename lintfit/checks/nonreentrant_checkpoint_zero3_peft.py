@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older
 from lintfit.checks.runs import anchor
 from lintfit.checks.script_calls import is_trl
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
 _MENDED = "0.19.4"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import stated_at
-from lintfit.findings import Related
+from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call
 

@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, place_of
 from lintfit.checks.savings import not_needed
 from lintfit.checks.wording import peak
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
 
 _WHAT = {"offload_param": "offloading the parameters", "offload_optimizer": "offloading the optimizer"}
 

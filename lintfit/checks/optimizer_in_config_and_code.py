@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import without
-from lintfit.findings import Applicability, Related
+from lintfit.findings.model import Applicability, Related
 from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import DeepSpeedSource
 from lintfit.sources.script_model import Argument, Call

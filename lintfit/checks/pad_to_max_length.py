@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.sources.script_model import Argument
 
 _LANGUAGE_MODEL = re.compile(r"(CausalLM|LMHeadModel|Seq2SeqLM|ConditionalGeneration)\.from_pretrained$")

@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import place_of
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import of_gib
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 
 _SHARE = 0.6

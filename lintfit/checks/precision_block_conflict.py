@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lintfit.checks.context import FileContext, Report, RunContext
 from lintfit.checks.trees import assigned, data_of
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import bf16_section

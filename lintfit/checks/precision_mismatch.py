@@ -10,7 +10,7 @@ from lintfit.checks.readers import COMPARES, older, reader_of
 from lintfit.checks.runs import change
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import spot
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
 

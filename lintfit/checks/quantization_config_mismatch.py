@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.catalog.quantized import quant_method
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older, only_load
-from lintfit.findings import Related, Severity
+from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
 from lintfit.sources.script_model import Call

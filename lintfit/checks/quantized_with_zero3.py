@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import older
 from lintfit.checks.runs import place_of, stated_at
-from lintfit.findings import Related, Severity
+from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 
 _NEEDED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.versions import COMMIT, FLOOR, before
 from lintfit.schema.sections import Older

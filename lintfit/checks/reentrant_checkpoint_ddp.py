@@ -8,7 +8,7 @@ from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
 from lintfit.checks.script_calls import calls_of, is_trl
-from lintfit.findings import Related
+from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from lintfit.boundary import Apart, to_the_end
 from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
-from lintfit.findings import Applicability, Finding, Fix, Severity
+from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.options.rules_catalog import Rule, load_rules
 

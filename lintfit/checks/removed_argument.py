@@ -11,7 +11,7 @@ from lintfit.checks.script_edits import without_argument
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.sources.python import writer
 from lintfit.sources.script import ScriptSource

@@ -9,7 +9,7 @@ from lintfit.checks.moves import rename
 from lintfit.checks.readers import installed, reader_of
 from lintfit.checks.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
-from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.schema.sections import (
     Older,
     OutdatedKey,

@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.checks.context import RunContext
 from lintfit.checks.wording import gib
 from lintfit.documents.model import Span
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run

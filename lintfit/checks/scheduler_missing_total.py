@@ -9,7 +9,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import assigned, at, data_of
 from lintfit.documents.model import DataDocument
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 
 _NEED_A_TOTAL = ("WarmupDecayLR", "WarmupCosineLR")

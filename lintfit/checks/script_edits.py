@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.documents import python_edits
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.sources.python import moving, writer
 from lintfit.sources.python.values import Record
 from lintfit.sources.script import ScriptSource

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.values import Found, found_in
 from lintfit.documents.model import Edit, Kind
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place
 
 

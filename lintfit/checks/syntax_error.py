@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import FileContext, Report
 from lintfit.documents.broken import is_broken
 from lintfit.documents.model import SYNTAX_ERROR, Document, Kind, Problem
-from lintfit.findings import Related
+from lintfit.findings.model import Related
 from lintfit.settings.model import Place
 
 _STOPS = {

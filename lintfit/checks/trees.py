@@ -8,7 +8,7 @@ from typing import Any
 
 from lintfit.checks.context import FileContext
 from lintfit.documents.model import DataDocument, Edit, Entry, KeyPath, Kind, Node, Span
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place
 
 

@@ -9,7 +9,7 @@ from lintfit.checks.moves import moved, place_name, rename
 from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of, dotted, without
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.run.key_reads import Read
 from lintfit.schema.sections import UnknownKey, load, newer_than, unknown_keys

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import Edit, Span
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives, rule_names
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, UnusedContext
-from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.ignores.edits import without
 from lintfit.settings.model import Place
 

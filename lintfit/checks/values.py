@@ -8,7 +8,7 @@ from lintfit.checks.context import FileContext
 from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of, dotted
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.frozen import frozen
 from lintfit.schema.sections import SchemaName, load
 from lintfit.schema.values import Mistake, mistakes, shown

@@ -10,7 +10,7 @@ import libcst as cst
 from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings import Applicability, FileEdit, Fix, Related
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related
 from lintfit.sources.python import loops
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"

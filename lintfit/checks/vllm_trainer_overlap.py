@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, place_of
 from lintfit.checks.wording import gib, peak
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.numerals import natural, whole
 from lintfit.run.model import Run

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.wording import gib
-from lintfit.findings import Related
+from lintfit.findings.model import Related
 from lintfit.run.model import Run
 
 

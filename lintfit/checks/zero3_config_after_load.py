@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import copies, ranks_per_node, trap
 from lintfit.checks.script_edits import moved_above
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call, ScriptFacts

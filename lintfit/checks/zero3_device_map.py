@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import init_is_off, older
 from lintfit.checks.script_calls import knows_deepspeed
 from lintfit.checks.script_edits import without_argument
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Argument, Call
 

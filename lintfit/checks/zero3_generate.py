@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, place_of
 from lintfit.checks.script_calls import calls_of, mentions, on_trained_model
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES
 

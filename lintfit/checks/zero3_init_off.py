@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import init_is_off
 from lintfit.checks.runs import copies, ranks_per_node
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 

@@ -9,7 +9,7 @@ from lintfit.checks.readers import milder, older
 from lintfit.checks.runs import place_of
 from lintfit.checks.script_calls import mentions
 from lintfit.checks.trees import assigned
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 
 _WAYS = (

@@ -12,7 +12,7 @@ from lintfit.checks.readers import init_is_off
 from lintfit.checks.script_calls import calls_of, knows_deepspeed, on_trained_model
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place
 from lintfit.sources.script import ScriptSource
 from lintfit.sources.script_model import Call

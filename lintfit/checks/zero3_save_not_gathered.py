@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import older, reader_of
 from lintfit.checks.runs import stated_at
 from lintfit.checks.script_calls import calls_of, mentions
-from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script_model import Call

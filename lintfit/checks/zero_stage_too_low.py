@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import cards, change, fits, most, place_of, strategy
 from lintfit.checks.wording import gib, of_gib
-from lintfit.findings import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
 
 _STATES = ("parameters", "gradients", "optimizer_states", "master_weights")

@@ -9,7 +9,7 @@ from lintfit.checks.context import FileContext, Report, RunContext
 from lintfit.checks.readers import older, reader_of
 from lintfit.checks.trees import assigned, at, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
 from lintfit.sources.script_model import Call
 

@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import most, place_of, stated_at
 from lintfit.checks.wording import gib
 from lintfit.documents.model import Kind
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.settings.model import Place
 

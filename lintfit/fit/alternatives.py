@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import Plan
+from lintfit.findings.model import Plan
 from lintfit.fit.carry import Pen
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import attempted, displayed, proof

@@ -14,7 +14,7 @@ from typing import Any
 
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.fit import reach
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.care import Care

@@ -12,12 +12,12 @@ from lintfit.boundary import Apart, to_the_end
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.findings.model import Applicability, FileEdit, Finding, Fix
+from lintfit.findings.results import RunResult
 from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from lintfit.run.build import build
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Hardware, Run

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
+from lintfit.findings.model import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.carry import WRITTEN_WITH, Carried, Pen, attempt
 from lintfit.fit.options import Candidate, Effect, Subject

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import FileEdit, Finding
+from lintfit.findings.model import FileEdit, Finding
 from lintfit.frozen import replace
 
 

@@ -13,7 +13,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation
 from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import Finding
+from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
 from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives
 from lintfit.ignores.layout import Layout, layout

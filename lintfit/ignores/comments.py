@@ -17,7 +17,7 @@ from functools import cache
 
 from lintfit.documents.lines import line_end
 from lintfit.documents.model import Document, Kind, Span
-from lintfit.findings import Finding
+from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
 from lintfit.ignores.layout import Layout, layout
 

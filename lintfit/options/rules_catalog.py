@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.errors import LintfitError
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.frozen import frozen
 from lintfit.resources import resource_dir
 

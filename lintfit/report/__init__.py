@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from lintfit.frozen import frozen
 
 if TYPE_CHECKING:
-    from lintfit.findings import Finding
-    from lintfit.results import CheckResult
+    from lintfit.findings.model import Finding
+    from lintfit.findings.results import CheckResult
 
 REPORTERS: Mapping[str, str] = {
     "text": "lintfit.report.text",

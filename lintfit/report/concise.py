@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, clean, fixable, shown_path
 from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
-from lintfit.results import CheckResult
 
 
 def render(result: CheckResult, view: View) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lintfit.findings.results import RunResult
 from lintfit.memory.result import COMPONENTS, Estimate, Moment
 from lintfit.memory.spec import Spec
 from lintfit.report import Line, View
 from lintfit.report.bars import MARK, bar, gib, legend
 from lintfit.report.runs import PHASE_WORDS, flowed, header, memory_lines
 from lintfit.report.styled import show, wrapped
-from lintfit.results import RunResult
 from lintfit.run.model import Hardware, Run
 
 

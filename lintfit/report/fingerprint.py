@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from hashlib import sha256
 
-from lintfit.findings import Finding
+from lintfit.findings.model import Finding
 from lintfit.report import shown_path
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from lintfit.documents.model import Document, Span
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.report import Line, clean, shown_path
 from lintfit.report.styled import cells

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lintfit.findings import Finding, Severity
+from lintfit.findings.model import Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, clean, shown_path
 from lintfit.report.summary import summary_lines
-from lintfit.results import CheckResult
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

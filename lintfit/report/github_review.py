@@ -15,7 +15,8 @@ from typing import Any
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit
-from lintfit.findings import Applicability, FileEdit, Finding, Plan
+from lintfit.findings.model import Applicability, FileEdit, Finding, Plan
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.frozen import frozen
 from lintfit.report import View, shown_path
 from lintfit.report.bars import gib
@@ -23,7 +24,6 @@ from lintfit.report.encoding import dumps
 from lintfit.report.markdown import code, cost, fence, place_of, text
 from lintfit.report.markdown import render as summary
 from lintfit.report.pull_request import Hunks, shown_lines
-from lintfit.results import CheckResult, RunResult
 
 
 @frozen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lintfit.findings import Finding, Severity
+from lintfit.findings.model import Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
-from lintfit.results import CheckResult
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: "info"}
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.documents.model import Edit, Span
-from lintfit.findings import FileEdit, Finding, Fix, Plan, Severity
+from lintfit.findings.model import FileEdit, Finding, Fix, Plan, Severity
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
-from lintfit.results import CheckResult, RunResult
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Special
 
 

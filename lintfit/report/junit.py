@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from lintfit.findings import Finding, Severity
+from lintfit.findings.model import Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, clean, shown_path
 from lintfit.report.summary import counts_lines, judged, skipped_files, unknown_runs
-from lintfit.results import CheckResult
 
 
 def render(result: CheckResult, view: View) -> str:

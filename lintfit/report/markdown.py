@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from lintfit.findings import Applicability, Finding, Plan, Severity
+from lintfit.findings.model import Applicability, Finding, Plan, Severity
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Estimate
 from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
 from lintfit.report.summary import counts_lines, not_judged_lines
-from lintfit.results import CheckResult, RunResult
 from lintfit.settings.model import spoken
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")

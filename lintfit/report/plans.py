@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lintfit.findings import Applicability, Plan
+from lintfit.findings.model import Applicability, Plan
+from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import Alternatives
 from lintfit.fit.figures import Extreme, Figure
 from lintfit.memory.result import Verdict
@@ -15,7 +16,6 @@ from lintfit.report.bars import gib
 from lintfit.report.json import plan_files
 from lintfit.report.runs import header, step_time
 from lintfit.report.styled import cells, show, wrapped
-from lintfit.results import RunResult
 
 _HEAD = ("#", "GiB per GPU", "to plan for", "host GiB", "step", "applied")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.documents.model import Document, Span
-from lintfit.findings import Applicability, Finding, Severity
+from lintfit.findings.model import Applicability, Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import dumps
-from lintfit.results import CheckResult
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
 

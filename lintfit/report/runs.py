@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lintfit.findings.results import RunResult
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_models import name_of
@@ -11,7 +12,6 @@ from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
-from lintfit.results import RunResult
 from lintfit.run.model import Run
 from lintfit.settings.model import spoken
 from lintfit.verdict.scaling import Scaling

@@ -9,13 +9,13 @@ from urllib.parse import quote
 from lintfit import __version__
 from lintfit.documents.model import Document, Span
 from lintfit.errors import LintfitError
-from lintfit.findings import FileEdit, Finding, Fix, Severity
+from lintfit.findings.model import FileEdit, Finding, Fix, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.options.rules_catalog import load_rules
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
 from lintfit.report.summary import skipped_files, unknown_runs
-from lintfit.results import CheckResult
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

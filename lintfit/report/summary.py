@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 
-from lintfit.findings import Applicability, Finding, Severity
+from lintfit.findings.model import Applicability, Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, clean, fixable, shown_path
-from lintfit.results import CheckResult
 
 _NAMED = 3
 """Rules that the line on what is not shown names."""

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from lintfit.documents.model import Document, Span
-from lintfit.findings import Applicability, Finding, Related, Severity
+from lintfit.findings.model import Applicability, Finding, Related, Severity
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, fixable, shown_path
 from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width, rule_line
 from lintfit.report.runs import plan_lines, run_lines, short_line
 from lintfit.report.styled import show, wrapped
 from lintfit.report.summary import UNKNOWN_RULE, fixed_lines, judged, statistics_lines, summary_lines
-from lintfit.results import CheckResult, RunResult
 
 
 def render(result: CheckResult, view: View) -> str:

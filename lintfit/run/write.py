@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Edit, Span
 from lintfit.errors import CannotWrite
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.run.homes import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place

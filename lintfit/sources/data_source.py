@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node, Span
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.settings.model import Place, Setting
 
 

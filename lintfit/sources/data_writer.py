@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from lintfit.documents.model import DataDocument, Edit, KeyPath, Span
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 
 
 class _Remove(Enum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, KeyPath, Node
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lintfit.documents.model import Document
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import Place
 

@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.documents.model import Edit
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_words import Word
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources import launcher_settings

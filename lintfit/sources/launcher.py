@@ -10,7 +10,7 @@ from itertools import islice
 
 from lintfit.documents.model import Document, Span
 from lintfit.documents.shell_document import Command, ShellDocument
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation, Option, take_apart

@@ -20,7 +20,7 @@ from lintfit.sources.flags import Flag
 from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:
-    from lintfit.findings import FileEdit
+    from lintfit.findings.model import FileEdit
     from lintfit.sources.launch import Launch
 
 _WHOSE = "LitGPT's default"

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lintfit.documents.model import Document
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.settings.model import Setting
 from lintfit.sources.front_ends import READERS, FrontEnd
 

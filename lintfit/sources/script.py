@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import defaults, facts, megatron, modelling, patching, splitting, training, writer, writing

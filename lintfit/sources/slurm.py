@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lintfit.documents.model import Document, Edit, Span
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.numerals import whole
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special

@@ -17,7 +17,7 @@ from lintfit.settings.model import Provenance, Setting
 from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:
-    from lintfit.findings import FileEdit
+    from lintfit.findings.model import FileEdit
     from lintfit.sources.launch import Launch
     from lintfit.sources.script import ScriptSource
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lintfit.findings.results import RunResult
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
-from lintfit.results import RunResult
 from lintfit.run.model import Run
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown

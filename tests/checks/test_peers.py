@@ -23,7 +23,7 @@ from lintfit.checks.registry import run_file_checks
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.schema.sections import load
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed

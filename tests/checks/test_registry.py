@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.checks.registry import module_of, rules_for
 from lintfit.engine import check
-from lintfit.findings import Applicability, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.options.model import Options
 from lintfit.options.rules_catalog import load_rules
 

@@ -14,7 +14,7 @@ from lintfit.checks.registry import run_file_checks
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.findings import Finding, Severity
+from lintfit.findings.model import Finding, Severity
 from lintfit.run.model import Hardware, Run
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed

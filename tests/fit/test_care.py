@@ -16,7 +16,7 @@ from lintfit.documents.data_edits import rename as renamed
 from lintfit.documents.model import DataDocument, Document, Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.fit.care import Care, Taken
 from lintfit.options.model import Options
 from lintfit.settings.model import Place

@@ -10,10 +10,10 @@ import pytest
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
-from lintfit.findings import Applicability, FileEdit, Finding, Fix, Severity
+from lintfit.findings.model import Applicability, FileEdit, Finding, Fix, Severity
+from lintfit.findings.results import RunResult
 from lintfit.fit.confirm import Confirmation
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from lintfit.settings.model import Place
 
 SCRIPT = """\

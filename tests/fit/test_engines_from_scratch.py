@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
-from lintfit.findings import Plan
+from lintfit.findings.model import Plan
+from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.confirm import texts_after
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from tests.fit.test_engines_written import _project, projects
 
 CARD = "RTX 4070"

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
-from lintfit.findings import Applicability, Plan
+from lintfit.findings.model import Applicability, Plan
+from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.confirm import texts_after
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from tests.fit.test_engines_written import FLAGS, LOOP, YAML, YAML_FSDP
 
 TRL = """\

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from lintfit import fitting
 from lintfit.documents.edits import apply
 from lintfit.engine import check
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
+from lintfit.findings.results import RunResult
 from lintfit.fit.carry import line_edits
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from lintfit.run.change import changed_spec
 
 SCRIPT = """\

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lintfit.engine import check
-from lintfit.findings import Applicability
+from lintfit.findings.model import Applicability
 from lintfit.fit import planner
 from lintfit.options.model import Options
 

@@ -12,7 +12,7 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.workspace import reader
-from lintfit.findings import Finding, Related, Severity
+from lintfit.findings.model import Finding, Related, Severity
 from lintfit.ignores.comments import Directive, directives, silence
 from lintfit.ignores.edits import without
 from lintfit.settings.model import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.errors import LintfitError
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.options.rules_catalog import find, load_rules
 
 PAGE = """\

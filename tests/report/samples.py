@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lintfit.catalog.facts import Gpu, ModelFacts, Tensor
 from lintfit.documents.model import Document, Edit, FileText, Kind, Span
-from lintfit.findings import (
+from lintfit.findings.model import (
     Applicability,
     FileEdit,
     Finding,
@@ -18,9 +18,9 @@ from lintfit.findings import (
     Severity,
     Step,
 )
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Spec
-from lintfit.results import CheckResult, RunResult
 from lintfit.run.model import Hardware, Run
 from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting
 

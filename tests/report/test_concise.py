@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lintfit.findings import Applicability, Finding, Severity
+from lintfit.findings.model import Applicability, Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, render
-from lintfit.results import CheckResult
 from tests.report.samples import Story
 
 

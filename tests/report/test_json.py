@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lintfit import __version__
+from lintfit.findings.results import CheckResult
 from lintfit.report import View, render
 from lintfit.report.json import plain
-from lintfit.results import CheckResult
 from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.settings.values import Fsdp
 from tests.report import samples

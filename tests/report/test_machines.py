@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lintfit.documents.model import Kind
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
+from lintfit.findings.results import CheckResult
 from lintfit.report import REPORTERS, View, render
-from lintfit.results import CheckResult
 from lintfit.settings.model import Place
 from tests.report import samples
 from tests.report.samples import Story

@@ -13,12 +13,12 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Kind, Span
 from lintfit.errors import LintfitError
-from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.findings.model import Applicability, FileEdit, Finding, Fix
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render
 from lintfit.report.markdown import code, fence, text
 from lintfit.report.pull_request import shown_lines
-from lintfit.results import CheckResult, RunResult
 from tests.report import samples
 from tests.report.samples import Story
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from lintfit.documents.model import Edit, Kind, Span
-from lintfit.findings import Applicability, FileEdit, Finding, Fix, Rejected, Severity
+from lintfit.findings.model import Applicability, FileEdit, Finding, Fix, Rejected, Severity
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render
-from lintfit.results import CheckResult, RunResult
 from lintfit.run.model import Origin
 from lintfit.settings.model import Place
 from tests.report import samples

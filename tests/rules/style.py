@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.findings import Finding, Severity
+from lintfit.findings.model import Finding, Severity
 
 LONGEST = 240
 """Characters of a message; the longest are those that list the components of a peak."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
-from lintfit.findings import Severity
+from lintfit.findings.model import Severity
 from lintfit.options.model import Options
 from tests.rules.pages import PAGES, cases_of
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
-from lintfit.findings import Applicability, Finding, Severity
+from lintfit.findings.model import Applicability, Finding, Severity
+from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options
 from lintfit.options.rules_catalog import INDEX, load_rules
-from lintfit.results import CheckResult
 from tests.rules.pages import CHECKS, PAGES, Case, cases_of
 from tests.rules.style import wrong_with
 

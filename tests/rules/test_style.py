@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.documents.model import Document, FileText, Kind, Span
-from lintfit.findings import Finding, Severity
+from lintfit.findings.model import Finding, Severity
 from lintfit.options.rules_catalog import load_rules
 from lintfit.settings.model import Place
 from tests.rules.style import forbidden, wrong_with

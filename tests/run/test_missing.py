@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
+from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options
-from lintfit.results import CheckResult
 from lintfit.run.missing import Missing
 
 TRAIN = """\

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lintfit.engine import load_runs
+from lintfit.findings.results import RunResult
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from tests.support import lintfit
 
 TRAIN = """

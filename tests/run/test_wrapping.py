@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import load_runs
+from lintfit.findings.results import RunResult
 from lintfit.options.model import Options
-from lintfit.results import RunResult
 from lintfit.settings.values import Fsdp
 from tests.support import lintfit
 

@@ -6,7 +6,7 @@ import pytest
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.settings.values import AS_LOADED
 from lintfit.sources.script import ScriptSource
 from tests.sources.scripts import ARGPARSE, PARSED, script, trained, values

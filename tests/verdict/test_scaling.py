@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
+from lintfit.findings.results import CheckResult
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.report import View, render
-from lintfit.results import CheckResult
 from lintfit.verdict.scaling import scaling
 
 A_RUN = {

@@ -22,7 +22,7 @@ from lintfit.documents.model import Edit
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.sources.python.models import owner_of
 from lintfit.sources.python.reading import sure_none
 from lintfit.sources.python.values import Object, Record, objects, plain

@@ -12,7 +12,7 @@ from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
-from lintfit.findings import FileEdit
+from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lintfit.findings import Finding, Plan, Rejected
+from lintfit.findings.model import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
