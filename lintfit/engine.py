@@ -23,9 +23,9 @@ from lintfit.run.discover import Found, discover
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
-from lintfit.sifting import sift
 from lintfit.sources import detect
 from lintfit.sources.base import Source
+from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
 from lintfit.verdict.reasons import FAILED
 
@@ -320,7 +320,7 @@ def _add_ignores(
     found: Found, workspace: Workspace, options: Options, checked: _Checked, texts: Mapping[Path, str]
 ) -> tuple[_Checked, dict[Path, str]]:
     """Write comments that ignore what is left, and check again what they make of it."""
-    from lintfit.ignores.adding import add_ignores
+    from lintfit.suppression.adding import add_ignores
 
     added = add_ignores(checked.result.findings, workspace, options)
     after = {**texts, **added.texts}
@@ -336,7 +336,7 @@ def _add_ignores(
 
 def _count(file: Path, checked: _Checked, options: Options, below: Sequence[Path]) -> _Checked:
     """Write the baseline; what it counts is no longer reported."""
-    from lintfit.baseline import write
+    from lintfit.suppression.baseline import write
 
     parts = write(file, checked.result.findings, [document.path for document in checked.documents], options, below)
     result = replace(

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
 OF_FILES = (
-    "lintfit.baseline._cached",
+    "lintfit.suppression.baseline._cached",
     "lintfit.catalog.models._of_file",
     "lintfit.options.config.load_config",
     "lintfit.documents.widths._content",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, UnusedContext
 from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
-from lintfit.ignores.edits import without
 from lintfit.settings.model import Place
+from lintfit.suppression.comment_edits import without
 
 
 def check_unused(context: UnusedContext) -> Iterator[Report]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lintfit.baseline import split
 from lintfit.checks.context import UnusedContext
 from lintfit.checks.registry import module_of, run_unused_checks
 from lintfit.documents.model import Document
 from lintfit.findings.model import Finding
 from lintfit.findings.results import RunResult
 from lintfit.frozen import frozen, replace
-from lintfit.ignores.comments import Silenced, directives, rule_names, silence
 from lintfit.memory.result import Verdict
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.suppression.baseline import split
+from lintfit.suppression.comments import Silenced, directives, rule_names, silence
 
 
 @frozen(eq=False)

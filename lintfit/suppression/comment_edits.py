@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Edit, Span
-from lintfit.ignores.comments import Directive
+from lintfit.suppression.comments import Directive
 
 
 def without(directive: Directive, name: Span) -> Edit:

@@ -19,7 +19,7 @@ from lintfit.documents.lines import line_end
 from lintfit.documents.model import Document, Kind, Span
 from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
-from lintfit.ignores.layout import Layout, layout
+from lintfit.suppression.comment_layout import Layout, layout
 
 IGNORE, FILE_IGNORE = "ignore", "file-ignore"
 

@@ -15,10 +15,10 @@ from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
-from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives
-from lintfit.ignores.layout import Layout, layout
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.suppression.comment_layout import Layout, layout
+from lintfit.suppression.comments import FILE_IGNORE, IGNORE, Directive, directives
 
 
 @frozen
