@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from lintfit.engine import load_runs  # noqa: E402
+from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 from lintfit.run.model import Run  # noqa: E402
 from lintfit.sources.script_model import ScriptFacts  # noqa: E402

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from lintfit import engine  # noqa: E402
+from lintfit.commands import check  # noqa: E402
 from lintfit.findings.model import Finding, Severity  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 
@@ -65,7 +65,7 @@ def judgements() -> list[dict[str, Any]]:
 
 def _reported(folder: Path, paths: Sequence[str]) -> Iterator[Finding]:
     with chdir(folder):
-        result = engine.check([Path(path) for path in paths], Options())
+        result = check.check([Path(path) for path in paths], Options())
         yield from (finding for finding in result.findings if finding.rule not in PASSED_OVER)
 
 

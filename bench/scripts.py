@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from lintfit.engine import check  # noqa: E402
+from lintfit.commands.check import check  # noqa: E402
 from lintfit.findings.model import Finding, Severity  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 

@@ -76,10 +76,11 @@ def _estimate(source: str) -> int:
 
     There are no flags to read here: what reads them takes a third of the time to the first estimate.
     """
-    from lintfit import cli_output, estimating
+    from lintfit import cli_output
+    from lintfit.commands import estimate
     from lintfit.report import View
 
-    return cli_output.show(estimating.of_specs(source, estimating.Shown("json", explain=False, view=View())))
+    return cli_output.show(estimate.of_specs(source, estimate.Shown("json", explain=False, view=View())))
 
 
 def _usage(error: ClickException) -> str:

@@ -15,7 +15,7 @@ from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
-    from lintfit.estimating import Done, Shown
+    from lintfit.commands.estimate import Done, Shown
     from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
     from lintfit.severity import FailOn
@@ -83,7 +83,7 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     """
     options, named = _options(paths, flags)
     below = cli_output.below_roots(options, named)
-    from lintfit import engine
+    from lintfit.commands import check as engine
 
     result = engine.check(named, options)
     _show(result, options, flags, below)
@@ -192,7 +192,7 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
     Flags have the names of a spec's keys. Exit status: 0, or 2 for bad usage, a spec that cannot be estimated, or a
     named file that is missing or unreadable.
     """
-    from lintfit import estimating
+    from lintfit.commands import estimate as estimating
 
     plain = {name: value for name, value in cli_flags.given(flags, *cli_flags.SPEC).items() if value is not None}
     standard = "json" if spec is not None and not explain else "text"
@@ -220,7 +220,7 @@ def _estimated(
     paths: tuple[str, ...], plain: Mapping[str, str], hardware: Mapping[str, Any], isolated: bool, shown: Shown
 ) -> Done:
     """Estimates of files, or of a run that the flags describe where no file is named."""
-    from lintfit import estimating
+    from lintfit.commands import estimate as estimating
     from lintfit.options.config import from_flags
 
     options = from_flags(hardware, isolated=isolated)
@@ -251,7 +251,7 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
     bad usage, a spec that cannot be estimated, or a named file that is missing or unreadable.
     """
     asked, options = _asked(flags), _fit_options(flags)
-    from lintfit import fitting
+    from lintfit.commands import fit as fitting
 
     question = fitting.Asked(**asked, view=cli_output.view(flags, sys.stdout))
     if flags["spec"] is not None:

@@ -12,7 +12,7 @@ from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
-    from lintfit import estimating, fitting
+    from lintfit.commands import estimate, fit
     from lintfit.options.model import Options, Output
 
 WIDTH = 100
@@ -60,7 +60,7 @@ def standard_input() -> bytes:
         raise LintfitError(f"standard input: cannot be read: {error.strerror}") from None
 
 
-def show(done: estimating.Done | fitting.Done) -> int:
+def show(done: estimate.Done | fit.Done) -> int:
     """Print what a command has found, then its complaints, and give its exit status."""
     echo(done.text)
     for error in done.errors if sys.stderr is not None else ():

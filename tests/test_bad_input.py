@@ -340,13 +340,13 @@ def test_a_named_pipe_and_a_link_to_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the search and the reading of it."""
-    from lintfit import engine
+    from lintfit.commands import check
     from lintfit.options.model import Options
 
     monkeypatch.chdir(tmp_path)
     for name in ("a.json", "good.json"):
         (tmp_path / name).write_bytes(GOOD)
-    discover = engine.discover
+    discover = check.discover
 
     def and_then_gone(paths: object, options: object) -> object:
         found = discover(paths, options)  # type: ignore[arg-type]
@@ -354,7 +354,7 @@ def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return found
 
     monkeypatch.setattr(engine, "discover", and_then_gone)
-    result = engine.check([Path("a.json"), Path("good.json")], Options(isolated=True))
+    result = check.check([Path("a.json"), Path("good.json")], Options(isolated=True))
     assert result.errors == ("a.json: no such file",)
     assert {finding.place.document.path.name for finding in result.findings} == {"good.json"}
 

@@ -69,7 +69,7 @@ LINE = "internal error: KeyError: 'no\\nsuch'; please report it (LINTFIT_DEBUG=1
 UNITS: dict[str, tuple[str, Callable[..., bool], str]] = {
     "reading": ("lintfit.documents.json_reader.read_json", _of_bad, "bad.json"),
     "building": ("lintfit.run.load.build", _from_bad, "run.sh"),
-    "judging": ("lintfit.engine.judge", _run_of_bad, "run.sh:1"),
+    "judging": ("lintfit.commands.check.judge", _run_of_bad, "run.sh:1"),
     "planning": ("lintfit.fit.planner.plan", _run_of_bad, "run.sh:1"),
     "rule of a file": ("lintfit.checks.key_inactive_at_stage.check_file", lambda c: _of_bad(c.document), "bad.json"),
     "rule of a run": ("lintfit.checks.does_not_fit.check_run", lambda c: _run_of_bad(c.run), "run.sh:1"),
@@ -110,7 +110,7 @@ def _break(target: str, wanted: Callable[..., bool], monkeypatch: pytest.MonkeyP
 def test_the_other_commands_go_on_as_well(
     command: str, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _break("lintfit.engine.judge", _run_of_bad, monkeypatch)
+    _break("lintfit.commands.check.judge", _run_of_bad, monkeypatch)
     status, out, err = _run(monkeypatch, capsys, command, ".")
     assert (status, err) == (2, f"lintfit: run.sh:1: {LINE}\n")
     assert "good.py" in out
@@ -129,7 +129,7 @@ def test_a_fix_that_cannot_be_confirmed_is_not_made(
 def test_whoever_looks_for_the_mistake_sees_it_where_it_is(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _break("lintfit.engine.judge", _run_of_bad, monkeypatch)
+    _break("lintfit.commands.check.judge", _run_of_bad, monkeypatch)
     monkeypatch.setenv("LINTFIT_DEBUG", "1")
     with pytest.raises(KeyError):
         _run(monkeypatch, capsys, "check", ".")

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from lintfit import __main__, __version__, engine
+from lintfit import __main__, __version__
+from lintfit.commands import check as engine
 from lintfit.errors import LintfitError
 from lintfit.findings.model import Severity
 from lintfit.findings.results import CheckResult

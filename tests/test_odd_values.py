@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lintfit import engine
+from lintfit.commands import check
 from lintfit.options.config import from_flags
 from lintfit.report import REPORTERS, View, render
 from lintfit.run.versions import _read_folder
@@ -147,7 +147,7 @@ def _check(folder: Path, files: Mapping[str, str], formats: tuple[str, ...] = ("
         (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
     (folder / "good.json").write_text('{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}')
     _read_folder.cache_clear()
-    result = engine.check([Path()], HARDWARE)
+    result = check.check([Path()], HARDWARE)
     assert not [line for line in result.errors if "internal error" in line]
     assert any(finding.place.document.path.name == "good.json" for finding in result.findings)
     for name in formats:
@@ -229,7 +229,7 @@ Trainer(model=model, args=TrainingArguments({argument}={token})).train()
 def test_a_buffer_larger_than_any_memory_does_not_fit(folder: Path, token: str) -> None:
     text = _with("deepspeed", ("zero_optimization", "reduce_bucket_size"), token)
     _check(folder, {"config": text, "run.sh": LAUNCHES["deepspeed"], "train.py": BY_FLAGS})
-    (run, _) = engine.check([Path("run.sh"), Path("good.json")], HARDWARE).runs
+    (run, _) = check.check([Path("run.sh"), Path("good.json")], HARDWARE).runs
     assert run.verdict == "does-not-fit"
 
 

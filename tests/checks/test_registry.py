@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.checks.registry import module_of, rules_for
-from lintfit.engine import check
+from lintfit.commands.check import check
 from lintfit.findings.model import Applicability, Severity
 from lintfit.options.model import Options
 from lintfit.options.rules_catalog import load_rules

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.model import FileText
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_reader import read_python
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import load_runs
 from lintfit.fit.carry import Carried, Pen, attempt
 from lintfit.options.model import Options
 from lintfit.run.model import Run

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import load_runs
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.carry import Carried, Pen, attempt
 from lintfit.options.model import Options

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lintfit.commands.check import check
 from lintfit.documents.comments import comments
 from lintfit.documents.data_edits import remove
 from lintfit.documents.data_edits import rename as renamed
 from lintfit.documents.model import DataDocument, Document, Edit, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import check
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.fit.care import Care, Taken
 from lintfit.options.model import Options

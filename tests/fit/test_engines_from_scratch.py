@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
+from lintfit.commands.check import check
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import check
 from lintfit.findings.model import Plan
 from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import alternatives

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import load_runs
 from lintfit.fit.axes import cards, sharding
 from lintfit.fit.carry import Carried, Pen, attempt
 from lintfit.fit.options import Effect, Option, Subject

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.commands.check import check
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Edit, KeyPath, Node, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import check
 from lintfit.options.model import Options
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"

@@ -15,8 +15,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
+from lintfit.commands.check import check
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import check
 from lintfit.findings.model import Applicability, Plan
 from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import alternatives

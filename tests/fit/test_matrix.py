@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import load_runs
 from lintfit.fit import axes
 from lintfit.fit.carry import Carried, attempt
 from lintfit.options.model import Options

@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lintfit import fitting
+from lintfit.commands import fit
+from lintfit.commands.check import check
 from lintfit.documents.edits import apply
-from lintfit.engine import check
 from lintfit.findings.model import Applicability
 from lintfit.findings.results import RunResult
 from lintfit.fit.carry import line_edits
@@ -124,13 +124,13 @@ def test_every_plan_that_is_listed_fits_when_it_is_written(project: dict[str, An
         before = _only_run(listed, _options(project))
         if before.verdict is not Verdict.DOES_NOT_FIT:
             return
-        asked = fitting.Asked(output_format="json")
-        plans = json.loads(fitting.of_paths([listed], _options(project), asked).text)["runs"][0]["plans"]
+        asked = fit.Asked(output_format="json")
+        plans = json.loads(fit.of_paths([listed], _options(project), asked).text)["runs"][0]["plans"]
         for plan in plans:
             if plan["applicability"] == "display":
                 continue
             folder = shutil.copytree(listed, Path(name) / f"plan{plan['number']}")
-            fitting.of_paths([folder], _options(project), fitting.Asked(apply=plan["number"]))
+            fit.of_paths([folder], _options(project), fit.Asked(apply=plan["number"]))
             after = _only_run(folder, _options(project))
             assert after.verdict is Verdict.FITS, plan["name"]
             assert _batch(after) == _batch(before), plan["name"]

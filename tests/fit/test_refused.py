@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.engine import check
+from lintfit.commands.check import check
 from lintfit.findings.model import Applicability
 from lintfit.fit import planner
 from lintfit.options.model import Options

@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import load_runs
 from lintfit.fit.carry import Carried, attempt
 from lintfit.options.model import Options
 from lintfit.run.model import Run

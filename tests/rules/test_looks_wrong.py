@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import check
+from lintfit.commands.check import check
 from lintfit.findings.model import Severity
 from lintfit.options.model import Options
 from tests.rules.pages import PAGES, cases_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import check
+from lintfit.commands.check import check
 from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.findings.results import RunResult
 from lintfit.options.model import Options
 from tests.support import lintfit

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.engine import load_runs
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.model import Origin

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.memory.spec import Spec
 from lintfit.memory.verdict.bounds import Verdict
 from lintfit.options.model import Options

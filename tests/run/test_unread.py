@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.options.model import Options
 
 HEAD = """import deepspeed

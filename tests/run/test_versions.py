@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.options.model import Options
 from lintfit.run.versions import before, concrete, versions_near
 

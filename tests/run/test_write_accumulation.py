@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.options.model import Options
 from lintfit.run.write import why_not, write_one
 from tests.fit.places import MODEL

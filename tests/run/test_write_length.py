@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.engine import load_runs
 from lintfit.fit.carry import Carried, attempt
 from lintfit.options.model import Options
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.options.config import from_flags
 from lintfit.verdict.reasons import CONFIG, LENGTH
 from tests.support import ROOT, lintfit

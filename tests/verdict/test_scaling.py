@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.engine import check
+from lintfit.commands.check import check
 from lintfit.findings.results import CheckResult
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict

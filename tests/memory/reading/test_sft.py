@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.engine import load_runs
+from lintfit.commands.check import load_runs
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict

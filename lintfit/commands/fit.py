@@ -8,6 +8,7 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.boundary import Mistakes
+from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
@@ -30,7 +31,6 @@ from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.settings.model import in_words
-from lintfit.specs import Estimated, estimate_mapping, read_specs
 from lintfit.verdict.judge import judge
 
 
@@ -78,10 +78,10 @@ def of_paths(paths: Sequence[Path], options: Options, asked: Asked) -> Done:
 
 
 def _of_paths(paths: Sequence[Path], options: Options, asked: Asked) -> Done:
-    from lintfit import engine
+    from lintfit.commands import check
 
-    workspace = engine.new_workspace(paths, options)
-    loaded, runs = engine.load_runs(paths, options, workspace)
+    workspace = check.new_workspace(paths, options)
+    loaded, runs = check.load_runs(paths, options, workspace)
     return _done(runs, options, asked, loaded.errors, workspace)
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lintfit import specs
 from lintfit.catalog import architectures
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.models import config_of, from_config, ids
+from lintfit.commands import specs
+from lintfit.commands.specs import estimate_mapping
 from lintfit.memory.reading.keys import READERS
-from lintfit.specs import estimate_mapping
 from tests.catalog.small import SEEING
 
 NESTED: list[Any] = []

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from lintfit import cli_flags, estimating
+from lintfit import cli_flags
 from lintfit.cli_flags import HARDWARE
+from lintfit.commands import estimate as estimating
+from lintfit.commands.specs import Estimated, estimate_mapping
 from lintfit.memory.reading.keys import READERS, SPECIAL
 from lintfit.options.config_values import KEYS
 from lintfit.report import View
-from lintfit.specs import Estimated, estimate_mapping
 from tests.support import lintfit
 
 CONFIG = {

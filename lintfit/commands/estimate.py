@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
+from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.regular import read_regular
 from lintfit.errors import LintfitError, shorten
 from lintfit.frozen import frozen, replace
@@ -17,7 +18,6 @@ from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.settings.kinds import is_list
 from lintfit.settings.registry import SETTINGS
-from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
     from lintfit.options.model import Options
@@ -86,14 +86,14 @@ def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
 
 def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
     """The runs of some files. Raises CatalogError for a ``--model-config`` that nothing can be estimated with."""
-    from lintfit import engine
+    from lintfit.commands import check
     from lintfit.report.json import run_json
 
     if options.model_config is not None:
         from lintfit.catalog.models import from_directory
 
         from_directory(options.model_config)
-    loaded, runs = engine.load_runs(paths, replace(options, what_if=True))
+    loaded, runs = check.load_runs(paths, replace(options, what_if=True))
     status = 2 if loaded.errors else 0
     if shown.output_format == "json":
         contents = [run_json(run) for run in runs]
