@@ -56,7 +56,7 @@ def _run() -> int:
             return _estimate(source)
     from click.exceptions import Abort, ClickException, NoArgsIsHelpError
 
-    from lintfit.cli import lintfit
+    from lintfit.cli.main import lintfit
 
     try:
         status = lintfit.main(prog_name="lintfit", standalone_mode=False)
@@ -76,7 +76,7 @@ def _estimate(source: str) -> int:
 
     There are no flags to read here: what reads them takes a third of the time to the first estimate.
     """
-    from lintfit import cli_output
+    from lintfit.cli import output as cli_output
     from lintfit.commands import estimate
     from lintfit.report import View
 

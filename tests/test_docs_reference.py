@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from lintfit.cli_flags import HARDWARE, SPEC
+from lintfit.cli.flags import HARDWARE, SPEC
 from lintfit.memory.reading.keys import KNOWN
 from lintfit.memory.spec import Evaluation, Generation
 from lintfit.options.config_values import KEYS

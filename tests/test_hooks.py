@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lintfit.cli import lintfit
+from lintfit.cli.main import lintfit
 from lintfit.run.discover import SUFFIXES
 from tests.support import ROOT
 

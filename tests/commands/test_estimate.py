@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lintfit import cli_flags
-from lintfit.cli_flags import HARDWARE
+from lintfit.cli import flags as cli_flags
+from lintfit.cli.flags import HARDWARE
 from lintfit.commands import estimate as estimating
 from lintfit.commands.specs import Estimated, estimate_mapping
 from lintfit.memory.reading.keys import READERS, SPECIAL

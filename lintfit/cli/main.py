@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lintfit import __version__, cli_flags, cli_output
+from lintfit import __version__
+from lintfit.cli import flags as cli_flags
+from lintfit.cli import output as cli_output
 from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
