@@ -10,7 +10,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import older
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.trl import TrlRecipe
 
 if TYPE_CHECKING:

@@ -28,14 +28,14 @@ from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_near, with_transformers
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
     from lintfit.run.missing import Missing
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
@@ -206,7 +206,7 @@ class _Builder:
         return document if isinstance(document, DataDocument) else None
 
     def _launch(self) -> Launch | None:
-        from lintfit.sources.launcher import read_launch
+        from lintfit.sources.launchers.launcher import read_launch
 
         document = self._read(self.origin.path)
         return read_launch(document, self.origin.index, self._text) if document is not None else None

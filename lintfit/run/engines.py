@@ -12,7 +12,7 @@ from lintfit.settings.model import UNKNOWN, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 ALL = "all"
 """Of a number of ranks: as many as there are."""

@@ -152,7 +152,7 @@ def _key(path: Path) -> Path:
 def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
     if document.kind is not Kind.SHELL:
         return
-    from lintfit.sources.launcher import count_launches
+    from lintfit.sources.launchers.launcher import count_launches
 
     with mistakes.end_at(document.path.as_posix()):
         for index in range(count_launches(document)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 
 class Locator:

@@ -17,7 +17,7 @@ from lintfit.settings.model import Place
 if TYPE_CHECKING:
     from lintfit.documents.shell_document import Command, ShellDocument
     from lintfit.run.locate import Locator
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 
 def _names(text: str) -> frozenset[str]:
@@ -101,8 +101,8 @@ def _by_git(words: list[str], path: str) -> bool:
 
 def _by_program(command: Command, name: str) -> bool:
     """Whether a program is handed the name, other than to read it: a launch line that names it, too, needs it."""
-    from lintfit.sources.command_line import take_apart
-    from lintfit.sources.training_commands import trains
+    from lintfit.sources.launchers.command_line import take_apart
+    from lintfit.sources.launchers.training_commands import trains
 
     invocation = take_apart(command.words)
     if invocation is None:

@@ -18,7 +18,7 @@ from lintfit.suggest import most_alike, nearest
 
 if TYPE_CHECKING:
     from lintfit.run.locate import Locator
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 Certainty = Literal["sure", "elsewhere", "open"]
 """``sure``: it is a mistake. ``elsewhere``: it may lie outside of these files. ``open``: nothing can be said."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lintfit.run.missing import Missing
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 

@@ -101,7 +101,7 @@ def _dropped(run: Run) -> str | None:
 def _starts_others(document: Document | None) -> bool:
     """Whether launchers of a shell script were understood: what they start is no training."""
     from lintfit.documents.shell_document import ShellDocument
-    from lintfit.sources.command_line import take_apart
+    from lintfit.sources.launchers.command_line import take_apart
 
     commands = document.commands if isinstance(document, ShellDocument) else ()
     found = (take_apart(command.words) for command in commands)

@@ -10,7 +10,7 @@ from lintfit.settings.model import Setting
 from lintfit.sources.front_ends import command_of
 
 if TYPE_CHECKING:
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 
 def unread_training(sources: Sources) -> str | None:

@@ -16,12 +16,12 @@ from lintfit.documents.model import DataDocument, Document, Span
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:
     from lintfit.findings.model import FileEdit
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 _WHOSE = "LitGPT's default"
 

@@ -18,7 +18,7 @@ from lintfit.settings.model import Setting
 from lintfit.sources.front_ends import READERS, FrontEnd
 
 if TYPE_CHECKING:
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
 
 OpenFile = Callable[[str], Document | None]
 """Opens a file that the launch line names; None where there is none to read."""

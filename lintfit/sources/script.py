@@ -14,7 +14,7 @@ from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python import defaults, facts, megatron, modelling, patching, splitting, training, writer, writing
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import Interpreter

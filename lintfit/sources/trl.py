@@ -2,7 +2,7 @@
 
 ``trl/scripts/*.py`` of TRL 1.16 all do the same: fill the trainer's config and ``ModelConfig`` from flags and
 ``--config``, and hand the trainer the model's name with the dtype, adapters and quantization of ``ModelConfig``.
-``accelerate launch`` gets the options that none of these classes has (``lintfit/sources/command_line.py``).
+``accelerate launch`` gets the options that none of these classes has (``lintfit/sources/launchers/command_line.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:
     from lintfit.findings.model import FileEdit
-    from lintfit.sources.launch import Launch
+    from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.script import ScriptSource
 
 TRAINERS: Mapping[str, str] = {

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lintfit.sources.launchers.training_commands import name_trains
 from lintfit.sources.prefilter import maybe_training_script
-from lintfit.sources.training_commands import name_trains
 
 _FRONT_ENDS = {
     "autotrain": "AutoTrain",

@@ -15,8 +15,8 @@ from lintfit.documents.model import FileText
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import AUTO
 from lintfit.sources.accelerate import read_accelerate
-from lintfit.sources.command_line import GRAMMARS
 from lintfit.sources.deepspeed import read_deepspeed
+from lintfit.sources.launchers.command_line import GRAMMARS
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 

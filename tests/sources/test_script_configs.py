@@ -15,7 +15,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.launcher import read_launches
+from lintfit.sources.launchers.launcher import read_launches
 from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import script, values
 

@@ -12,7 +12,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.launcher import read_launches
+from lintfit.sources.launchers.launcher import read_launches
 from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import values
 

@@ -12,7 +12,7 @@ from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.values import Fsdp
-from lintfit.sources.launcher import read_launches
+from lintfit.sources.launchers.launcher import read_launches
 from lintfit.sources.trl import TRAINERS, TrlRecipe, read_recipe
 
 Read = Callable[[str], ShellDocument]

@@ -7,7 +7,7 @@ import re
 from lintfit.documents.files import kind_of
 from lintfit.documents.model import Document, Span
 from lintfit.settings.model import Place
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+")

@@ -9,7 +9,7 @@ import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python.values import (
     DTYPES,
     Choice,

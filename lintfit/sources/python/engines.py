@@ -14,8 +14,8 @@ from lintfit.documents.model import Kind
 from lintfit.frozen import replace
 from lintfit.numerals import natural
 from lintfit.settings.model import AUTO, UNKNOWN
-from lintfit.sources import fabric as words
 from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
+from lintfit.sources.launchers import fabric as words
 from lintfit.sources.python import operators
 from lintfit.sources.python.config_files import of_node
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none

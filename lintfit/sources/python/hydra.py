@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lintfit.documents.model import Kind
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python import omegaconf
 from lintfit.sources.python.config_files import of_node
 from lintfit.sources.python.evaluator import Evaluator

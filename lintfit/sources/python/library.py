@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.documents.model import Kind
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python import config_files, operators, parsers
 from lintfit.sources.python.argument_files import flags_of
 from lintfit.sources.python.evaluator import Evaluator

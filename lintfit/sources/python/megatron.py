@@ -11,7 +11,7 @@ from typing import Any
 
 from lintfit.numerals import natural
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python.facts import certain
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.values import Record

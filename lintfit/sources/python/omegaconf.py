@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.documents.model import Kind
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python import config_files, parsers
 from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.values import Class, Const, Items, Object, Record, Table, Unknown, Value, held

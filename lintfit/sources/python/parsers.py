@@ -13,7 +13,7 @@ from typing import Any
 
 import libcst as cst
 
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python.values import (
     Class,
     Const,

@@ -12,7 +12,7 @@ from lintfit.documents.model import DataDocument, Kind
 from lintfit.frozen import frozen, replace
 from lintfit.numerals import whole
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found
 from lintfit.sources.python.state import Defaults, Flagged, Gradient, Pixels, Replaced

@@ -10,7 +10,7 @@ from functools import lru_cache
 import libcst as cst
 
 from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python.values import Field, Function, Library, Object, Record, Value
 
 MAX_STEPS = 60_000

@@ -12,7 +12,7 @@ import libcst as cst
 from lintfit.documents.model import DataDocument, KeyPath, Span
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 
 MAX_CHOICES = 6
 """More alternatives than this are one unknown."""

@@ -16,7 +16,7 @@ from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.python.calls import whole
 from lintfit.sources.python.engines import BY_PLUGIN, BY_STRATEGY
 from lintfit.sources.python.models import is_arguments

@@ -10,8 +10,8 @@ from lintfit.documents.model import DataDocument
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.settings.values import Fsdp
-from lintfit.sources.launch import Launch
-from lintfit.sources.launcher import read_launches
+from lintfit.sources.launchers.launch import Launch
+from lintfit.sources.launchers.launcher import read_launches
 
 Read = Callable[[str], ShellDocument]
 

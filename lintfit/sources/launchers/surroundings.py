@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from lintfit.documents.model import Document, Span
 from lintfit.frozen import field, frozen
 from lintfit.settings.model import Provenance
-from lintfit.sources.command_line import Option
-from lintfit.sources.slurm import Slurm
+from lintfit.sources.launchers.command_line import Option
+from lintfit.sources.launchers.slurm import Slurm
 
 
 @frozen(eq=False)

@@ -12,15 +12,15 @@ from lintfit.documents.model import Document, Span
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
-from lintfit.sources import launcher_settings
-from lintfit.sources.command_line import Invocation, Option, take_apart
-from lintfit.sources.flags import Flag
-from lintfit.sources.hostfile import read_hosts
-from lintfit.sources.launch import Launch, set_flag
-from lintfit.sources.processes import process_settings, visible_devices
-from lintfit.sources.slurm import read_slurm
-from lintfit.sources.surroundings import Surroundings
-from lintfit.sources.training_commands import trains
+from lintfit.sources.launchers import launcher_settings
+from lintfit.sources.launchers.command_line import Invocation, Option, take_apart
+from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.launchers.hostfile import read_hosts
+from lintfit.sources.launchers.launch import Launch, set_flag
+from lintfit.sources.launchers.processes import process_settings, visible_devices
+from lintfit.sources.launchers.slurm import read_slurm
+from lintfit.sources.launchers.surroundings import Surroundings
+from lintfit.sources.launchers.training_commands import trains
 
 Writer = Callable[[str], tuple[FileEdit, ...] | None]
 ReadText = Callable[[str], str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lintfit.sources.command_line import Invocation
+from lintfit.sources.launchers.command_line import Invocation
 
 
 def _names(text: str) -> frozenset[str]:

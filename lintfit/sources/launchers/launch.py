@@ -11,9 +11,9 @@ from lintfit.documents.shell_words import Word
 from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting, Special
-from lintfit.sources import launcher_settings
-from lintfit.sources.command_line import Invocation
-from lintfit.sources.flags import Flag
+from lintfit.sources.launchers import launcher_settings
+from lintfit.sources.launchers.command_line import Invocation
+from lintfit.sources.launchers.flags import Flag
 
 
 @frozen(eq=False)
@@ -130,7 +130,7 @@ class Launch:
     def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
         """The edits that make the batch job ask for ``after`` cards on each node where it asks for ``before``, and
         for as many tasks where each of them is a process of the training."""
-        from lintfit.sources.slurm import asked_cards
+        from lintfit.sources.launchers.slurm import asked_cards
 
         counts = {"--gres", "--gpus-per-node", *(("--ntasks-per-node",) if self.launcher == "python" else ())}
         options = [(each.key, each.value_span) for each in self.document.directives if each.key in counts]

@@ -7,8 +7,8 @@ import pytest
 
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.hostfile import read_hosts
-from lintfit.sources.launcher import read_launches
+from lintfit.sources.launchers.hostfile import read_hosts
+from lintfit.sources.launchers.launcher import read_launches
 
 HOSTS = "# cluster\nworker-1 slots=8\n\nworker-2   slots=4\n"
 

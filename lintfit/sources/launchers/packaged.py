@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lintfit.settings.model import UNKNOWN, Setting
 
 if TYPE_CHECKING:
-    from lintfit.sources.command_line import Option
-    from lintfit.sources.surroundings import Surroundings
+    from lintfit.sources.launchers.command_line import Option
+    from lintfit.sources.launchers.surroundings import Surroundings
 
 _STAGES: Mapping[str, int] = {"zero1": 1, "zero2": 2, "zero3": 3}
 PROCESSES: Mapping[str, int] = {**dict.fromkeys((*_STAGES, "fsdp1", "fsdp2", "multi_gpu"), 8), "single_gpu": 1}

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lintfit.numerals import natural
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
-from lintfit.sources import packaged
-from lintfit.sources.command_line import Invocation, Option
-from lintfit.sources.slurm import Count, Stated
-from lintfit.sources.surroundings import Surroundings
+from lintfit.sources.launchers import packaged
+from lintfit.sources.launchers.command_line import Invocation, Option
+from lintfit.sources.launchers.slurm import Count, Stated
+from lintfit.sources.launchers.surroundings import Surroundings
 
 _SLURM_VARIABLE = re.compile(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
 """An option's value that is nothing but one of SLURM's variables."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from lintfit.settings.model import AUTO, UNKNOWN, Setting
-from lintfit.sources import packaged
-from lintfit.sources.command_line import Invocation, Option
-from lintfit.sources.fabric import MIXED, WEIGHTS, engine_precision
-from lintfit.sources.fabric import strategy as strategy_of
-from lintfit.sources.surroundings import Surroundings
+from lintfit.sources.launchers import packaged
+from lintfit.sources.launchers.command_line import Invocation, Option
+from lintfit.sources.launchers.fabric import MIXED, WEIGHTS, engine_precision
+from lintfit.sources.launchers.fabric import strategy as strategy_of
+from lintfit.sources.launchers.surroundings import Surroundings
 from lintfit.sources.values import Reader, coerced_integer, one_of, truth, word
 
 GPUS: Mapping[str, str] = {
