@@ -11,7 +11,7 @@ from lintfit.checks.readers import older
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.trl import TrlRecipe
+from lintfit.sources.recipes.trl import TrlRecipe
 
 if TYPE_CHECKING:
     from lintfit.sources.python.values import Field, Object

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
-    from lintfit.sources.recipe import Recipe
+    from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script import ScriptSource
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
@@ -220,7 +220,7 @@ class _Builder:
             return None
 
     def _recipe(self, launch: Launch) -> Recipe | None:
-        from lintfit.sources.recipe import read_recipe
+        from lintfit.sources.recipes.base import read_recipe
 
         def open_file(name: str) -> Document | None:
             path = self.locator.find(name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
-    from lintfit.sources.recipe import Recipe
+    from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script import ScriptSource
 
 _TRAINERS = frozenset({"transformers", "trl", "lightning", "pytorch_lightning", "unsloth", "peft"})

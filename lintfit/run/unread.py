@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import Setting
-from lintfit.sources.front_ends import command_of
+from lintfit.sources.recipes.front_ends import command_of
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch

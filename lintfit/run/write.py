@@ -18,7 +18,7 @@ from lintfit.settings.values import InLauncherFile
 if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
     from lintfit.sources.launchers.launch import Launch
-    from lintfit.sources.recipe import Recipe
+    from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script import ScriptSource
 
 

@@ -11,8 +11,8 @@ from typing import Literal, cast
 
 from lintfit.documents.shell_words import Word
 from lintfit.frozen import field, frozen, replace
-from lintfit.sources import front_ends
-from lintfit.sources.front_ends import FrontEnd
+from lintfit.sources.recipes import front_ends
+from lintfit.sources.recipes.front_ends import FrontEnd
 
 Launcher = Literal["torchrun", "torch.distributed.launch", "deepspeed", "accelerate", "fabric", "python"] | FrontEnd
 

@@ -17,7 +17,7 @@ from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipe import OpenFile, World
+from lintfit.sources.recipes.base import OpenFile, World
 
 if TYPE_CHECKING:
     from lintfit.findings.model import FileEdit

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document, FileText, Kind
 from lintfit.settings.model import Provenance, Setting
-from lintfit.sources.recipe import OpenFile, World
+from lintfit.sources.recipes.base import OpenFile, World
 
 if TYPE_CHECKING:
     from lintfit.findings.model import FileEdit

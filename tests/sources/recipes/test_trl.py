@@ -13,7 +13,7 @@ from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.values import Fsdp
 from lintfit.sources.launchers.launcher import read_launches
-from lintfit.sources.trl import TRAINERS, TrlRecipe, read_recipe
+from lintfit.sources.recipes.trl import TRAINERS, TrlRecipe, read_recipe
 
 Read = Callable[[str], ShellDocument]
 

@@ -101,7 +101,7 @@ _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift
 _TRAINING_MODULES: Mapping[str, tuple[FrontEnd, str]] = {"axolotl.cli.train": ("axolotl", "train")}
 """Modules of front ends that train by themselves, with the command that they are; launchers start them with ``-m``."""
 
-READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.litgpt", "trl": "lintfit.sources.trl"}
+READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.recipes.litgpt", "trl": "lintfit.sources.recipes.trl"}
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
 
 

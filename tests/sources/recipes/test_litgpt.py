@@ -13,7 +13,7 @@ from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.settings.values import Fsdp
 from lintfit.sources.launchers.launcher import read_launches
-from lintfit.sources.litgpt import LitGptRecipe, read_recipe
+from lintfit.sources.recipes.litgpt import LitGptRecipe, read_recipe
 
 CONFIG = """\
 checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3-8B

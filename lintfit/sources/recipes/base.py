@@ -1,7 +1,7 @@
 """What a front end's recipe is to a run: settings from its YAML file and its launch line, and a way to restate them.
 
 A format is one module with ``read_recipe(launch, open_file, world, versions)`` that returns a :class:`Recipe`, and a
-line in :data:`lintfit.sources.front_ends.READERS`. The recipe takes the script's place: it states the
+line in :data:`lintfit.sources.recipes.front_ends.READERS`. The recipe takes the script's place: it states the
 settings that a script would state, under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp``
 where the front end starts its processes itself.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from lintfit.documents.model import Document
 from lintfit.findings.model import FileEdit
 from lintfit.settings.model import Setting
-from lintfit.sources.front_ends import READERS, FrontEnd
+from lintfit.sources.recipes.front_ends import READERS, FrontEnd
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
