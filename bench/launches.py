@@ -33,7 +33,7 @@ if str(ROOT) not in sys.path:
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 from lintfit.run.model import Run  # noqa: E402
-from lintfit.sources.script_model import ScriptFacts  # noqa: E402
+from lintfit.sources.script.model import ScriptFacts  # noqa: E402
 
 DEFAULTS: Mapping[str, Any] = {
     "zero_stage": 0,

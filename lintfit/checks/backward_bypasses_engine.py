@@ -9,7 +9,7 @@ from lintfit.checks.readers import older
 from lintfit.documents.model import Edit
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _TORCH_STYLE = "0.18.3"
 """The first DeepSpeed whose engine hears of ``loss.backward()`` (DeepSpeed#7665)."""

@@ -14,7 +14,7 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.recipes.trl import TrlRecipe
 
 if TYPE_CHECKING:
-    from lintfit.sources.python.values import Field, Object
+    from lintfit.sources.script.interpreter.values import Field, Object
 
 _PARSERS = re.compile(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
 _ARGUMENTS = re.compile(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
@@ -49,7 +49,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _by_command_line(made: Object) -> bool:
     """Whether HfArgumentParser or a child of it certainly fills this from the process's own command line."""
-    from lintfit.sources.python.parsers import Parser
+    from lintfit.sources.script.interpreter.parsers import Parser
 
     call = made.call
     if call is None or call.taken is not True or call.value(0, "args") is not None:
@@ -77,7 +77,7 @@ def _is_optional(field: Field) -> bool:
     """The same of a field that a dataclass of the script declares."""
     import libcst as cst
 
-    from lintfit.sources.python.values import Const
+    from lintfit.sources.script.interpreter.values import Const
 
     if not isinstance(field.node, cst.AnnAssign):
         return False

@@ -9,7 +9,7 @@ from lintfit.checks.runs import change
 from lintfit.checks.wording import gib
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -14,8 +14,8 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES
-from lintfit.sources.python import loops
-from lintfit.sources.script import ScriptSource
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.source import ScriptSource
 
 _LOADER = re.compile(
     r"(^|[._])(model|\w*net|module|transformer|policy|actor|llm|optim(?:izer)?)\w*\.load_state_dict$", re.IGNORECASE

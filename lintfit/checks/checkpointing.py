@@ -7,8 +7,8 @@ from typing import Literal
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-from lintfit.sources.script import ScriptSource
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
+from lintfit.sources.script.source import ScriptSource
 
 KEYWORDS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
 

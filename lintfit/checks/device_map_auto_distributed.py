@@ -9,7 +9,7 @@ from lintfit.checks.script_calls import knows_deepspeed, trained_load
 from lintfit.checks.script_edits import without_argument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
 
 _SPREAD = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 """The maps by which ``from_pretrained`` spreads one model over the GPUs that it sees."""

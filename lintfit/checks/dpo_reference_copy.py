@@ -11,7 +11,7 @@ from lintfit.checks.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.sources.script_model import Argument
+from lintfit.sources.script.model import Argument
 
 _KINDS = ("dpo", "kto")
 _ROOM = 0.15

@@ -12,9 +12,9 @@ from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related
-from lintfit.sources.python import evaluations, loops
-from lintfit.sources.python.evaluations import Evaluation
-from lintfit.sources.script import ScriptSource
+from lintfit.sources.script.reading import evaluation_loops, loops
+from lintfit.sources.script.reading.evaluation_loops import Evaluation
+from lintfit.sources.script.source import ScriptSource
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -22,7 +22,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
         return
     left = {id(record.node) for record in source.reading.records if record.taken is False}
-    for found in evaluations.with_graphs(source.document):
+    for found in evaluation_loops.with_graphs(source.document):
         if found.function is not None:
             yield _report(source.document, found, found.function)
         elif id(found.forward) not in left:
@@ -69,7 +69,7 @@ def _report(document: PythonDocument, found: Evaluation, function: cst.FunctionD
 def _kept(document: PythonDocument, found: Evaluation) -> tuple[str, tuple[Related, ...]]:
     """What the graphs cost: those of a batch, or of all where something holds on to them."""
     eval_ = Related(loops.place(document, found.switch), "eval() changes dropout and norms, not the graph")
-    keeper = evaluations.keeper(document, found)
+    keeper = evaluation_loops.keeper(document, found)
     if keeper is None:
         return "each batch keeps its activations as in training", (eval_,)
     held = Related(loops.place(document, keeper[1]), "the graph goes when the last result that refers to it does")

@@ -13,7 +13,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.settings.values import AS_LOADED
-from lintfit.sources.script_model import Statement
+from lintfit.sources.script.model import Statement
 
 _SMALL = 500_000_000
 """Parameters below which an fp32 copy is nobody's problem."""

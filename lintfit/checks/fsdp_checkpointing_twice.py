@@ -10,7 +10,7 @@ from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severi
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.settings.values import Fsdp
-from lintfit.sources.script_model import Argument
+from lintfit.sources.script.model import Argument
 
 _KEYS = ("activation_checkpointing", "fsdp_activation_checkpointing")
 

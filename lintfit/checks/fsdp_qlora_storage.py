@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.values import Fsdp
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _NAME = "bnb_4bit_quant_storage"
 _TORCH = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp32": "torch.float32"}

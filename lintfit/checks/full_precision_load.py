@@ -10,7 +10,7 @@ from lintfit.checks.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
-from lintfit.sources.script_model import Call, ScriptFacts
+from lintfit.sources.script.model import Call, ScriptFacts
 
 _SMALL = 500_000_000
 """Parameters below which an fp32 copy is nobody's problem."""

@@ -10,7 +10,7 @@ from lintfit.checks.readers import milder, older
 from lintfit.checks.script_calls import calls_of, is_trl, on_trained_model
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

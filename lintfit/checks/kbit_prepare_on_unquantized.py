@@ -10,7 +10,7 @@ from lintfit.checks.wording import billions, gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 _QUANTIZED_NAME = re.compile(r"gptq|awq|aqlm|eetq|hqq|bnb|int[48]|[48]-?bit|nf4|fp8|exl2|quant", re.IGNORECASE)

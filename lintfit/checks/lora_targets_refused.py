@@ -10,7 +10,7 @@ from lintfit.checks.readers import milder, older, only_load
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _PASSED_BY = ("conv1d", "out_proj")
 """Modules whose weights Mamba's kernels take themselves (peft ``tuners_utils.py:_check_lora_target_modules_mamba``)."""

@@ -12,7 +12,7 @@ from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related
 from lintfit.run.model import Run
-from lintfit.sources.python import loops
+from lintfit.sources.script.reading import loops
 
 _NAME = "gradient_accumulation_steps"
 

@@ -11,8 +11,8 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
-from lintfit.sources.python import loops
-from lintfit.sources.python.loops import Loop
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.reading.loops import Loop
 
 _EMPTY = re.compile(r"\s*(0|0\.0*|\[\]|list\(\)|torch\.(tensor|zeros)\(.*\)(\.\w+\(.*\))*)\s*", re.DOTALL)
 """What an accumulator starts from."""

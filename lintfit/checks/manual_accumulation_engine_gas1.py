@@ -10,8 +10,8 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
-from lintfit.sources.python import loops
-from lintfit.sources.python.loops import Loop
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.reading.loops import Loop
 
 _OWN_WAYS = ("set_gradient_accumulation_boundary", "no_sync")
 

@@ -13,7 +13,7 @@ from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

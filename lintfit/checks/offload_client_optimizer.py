@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import stated_at
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _ON_HOST = frozenset({"DeepSpeedCPUAdam", "DeepSpeedCPULion"})
 """The optimizers that DeepSpeed takes for an offloaded step (``engine._configure_optimizer``)."""

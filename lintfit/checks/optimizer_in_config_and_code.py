@@ -10,7 +10,7 @@ from lintfit.checks.trees import without
 from lintfit.findings.model import Applicability, Related
 from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import DeepSpeedSource
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
 
 _OPTIMIZERS = ("torch.optim.", "bitsandbytes.optim.", "deepspeed.ops.", "apex.optimizers.")
 _SCHEDULERS = ("torch.optim.lr_scheduler.", "transformers.get_")

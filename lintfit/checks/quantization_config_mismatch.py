@@ -10,7 +10,7 @@ from lintfit.checks.readers import milder, older, only_load
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _CLASSES = {
     "aqlm": "AqlmConfig",

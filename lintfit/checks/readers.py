@@ -9,7 +9,7 @@ from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.versions import COMMIT, FLOOR, before
 from lintfit.schema.sections import Older
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""

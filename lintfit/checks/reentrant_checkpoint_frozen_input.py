@@ -11,7 +11,7 @@ from lintfit.checks.script_calls import calls_of, mentions, on_trained_model
 from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _OPENS = (
     "enable_input_require_grads",

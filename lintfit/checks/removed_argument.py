@@ -13,9 +13,9 @@ from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
-from lintfit.sources.python import writer
-from lintfit.sources.script import ScriptSource
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
+from lintfit.sources.script.source import ScriptSource
+from lintfit.sources.script.writing import edits
 
 _SINCE_5 = {
     "load_in_4bit": "quantization_config=BitsAndBytesConfig(load_in_4bit=True)",
@@ -102,7 +102,7 @@ def _replaced(source: ScriptSource, call: Call, argument: Argument) -> Fix | Non
     start = argument.whole.span.start
     named = Edit(Span(start, start + len(argument.name)), "attn_implementation")
     chosen = Edit(argument.place.span, kernel if written == "True" else f"{kernel} if {written} else None")
-    return Fix("name the kernel by attn_implementation", Applicability.SAFE, writer.edits_in(document, (named, chosen)))
+    return Fix("name the kernel by attn_implementation", Applicability.SAFE, edits.edits_in(document, (named, chosen)))
 
 
 def _written(argument: Argument) -> str:

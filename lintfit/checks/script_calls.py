@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 if TYPE_CHECKING:
-    from lintfit.sources.script import ScriptSource
+    from lintfit.sources.script.source import ScriptSource
 
 
 def calls_of(source: ScriptSource, *names: str) -> Iterator[Call]:
@@ -27,14 +27,14 @@ def trained_load(source: ScriptSource) -> Call | None:
 
 def hands_over(source: ScriptSource, call: Call, name: str) -> bool:
     """Whether a call certainly gets an object of the script's for this argument, in every branch."""
-    from lintfit.sources.python.values import Object
+    from lintfit.sources.script.interpreter.values import Object
 
     return isinstance(source.reading.calls.records[id(call)].keyword(name), Object)
 
 
 def on_trained_model(source: ScriptSource, call: Call) -> bool:
     """Whether a method is called on the trained model as a whole, wrapped or not."""
-    from lintfit.sources.python.facts import is_trained
+    from lintfit.sources.script.reading.facts import is_trained
 
     return is_trained(source.reading.found, source.reading.calls.records[id(call)].receiver)
 

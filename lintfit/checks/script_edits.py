@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lintfit.documents import python_edits
 from lintfit.findings.model import FileEdit
-from lintfit.sources.python import moving, writer
-from lintfit.sources.python.values import Record
-from lintfit.sources.script import ScriptSource
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.model import Argument, Call
+from lintfit.sources.script.source import ScriptSource
+from lintfit.sources.script.writing import edits, moving
 
 Edits = tuple[FileEdit, ...]
 
@@ -16,12 +16,12 @@ def without_argument(source: ScriptSource, call: Call, argument: Argument) -> Ed
     """Take a keyword argument out of a call, in the script or in a module of its repository that it draws in."""
     node = _record(source, call).node
     document = source.reading.calls.document_of(node)
-    return writer.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
+    return edits.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
 
 
 def without_call(source: ScriptSource, call: Call) -> Edits:
     """Take out a call that returns what it was called on: its statement, or its part of a longer expression."""
-    return writer.remove_statement(source, _record(source, call))
+    return edits.remove_statement(source, _record(source, call))
 
 
 def moved_above(source: ScriptSource, call: Call, target: Call) -> Edits | None:

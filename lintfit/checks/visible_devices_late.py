@@ -11,7 +11,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related
-from lintfit.sources.python import loops
+from lintfit.sources.script.reading import loops
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _MISSPELT = ("CUDA_AVAILABLE_DEVICES", "CUDA_VISIBLE_DEVICE", "CUDA_VISBLE_DEVICES", "CUDA_VISIBLE_GPUS")

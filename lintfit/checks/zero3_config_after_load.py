@@ -10,7 +10,7 @@ from lintfit.checks.script_edits import moved_above
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call, ScriptFacts
+from lintfit.sources.script.model import Call, ScriptFacts
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

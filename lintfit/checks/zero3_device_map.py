@@ -10,7 +10,7 @@ from lintfit.checks.script_calls import knows_deepspeed
 from lintfit.checks.script_edits import without_argument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
 
 _LOW_MEMORY_REFUSED = "4.46"
 """transformers up to 4.45 refuse ``low_cpu_mem_usage=True`` under ZeRO-3, too (``modeling_utils.from_pretrained``)."""

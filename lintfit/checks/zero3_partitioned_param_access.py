@@ -14,8 +14,8 @@ from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place
-from lintfit.sources.script import ScriptSource
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
+from lintfit.sources.script.source import ScriptSource
 
 _EMBEDDINGS = ("get_input_embeddings", "get_output_embeddings")
 _GUARD = re.compile(r"zero|deepspeed|ds_|gather|is_main|stage", re.IGNORECASE)

@@ -11,7 +11,7 @@ from lintfit.checks.script_calls import calls_of, mentions
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _KEYS = (
     "stage3_gather_16bit_weights_on_model_save",

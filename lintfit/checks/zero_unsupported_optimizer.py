@@ -11,7 +11,7 @@ from lintfit.checks.trees import assigned, at, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
-from lintfit.sources.script_model import Call
+from lintfit.sources.script.model import Call
 
 _UNTESTED = ("Lamb", "SGD", "RMSprop", "Adamax", "NAdam", "RAdam", "Adadelta", "ASGD", "Rprop")
 """Types that DeepSpeed builds and that are not in its ``ZERO_SUPPORTED_OPTIMIZERS``."""

@@ -29,7 +29,7 @@ from lintfit.run.versions import versions_near, with_transformers
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.prefilter import maybe_training_script
+from lintfit.sources.script.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
     from lintfit.run.missing import Missing
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
-    from lintfit.sources.script import ScriptSource
+    from lintfit.sources.script.source import ScriptSource
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST_NAME = 500
@@ -254,7 +254,7 @@ class _Builder:
 
     def _script(self, launch: Launch | None) -> ScriptSource | None:
         from lintfit.documents.python_reader import PythonDocument
-        from lintfit.sources.script import read_script
+        from lintfit.sources.script.source import read_script
 
         if launch is None:
             path: Path | None = self.origin.path

@@ -17,7 +17,7 @@ from lintfit.run.discover import SUFFIXES, Found
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
-from lintfit.sources.prefilter import is_test, maybe_training_script
+from lintfit.sources.script.prefilter import is_test, maybe_training_script
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST = 200_000

@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.run.precedence import Sources
 from lintfit.run.versions import before
 from lintfit.settings.model import UNKNOWN, Setting
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script.model import Argument, Call
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 

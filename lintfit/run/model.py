@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
-    from lintfit.sources.script import ScriptSource
+    from lintfit.sources.script.source import ScriptSource
 
 
 _WITHOUT_BYTES = frozenset(

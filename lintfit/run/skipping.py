@@ -12,7 +12,7 @@ from lintfit.frozen import frozen
 from lintfit.run.discover import NOTEBOOK, Found
 from lintfit.run.model import Run, Skipped
 from lintfit.sources import detect
-from lintfit.sources.prefilter import is_test
+from lintfit.sources.script.prefilter import is_test
 
 NO_KIND = "not a kind of file that lintfit reads"
 NO_CONFIG = "neither a DeepSpeed config, nor an Accelerate config, nor a recipe that lintfit knows"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
-    from lintfit.sources.script import ScriptSource
+    from lintfit.sources.script.source import ScriptSource
 
 
 def write(run: Run, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:

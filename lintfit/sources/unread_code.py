@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.sources.launchers.training_commands import name_trains
-from lintfit.sources.prefilter import maybe_training_script
+from lintfit.sources.script.prefilter import maybe_training_script
 
 _FRONT_ENDS = {
     "autotrain": "AutoTrain",

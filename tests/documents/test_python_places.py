@@ -14,7 +14,7 @@ from lintfit.documents.python_reader import read_python
 from lintfit.documents.python_walk import walk
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("lintfit/documents/shell_reader.py", "lintfit/commands/check.py", "tests/sources/test_script.py")
+FILES = ("lintfit/documents/shell_reader.py", "lintfit/commands/check.py", "tests/sources/script/test_script.py")
 WITHOUT_A_PLACE = (cst.Module, cst.Newline, cst.TrailingWhitespace)
 
 

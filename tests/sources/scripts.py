@@ -11,7 +11,7 @@ from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.python_reader import read_python
 from lintfit.settings.model import Place
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.script import ScriptSource, read_script
+from lintfit.sources.script.source import ScriptSource, read_script
 
 PARSED = """
     from dataclasses import dataclass, field

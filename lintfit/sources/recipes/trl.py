@@ -19,7 +19,7 @@ from lintfit.sources.recipes.base import OpenFile, World
 if TYPE_CHECKING:
     from lintfit.findings.model import FileEdit
     from lintfit.sources.launchers.launch import Launch
-    from lintfit.sources.script import ScriptSource
+    from lintfit.sources.script.source import ScriptSource
 
 TRAINERS: Mapping[str, str] = {
     "sft": "SFT",
@@ -116,8 +116,8 @@ def read_recipe(
 ) -> TrlRecipe | None:
     """A ``trl`` launch with the file of its ``--config``; None for a command that does not train."""
     from lintfit.documents.python_reader import read_python
-    from lintfit.sources.python.reading import version_numbers
-    from lintfit.sources.script import read_script
+    from lintfit.sources.script.reading.collector import version_numbers
+    from lintfit.sources.script.source import read_script
 
     kind = TRAINERS.get(launch.action or "")
     if kind is None:

@@ -1,0 +1,196 @@
+"""What an assignment does: names, attributes, items, several at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter import operators, parsers
+from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.invocations import Invocations
+from lintfit.sources.script.interpreter.models import is_model
+from lintfit.sources.script.interpreter.state import LENGTHS, Flagged, Gradient, Pixels, Replaced, Walk
+from lintfit.sources.script.interpreter.values import (
+    Choice,
+    Const,
+    Items,
+    Object,
+    Ref,
+    Scope,
+    Table,
+    Unknown,
+    Value,
+    choice,
+    objects,
+)
+
+_OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.MultiplyAssign: cst.Multiply,
+    cst.DivideAssign: cst.Divide,
+    cst.FloorDivideAssign: cst.FloorDivide,
+    cst.BitOrAssign: cst.BitOr,
+}
+
+
+_PROCESSOR = re.compile(r"(?:(?<!video_)processor|processing_class)$")
+_SIZE = re.compile(r"(?:(?<!video_)processor|processing_class)\.size$")
+
+
+class Assignments(Invocations):
+    """Binds values to whatever stands left of an ``=``."""
+
+    def __init__(self, module: cst.Module, walk: Walk) -> None:
+        super().__init__(module, walk)
+        self.globals = Scope({"__name__": Const(None, "__main__")})
+
+    def _named_target(self, target: cst.CSTNode) -> None:
+        self.walk.assigned_to = dotted(target) if isinstance(target, cst.Name | cst.Attribute) else None
+
+    def _assign(self, node: cst.Assign, scope: Scope) -> None:
+        first: cst.BaseExpression = node.targets[0].target
+        if isinstance(first, cst.Tuple) and isinstance(node.value, cst.Call) and first.elements:
+            first = first.elements[0].value
+        self._named_target(first)
+        value = self.eval(node.value, scope)
+        self.walk.assigned_to = None
+        for target in node.targets:
+            self.bind(target.target, value, scope)
+
+    def _augmented(self, node: cst.AugAssign, scope: Scope) -> None:
+        value = self.eval(node.value, scope)
+        operator = _OPERATORS.get(type(node.operator))
+        before = self.eval(node.target, scope)
+        try:
+            after = operators.binary(operator(), before, value, node) if operator else Unknown(node)
+        except (ArithmeticError, TypeError, ValueError):
+            after = Unknown(node)
+        self.bind(node.target, after, scope)
+
+    def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:
+        match target:
+            case cst.Name():
+                scope.set(target.value, value)
+                if target.value in LENGTHS and isinstance(value, Const) and _is_computed(value):
+                    self.walk.lengths.append(value)
+            case cst.Tuple() | cst.List():
+                self._unpack(target, value, scope)
+            case cst.Attribute():
+                if target.attr.value == "requires_grad":
+                    known, source = operators.truth(value), self.walk.iterated[-1] if self.walk.iterated else None
+                    order = len(self.walk.records) if source is None else source.order
+                    self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken, order))
+                if target.attr.value == "gradient_checkpointing" and operators.truth(value) is not False:
+                    self._flagged(target, value, scope)
+                self._pixels(target, value)
+                for holder in self._holders(self.eval(target.value, scope)):
+                    if isinstance(holder, Ref) and target.attr.value == "forward":
+                        self._replaced(holder, value)
+                    if isinstance(holder, Object):
+                        self.store(holder.attributes, target.attr.value, value)
+            case cst.Subscript():
+                self._store_item(target, value, scope)
+
+    def _flagged(self, target: cst.Attribute, value: Value, scope: Scope) -> None:
+        """Note a model, or a part of one, that is told to recompute; its config has no say once it is built."""
+        owner = target.value
+        while isinstance(owner, cst.Attribute) and owner.attr.value != "config":
+            if any(is_model(each) for each in objects(self.eval(owner, scope))):
+                break
+            owner = owner.value
+        made = objects(self.eval(owner, scope)) if isinstance(owner, cst.Name | cst.Attribute) else ()
+        if dotted(owner) != "self" and not dotted(owner).endswith("config") and any(is_model(each) for each in made):
+            taken = self.walk.branch.taken if operators.truth(value) else None
+            self.walk.recomputing.append(Flagged(target, taken))
+
+    def _pixels(self, target: cst.Attribute, value: Value) -> None:
+        """Note how large an image processor is told to leave images."""
+        name = target.attr.value
+        if name not in ("max_pixels", "size") or not _PROCESSOR.search(dotted(target.value)):
+            return
+        sized = name == "size"
+        told = value.items.get("longest_edge") if sized and isinstance(value, Table) else None if sized else value
+        if told is not None and self.walk.branch.taken is not False:
+            self.walk.pixels.append(Pixels(told, sized, self.walk.branch.taken))
+
+    def _replaced(self, cls: Ref, value: Value) -> None:
+        """Note a function that takes a method's place, unless it is in one that nobody calls."""
+        branch = self.walk.branch
+        if branch.taken or branch.undecided:
+            self.walk.replaced.append(Replaced(cls.name, value, branch.taken))
+
+    def _holders(self, value: Value) -> tuple[Value, ...]:
+        return value.options if isinstance(value, Choice) else (value,)
+
+    def store(self, table: dict[str, Value], key: str, value: Value) -> None:
+        """Set an item of something that other branches see, too."""
+        if self.walk.branch.taken is False:
+            return
+        if self.walk.branch.undecided:
+            value = choice([table.get(key) or Unknown(value.origin), value], value.origin)
+        table[key] = value
+
+    def _store_item(self, target: cst.Subscript, value: Value, scope: Scope) -> None:
+        holder = self.eval(target.value, scope)
+        if len(target.slice) != 1 or not isinstance(target.slice[0].slice, cst.Index):
+            return
+        key = self.eval(target.slice[0].slice.value, scope)
+        if isinstance(target.value, cst.Call) and dotted(target.value.func) == "globals":
+            self._override(key, value)
+            return
+        if not isinstance(key, Const):
+            return
+        if key.value == "longest_edge" and self.walk.branch.taken is not False and _SIZE.search(dotted(target.value)):
+            self.walk.pixels.append(Pixels(value, True, self.walk.branch.taken))
+        if isinstance(holder, Ref) and holder.name == "os.environ":
+            self.store(self.globals.names, f"os.environ[{key.value}]", value)
+        if isinstance(holder, Table):
+            self.store(holder.items, key.value, value)
+        elif isinstance(holder, Object) and isinstance(key.value, str):
+            self.store(holder.attributes, key.value, value)
+
+    def _override(self, key: Value, value: Value) -> None:
+        """``globals()[key] = value``: a constant of the script that its command line may change.
+
+        Where the key is not known, every flag that is named like a constant is taken to change it.
+        """
+        names, flags = self.globals.names, self.walk.flags
+        if self.walk.branch.taken is False:
+            return
+        for name in [key.value] if isinstance(key, Const) else [name for name in flags if name in names]:
+            if name in flags:
+                names[name] = replace(parsers.convert(flags[name], None), over=names.get(name))
+            else:
+                self.store(names, name, value)
+
+    def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
+        elements = [element.value for element in target.elements]
+        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+        if isinstance(value, Choice):
+            rows = [o for o in value.options if isinstance(o, Items) and len(o.items) == len(elements)]
+            value = (
+                Items(
+                    value.origin,
+                    [choice(list(column), value.origin) for column in zip(*(r.items for r in rows), strict=True)],
+                )
+                if len(rows) == len(value.options)
+                else value
+            )
+        if isinstance(value, Items) and not value.open and len(value.items) == len(elements) and not starred:
+            parts: list[Value] = value.items
+        elif elements and isinstance(value, Object) and value.call is not None and not starred:
+            parts = [value, *(Unknown(target) for _ in elements[1:])]
+        elif isinstance(value, Items) and starred:
+            parts = [*value.items[: len(elements)], *(Unknown(target) for _ in elements)][: len(elements)]
+        else:
+            parts = [Unknown(target) for _ in elements]
+        for element, part in zip(elements, parts, strict=True):
+            self.bind(element, part, scope)
+
+
+def _is_computed(value: Const) -> bool:
+    """Whether a number is the result of an operation rather than read off somewhere."""
+    return type(value.value) is int and isinstance(value.origin, cst.BinaryOperation)

@@ -1,0 +1,63 @@
+"""Config files that a script reads itself: ``yaml.safe_load(open(path))``, ``json.load``, ``OmegaConf.load``.
+
+What such a file holds becomes values whose origin is their place in it, so that a finding points there and a fix is
+written there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lintfit.documents.model import DataDocument, KeyPath, Kind, Node
+from lintfit.sources.script.interpreter.protocol import Evaluator
+from lintfit.sources.script.interpreter.values import Const, Datum, Items, Object, Record, Table, Unknown, Value
+
+_OPENS = frozenset({"open", "io.open", "codecs.open", "fsspec.open", "smart_open.open", "xopen.xopen"})
+_READS = frozenset({"open", "read", "read_text", "read_bytes"})
+
+
+def read(interpreter: Evaluator, record: Record, kind: Kind) -> Value:
+    """What a reader of JSON or YAML returns for the file that it is handed."""
+    return load(interpreter, record.value(0, "fp", "stream", "s", "file_", "f"), record, kind)
+
+
+def load(interpreter: Evaluator, source: Value | None, record: Record, kind: Kind) -> Value:
+    """The content of a file given by name, handle or text; not known where it is not at hand."""
+    name = path_of(source)
+    if name is None or interpreter.walk.branch.taken is False:
+        return Unknown(record.node)
+    document = open_named(interpreter, name, kind)
+    if document is None or document.root is None:
+        interpreter.walk.unread.append(name)
+        return Unknown(record.node)
+    return of_node(document, document.root)
+
+
+def open_named(interpreter: Evaluator, name: Const, kind: Kind) -> DataDocument | None:
+    """The document of this name; None where it is not at hand."""
+    opener = interpreter.walk.open_data
+    return opener(name.value, kind) if opener is not None and isinstance(name.value, str) else None
+
+
+def path_of(value: Value | None) -> Const | None:
+    """The name behind a path, an open file or its text."""
+    if isinstance(value, Const):
+        return value if isinstance(value.value, str) else None
+    if not isinstance(value, Object) or value.call is None:
+        return None
+    call = value.call
+    if value.kind in _OPENS:
+        return path_of(call.value(0, "file", "filename"))
+    return path_of(call.receiver) if call.name in _READS else None
+
+
+def of_node(document: DataDocument, node: Node, path: KeyPath = ()) -> Value:
+    """A tree of a file as values."""
+    origin = Datum(document, path, node.span)
+    match node.shape:
+        case "mapping":
+            items: dict[Any, Value] = {e.key: of_node(document, e.value, (*path, e.key)) for e in node.entries}
+            return Table(origin, items)
+        case "sequence":
+            return Items(origin, [of_node(document, item, (*path, i)) for i, item in enumerate(node.elements)])
+    return Const(origin, node.value)

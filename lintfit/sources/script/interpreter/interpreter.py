@@ -1,0 +1,443 @@
+"""Walks through a script from its entry, following the calls of its own functions and modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter import hydra, library, models, parsers
+from lintfit.sources.script.interpreter.modules import Modules
+from lintfit.sources.script.interpreter.state import MAX_DEPTH, Branch, Frame, OutOfBudget, Walk
+from lintfit.sources.script.interpreter.statements import Statements, body_of
+from lintfit.sources.script.interpreter.values import (
+    Choice,
+    Class,
+    Const,
+    Environment,
+    Function,
+    Items,
+    Object,
+    Record,
+    Ref,
+    Scope,
+    Table,
+    Unknown,
+    Value,
+    alternatives,
+    choice,
+)
+
+_RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
+_ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
+_MAKES_TRAINER = re.compile(r"Trainer\(")
+_MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
+"""Methods of datasets that call what they are handed."""
+_INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
+"""Tests for packages that a training which asks for them has."""
+_ELSEWHERE = re.compile(r"is_(sagemaker_[md]p_enabled|torch_(tpu|xla|npu|mlu|musa|hpu)_available)")
+"""Tests for machines that have none of the cards that lintfit knows."""
+_MAX_RECURSION = 3
+"""How often a function is followed from within itself: it may apply itself to the parts of a list."""
+_MAX_FOLLOWS = 6
+"""How often one function is followed; more calls of it add nothing new."""
+_MAX_SMALL_FOLLOWS = 300
+"""The same for a function of a few statements, as those that convert values are."""
+_MAX_EXECUTED = 8
+"""Files that are run by ``exec``, into one another or one after the other."""
+_SMALL = 3
+"""Statements of such a function."""
+
+
+class Interpreter(Statements):
+    """Executes statements over abstract values; ``walk.records`` holds the calls afterwards."""
+
+    def __init__(self, module: cst.Module, walk: Walk, modules: Modules | None = None, path: str = "") -> None:
+        super().__init__(module, walk)
+        if path:
+            self.globals.names["__file__"] = Const(None, path)
+        self._modules = modules
+        self._scopes: dict[str, Scope | None] = {}
+        self._follows: dict[int, int] = {}
+        self._executed = 0
+
+    def run(self) -> None:
+        """Walk the module, then the functions that nothing in it called."""
+        try:
+            self.block(self.module.body, self.globals)
+            self._uncalled()
+        except (OutOfBudget, RecursionError):
+            self.walk.branch = Branch()
+
+    def _uncalled(self) -> None:
+        values = list(self.globals.names.values())
+        functions = [
+            value for value in values if isinstance(value, Function) and isinstance(value.node, cst.FunctionDef)
+        ]
+        entries = [function for function in functions if function.name in _ENTRIES and not self.has_entry]
+        if not entries:
+            entries = self._only_training(functions)
+        for function in (*entries, *(function for function in functions if function not in entries)):
+            if id(function.node) not in self.walk.entered:
+                self.walk.branch = Branch() if function in entries else Branch(None)
+                self.enter(function)
+        for cls in values:
+            if isinstance(cls, Class):
+                for member in list(cls.members.values()):
+                    if isinstance(member, Function) and id(member.node) not in self.walk.entered:
+                        self.walk.branch = Branch(None)
+                        self.enter(
+                            Function(member.origin, member.node, member.scope, Object(cls.node, cls.name, cls=cls))
+                        )
+        self.walk.branch = Branch()
+
+    def _only_training(self, functions: Sequence[Function]) -> list[Function]:
+        """The one function that makes a trainer where nothing that runs has made one: a callback of a web page, not a
+        command, which has a decorator.
+        """
+        if any(record.name.endswith("Trainer") for record in self.walk.records):
+            return []
+        code = {id(found): self.module.code_for_node(found.node) for found in functions if found.node is not None}
+        makers = [found for found in functions if _MAKES_TRAINER.search(code.get(id(found), ""))]
+        plain = (found for found in makers if isinstance(found.node, cst.FunctionDef) and not found.node.decorators)
+        return [found for found in plain if id(found.node) not in self.walk.entered] if len(makers) == 1 else []
+
+    def imported(self, ref: Ref) -> Value:
+        """What a name imported from a module of the same repository stands for there."""
+        if self._modules is None or len(self.walk.frames) >= MAX_DEPTH:
+            return ref
+        name, _, attribute = ref.name.rpartition(".")
+        if not name or name in ("", "."):
+            return ref
+        scope = self._module_scope(name)
+        found = scope.names.get(attribute) if scope is not None else self._outlined(name, attribute)
+        if isinstance(found, Ref) and found.name != ref.name and isinstance(found.origin, cst.ImportAlias):
+            return self.imported(found)
+        return found if found is not None else ref
+
+    def is_unread(self, name: str) -> bool:
+        """Whether a dotted name is of a module of the project that is at hand but not parsed."""
+        return self._modules is not None and name.rpartition(".")[0] in self._modules.unread
+
+    def _outlined(self, module: str, name: str, depth: int = 0) -> Class | None:
+        """A class of a module that is not parsed: its name and bases, by which a model is told."""
+        bases = self._modules.bases(module, name) if self._modules is not None and depth < _MAX_RECURSION else None
+        if not bases:
+            return None
+        known = (self._outlined(module, base, depth + 1) or Ref(None, base) for base in bases)
+        return Class(None, name, bases=tuple(known))
+
+    def _module_scope(self, name: str) -> Scope | None:
+        if name in self._scopes:
+            return self._scopes[name]
+        self._scopes[name] = None
+        module = self._modules.find(name) if self._modules is not None else None
+        if module is None:
+            return None
+        scope = Scope({"__name__": Const(None, name)})
+        self._scopes[name] = scope
+        walk, entry = self.walk, self.has_entry
+        before = walk.branch, walk.statement, walk.assigned_to, walk.frames
+        walk.branch, walk.statement, walk.assigned_to, walk.frames = Branch(), None, None, []
+        try:
+            self.block(module.body, scope)
+        finally:
+            walk.branch, walk.statement, walk.assigned_to, walk.frames = before
+            self.has_entry = entry
+        return scope
+
+    def package(self, scope: Scope, dots: int) -> str:
+        root = scope
+        while root.parent is not None:
+            root = root.parent
+        name = root.names.get("__name__")
+        if root is self.globals or not isinstance(name, Const) or self._modules is None:
+            return "." * dots
+        own = str(name.value)
+        leading = len(own) - len(own.lstrip("."))
+        parts = own.lstrip(".").split(".")
+        up = dots - 1 if self._modules.is_package(own) else dots
+        beyond = max(0, up - len(parts)) if leading else 0
+        kept = parts[: max(0, len(parts) - up)]
+        return "." * (leading + beyond) + "".join(f"{part}." for part in kept)
+
+    def exported(self, module: str) -> dict[str, Value]:
+        scope = self._module_scope(module) if module else None
+        if scope is None:
+            return {}
+        return {name: value for name, value in scope.names.items() if not name.startswith("_")}
+
+    def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
+        found = self._invoked(node, record, function, scope)
+        if not isinstance(found, Const):
+            for known, tests in ((True, _INSTALLED), (False, _ELSEWHERE)):
+                if tests.fullmatch(record.name):
+                    return Const(node, known)
+        return found
+
+    def _invoked(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
+        match function:
+            case Function():
+                if id(function.node) in self.walk.hydra and not record.passed:
+                    return self._configured(function, record)
+                if id(function.node) in self.walk.options and not record.passed:
+                    return self.enter(function)
+                return self.follow(function, record)
+            case Class():
+                return self._instantiate(function, record)
+            case Object(kind="typer.Typer"):
+                return self._commanded(function)
+            case Object(call=Record() as fixed) if _is_partial(function):
+                return self._completed(node, record, fixed, scope)
+            case Choice() if all(isinstance(o, Function | Class) or _is_partial(o) for o in function.options):
+                results = [
+                    self.under(node, None, False, lambda option=option: self.invoke(node, record, option, scope))  # type: ignore[misc]
+                    for option in function.options
+                ]
+                return choice(results, node)
+        result = library.call(self, record, function)
+        if record.name in _MAPPERS:
+            self._handed_over(record)
+        return result
+
+    def _commanded(self, app: Object) -> Value:
+        """``app()``: the one command of a ``typer.Typer()``, else the one that the command line begins with."""
+        commands, words = self.walk.commands.get(id(app), {}), list(self.walk.positional)
+        chosen = next(iter(commands.values())) if len(commands) == 1 else commands.get(words.pop(0)) if words else None
+        if chosen is None or self.walk.branch.taken is False:
+            return Unknown(app.origin)
+        return self.enter(chosen, words)
+
+    def _completed(self, node: cst.Call, record: Record, fixed: Record, scope: Scope) -> Value:
+        """Call what ``functools.partial`` was made of, with the arguments that it has fixed."""
+        target, given = fixed.passed[0].value, {passed.name for passed in record.passed}
+        kept = [passed for passed in fixed.passed[1:] if passed.name is None or passed.name not in given]
+        whole = replace(
+            record,
+            function=target.name if isinstance(target, Ref) else record.function,
+            passed=[*kept, *record.passed],
+            spreads=record.spreads or fixed.spreads,
+            taken=self.walk.branch.taken,
+            order=len(self.walk.records),
+        )
+        self.walk.records.append(whole)
+        return self._invoked(node, whole, target, scope)
+
+    def _handed_over(self, record: Record) -> None:
+        """Run the functions that a dataset is told to call: ``data.map(tokenize, fn_kwargs={...})``."""
+        extra = record.keyword("fn_kwargs")
+        handed = {str(name): value for name, value in extra.items.items()} if isinstance(extra, Table) else {}
+        for value in [option for passed in record.passed for option in alternatives(passed.value)]:
+            function, given = _partial(value)
+            if function is not None and function.node is not None:
+                given = {**handed, **given}
+                if function.bound is not None and function.node.params.params:
+                    given[function.node.params.params[0].name.value] = function.bound
+                scope = Scope({}, function.scope or self.globals)
+                self._parameters(function.node.params, given, scope, spreads=False)
+                self._run(function.node, scope)
+
+    def follow(self, function: Function, record: Record) -> Value:
+        """Run one of the script's own functions with the arguments of a call."""
+        scope = Scope({}, function.scope or self.globals)
+        if function.node is None:
+            return Unknown(record.node)
+        parameters = function.node.params
+        names = [parameter.name.value for parameter in (*parameters.posonly_params, *parameters.params)]
+        positional = record.positional
+        if function.bound is not None and names and not _is_static(function.node):
+            positional = [function.bound, *positional]
+        given = dict(zip(names, positional, strict=False))
+        known = {*names, *(parameter.name.value for parameter in parameters.kwonly_params)}
+        extra = Table(record.node, open=record.spreads)
+        for passed in record.passed:
+            if passed.name in known:
+                given[passed.name] = passed.value
+            elif passed.name is not None:
+                extra.items[passed.name] = passed.value
+        self._parameters(parameters, given, scope, record.spreads)
+        if isinstance(parameters.star_arg, cst.Param):
+            rest = positional[len(names) :]
+            scope.names[parameters.star_arg.name.value] = Items(record.node, rest, open=record.spreads)
+        if parameters.star_kwarg is not None:
+            scope.names[parameters.star_kwarg.name.value] = extra
+        return self._run(function.node, scope)
+
+    def _parameters(self, parameters: cst.Parameters, given: Mapping[str, Value], scope: Scope, spreads: bool) -> None:
+        for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params):
+            name = parameter.name.value
+            if name in given:
+                scope.names[name] = given[name]
+            elif parameter.default is not None and not spreads:
+                scope.names[name] = self.eval(parameter.default, scope.parent or self.globals)
+            else:
+                scope.names[name] = Unknown(parameter)
+
+    def _run(self, node: cst.FunctionDef | cst.Lambda, scope: Scope) -> Value:
+        self.walk.entered.add(id(node))
+        follows = self._follows.get(id(node), 0)
+        frames = self.walk.frames
+        if isinstance(node, cst.Lambda):
+            return self.eval(node.body, scope) if len(frames) < MAX_DEPTH else Unknown(node)
+        small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
+        most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
+        if follows >= most or len(frames) >= MAX_DEPTH or _depth(frames, node) > _MAX_RECURSION:
+            return Unknown(node)
+        self._follows[id(node)] = follows + 1
+        frame = Frame(node)
+        frames.append(frame)
+        statement = self.walk.statement
+        try:
+            self.block(body_of(node.body), scope)
+        finally:
+            frames.pop()
+            self.walk.statement = statement
+        return choice(frame.returns, node) if frame.returns else Const(node, None)
+
+    def enter(self, function: Function, words: Sequence[str] = ()) -> Value:
+        """Run a function that nobody calls with arguments: its parameters are filled by flags or defaults.
+
+        ``words`` are positional ones of the command line, which Fire hands over in order.
+        """
+        node = function.node
+        if not isinstance(node, cst.FunctionDef):
+            return Unknown(node)
+        scope = Scope({}, function.scope or self.globals)
+        declared = dict(self.walk.options.get(id(node), {}))
+        given: dict[str, Value] = {}
+        for index, parameter in enumerate((*node.params.params, *node.params.kwonly_params)):
+            name = parameter.name.value
+            if index == 0 and function.bound is not None and not _is_static(node):
+                given[name] = function.bound
+            elif name not in declared:
+                kind, many = ("", False)
+                if parameter.annotation is not None:
+                    kind, many = parsers.kind_of(self.module.code_for_node(parameter.annotation.annotation))
+                default = self.eval(parameter.default, self.globals) if parameter.default is not None else None
+                declared[name] = parsers.parameter_field(name, kind, default, parameter, many)
+        filled = parsers.assign(declared.values(), self.walk.flags)
+        for name in declared:
+            if name not in filled and (off := self.walk.flags.get(f"no{name}")) is not None and off.value is None:
+                filled[name] = (off, True)  # Fire's way to say no
+        given |= {n: parsers.fill(entry, filled.get(n), self.walk.assume) for n, entry in declared.items()}
+        unfilled = [name for name in declared if name not in filled]
+        given |= {name: Const(node, parsers.guess(word)) for name, word in zip(unfilled, words, strict=False)}
+        self.walk.parses |= bool(declared)
+        self.walk.parsed.append(Object(node, function.name, attributes=dict(given), parsed=True))
+        self._parameters(node.params, given, scope, spreads=True)
+        if node.params.star_kwarg is not None:
+            used = {id(flag) for flag, _ in filled.values()}
+            rest = {name: parsers.convert(flag, None) for name, flag in self.walk.flags.items() if id(flag) not in used}
+            named = {parameter.name.value for parameter in (*node.params.params, *node.params.kwonly_params)}
+            kept: dict[Any, Value] = {name: value for name, value in given.items() if name not in named}
+            scope.names[node.params.star_kwarg.name.value] = Table(node, kept | rest, open=not self.walk.assume)
+        return self._run(node, scope)
+
+    def _instantiate(self, cls: Class, record: Record) -> Value:
+        if cls.library is not None and models.is_dataclass_parser(cls.library):
+            return library.call(self, record, Ref(record.node, cls.library))
+        made = Object(record.node, cls.name, record, cls, open=record.spreads)
+        for name, entry in cls.all_fields().items():
+            made.attributes[name] = entry.default or Unknown(entry.node)
+        names = list(cls.all_fields())
+        for index, passed in enumerate(record.passed):
+            target = passed.name or (names[index] if index < len(names) else None)
+            if target is not None:
+                made.attributes[target] = passed.value
+        constructor = cls.member("__init__")
+        if isinstance(constructor, Function):
+            self.follow(Function(constructor.origin, constructor.node, constructor.scope, made), record)
+        elif names:
+            self.post_init(made)
+        library.constructed(made, record)
+        return made
+
+    def _configured(self, function: Function, record: Record) -> Value:
+        """Run the function that Hydra hands its config."""
+        node = function.node
+        if not isinstance(node, cst.FunctionDef) or not node.params.params:
+            return Unknown(record.node)
+        config = hydra.composed(self, self.walk.hydra[id(node)], record)
+        return self._run(node, Scope({node.params.params[0].name.value: config}, function.scope or self.globals))
+
+    def run_file(self, name: str) -> None:
+        """Run the statements of another file as the module's own."""
+        module = self._modules.beside(name) if self._modules is not None and not self.walk.frames else None
+        if module is None or self.walk.branch.taken is False or self._executed >= _MAX_EXECUTED:
+            return
+        self._executed += 1
+        entry = self.has_entry
+        self.block(module.body, self.globals)
+        self.has_entry = entry
+
+    def property_value(self, getter: Function) -> Value:
+        node = getter.node
+        if not isinstance(node, cst.FunctionDef) or getter.bound is None or not node.params.params:
+            return Unknown(node)
+        first = node.params.params[0].name.value
+        return self._run(node, Scope({first: getter.bound}, getter.scope or self.globals))
+
+    def post_init(self, made: Object) -> None:
+        """What a dataclass does to its fields once they are filled."""
+        own = made.cls.member("__post_init__") if made.cls is not None else None
+        if isinstance(own, Function) and isinstance(own.node, cst.FunctionDef):
+            first = own.node.params.params[0].name.value if own.node.params.params else "self"
+            self._run(own.node, Scope({first: made}, own.scope or self.globals))
+
+    def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
+        stored = self.globals.names.get(f"os.environ[{name}]")
+        if stored is not None:
+            return stored
+        if name in _RANKS and self.walk.environment.get("WORLD_SIZE") == "":
+            return default if default is not None else Unknown(node)  # started by python alone: none of them is set
+        if name in self.walk.environment:
+            return Const(Environment(name), self.walk.environment[name])
+        if name in _RANKS:
+            return Unknown(node)
+        return default if default is not None else Unknown(node)
+
+    def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
+        if holder.open:
+            return None
+        if holder.kind.endswith("ParallelismConfig") and name.endswith("_enabled") and holder.call is not None:
+            size = holder.call.keyword(f"{name.removesuffix('_enabled')}_size")
+            return Const(node, size.value > 1) if isinstance(size, Const) and isinstance(size.value, int) else None
+        if name == "do_eval" and models.has_strategy(holder.attributes):
+            return Const(node, True)  # ``TrainingArguments.__post_init__``
+        if models.is_arguments(holder.library) or holder.parsed:
+            found = self.walk.defaults.get(holder.library, name)
+            return Const(found[1], found[0]) if found is not None else None
+        if holder.cls is None and holder.call is not None:
+            part = Object(node, f"{holder.library}.{name}")
+            holder.attributes[name] = part
+            return part
+        return None
+
+
+def _depth(frames: list[Frame], node: cst.CSTNode) -> int:
+    return sum(frame.node is node for frame in frames)
+
+
+def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
+    """The script's function behind a value, with the arguments that ``functools.partial`` has fixed."""
+    if isinstance(value, Function):
+        return value, {}
+    made = value.call if isinstance(value, Object) and value.library == "functools.partial" else None
+    target = made.value(0) if made is not None else None
+    if made is None or not isinstance(target, Function):
+        return None, {}
+    return target, {passed.name: passed.value for passed in made.passed if passed.name is not None}
+
+
+def _is_partial(value: Value) -> bool:
+    """Whether a value is what ``functools.partial`` returned."""
+    return isinstance(value, Object) and value.kind == "functools.partial" and bool(value.call and value.call.passed)
+
+
+def _is_static(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.FunctionDef) and any(
+        isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in node.decorators
+    )

@@ -1,0 +1,246 @@
+"""Operators, comparisons and methods of plain values. Pure functions; what cannot be told is None or Unknown."""
+
+from __future__ import annotations
+
+import operator
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter.values import (
+    Choice,
+    Class,
+    Const,
+    Function,
+    Items,
+    Object,
+    Origin,
+    Record,
+    Ref,
+    Table,
+    Unknown,
+    Value,
+    choice,
+    held,
+    same,
+)
+
+MAX_TEXT = 100_000
+"""Characters or elements that a computed string or list may have."""
+MAX_BITS = 4096
+"""Of a computed whole number."""
+
+_BINARY: dict[type[cst.BaseBinaryOp], Callable[[Any, Any], Any]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.Divide: operator.truediv,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+    cst.BitOr: operator.or_,
+    cst.BitAnd: operator.and_,
+    cst.LeftShift: operator.lshift,
+    cst.RightShift: operator.rshift,
+}
+_ORDER: dict[type[cst.BaseCompOp], Callable[[Any, Any], Any]] = {
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+}
+_STRING_METHODS = frozenset({
+    "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "split", "rsplit", "replace", "join",
+    "format", "title", "capitalize", "removeprefix", "removesuffix", "isdigit", "count", "find", "partition",
+    "rpartition",
+})  # fmt: skip
+
+
+def switched(record: Record) -> bool | None:
+    """What ``requires_grad_(…)`` switches a module's gradients to; None where that cannot be told."""
+    given = record.value(0, "requires_grad")
+    return True if given is None else truth(given)
+
+
+def truth(value: Value) -> bool | None:
+    """Whether a value counts as true; None where that cannot be told."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Ref | Function | Class):
+        return True
+    if isinstance(value, Items | Table):
+        return True if value.items else (None if value.open else False)
+    if isinstance(value, Object):
+        return (
+            True if value.call is not None and value.kind[:1] and value.kind.rpartition(".")[2][:1].isupper() else None
+        )
+    if isinstance(value, Choice):
+        options = {truth(option) for option in value.options}
+        return options.pop() if len(options) == 1 else None
+    return None
+
+
+def constant(value: Any, origin: Origin) -> Value:
+    """A computed plain value as an abstract one."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return Items(origin, [constant(item, origin) for item in value])
+    if isinstance(value, dict):
+        return Table(origin, {key: constant(item, origin) for key, item in value.items()})
+    return Const(origin, value)
+
+
+def binary(op: cst.BaseBinaryOp, left: Value, right: Value, origin: Origin) -> Value:
+    """``left op right``, element-wise over the alternatives of a choice."""
+    if isinstance(left, Choice):
+        return choice([binary(op, option, right, origin) for option in left.options], origin)
+    if isinstance(right, Choice):
+        return choice([binary(op, left, option, origin) for option in right.options], origin)
+    if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, cst.Add):
+        return Items(origin, [*left.items, *right.items], left.open or right.open)
+    if isinstance(left, Table) and isinstance(right, Table) and isinstance(op, cst.BitOr):
+        return Table(origin, left.items | right.items, left.open or right.open)
+    if isinstance(op, cst.Modulo) and isinstance(left, Const) and isinstance(left.value, str):
+        return _percent(left.value, right, origin)
+    if not (isinstance(left, Const) and isinstance(right, Const)):
+        return Unknown(origin)
+    if isinstance(op, cst.Power):
+        small = all(isinstance(v, int | float) and abs(v) <= 10_000 for v in (left.value, right.value))
+        return Const(origin, left.value**right.value) if small and abs(right.value) <= 64 else Unknown(origin)
+    if isinstance(op, cst.Divide) and isinstance(left.value, str) and isinstance(right.value, str):
+        return Const(origin, posixpath.join(left.value, right.value))  # only paths are divided by a string
+    compute = _BINARY.get(type(op))
+    turned = not isinstance(op, cst.LeftShift) and _too_long(op, right.value, left.value)
+    if compute is None or turned or _too_long(op, left.value, right.value):
+        return Unknown(origin)
+    return Const(origin, compute(left.value, right.value))
+
+
+def _too_long(op: cst.BaseBinaryOp, value: Any, other: Any) -> bool:
+    """Whether a result has no end that anybody would write: a text repeated, or a number of very many digits."""
+    if isinstance(value, str | bytes) and isinstance(other, int):
+        return len(value) * other > MAX_TEXT
+    if not isinstance(value, int) or not isinstance(other, int):
+        return False
+    bits = abs(other) if isinstance(op, cst.LeftShift) else other.bit_length()
+    return value.bit_length() + bits > MAX_BITS
+
+
+_WIDE = re.compile(r"%[^%a-zA-Z]*(\*|\d{4})")
+"""A field whose width or precision is no reader's, or another value's."""
+
+
+def _percent(template: str, right: Value, origin: Origin) -> Value:
+    if _WIDE.search(template):
+        return Unknown(origin)
+    if isinstance(right, Const):
+        return Const(origin, template % right.value)
+    if isinstance(right, Items) and all(isinstance(item, Const) for item in right.items):
+        return Const(origin, template % tuple(item.value for item in right.items if isinstance(item, Const)))
+    return Unknown(origin)
+
+
+def unary(op: cst.BaseUnaryOp, value: Value, origin: Origin) -> Value:
+    if isinstance(op, cst.Not):
+        known = truth(value)
+        return Unknown(origin) if known is None else Const(origin, not known)
+    if isinstance(value, Const) and isinstance(value.value, int | float):
+        if isinstance(op, cst.Minus):
+            return Const(origin, -value.value)
+        if isinstance(op, cst.Plus):
+            return value
+    return Unknown(origin)
+
+
+def compare(op: cst.BaseCompOp, left: Value, right: Value) -> bool | None:
+    """A comparison; None where it cannot be told."""
+    if isinstance(left, Choice):
+        results = {compare(op, option, right) for option in left.options}
+        return results.pop() if len(results) == 1 else None
+    if isinstance(right, Choice):
+        results = {compare(op, left, option) for option in right.options}
+        return results.pop() if len(results) == 1 else None
+    if isinstance(op, cst.Equal | cst.Is):
+        return _equal(left, right)
+    if isinstance(op, cst.NotEqual | cst.IsNot):
+        return _negate(_equal(left, right))
+    if isinstance(op, cst.In):
+        return _contains(right, left)
+    if isinstance(op, cst.NotIn):
+        return _negate(_contains(right, left))
+    order = _ORDER.get(type(op))
+    if order is not None and isinstance(left, Const) and isinstance(right, Const):
+        return bool(order(left.value, right.value))
+    return None
+
+
+def _negate(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _equal(left: Value, right: Value) -> bool | None:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return bool(left.value == right.value)
+    if isinstance(left, Ref) and isinstance(right, Ref):
+        return left.name == right.name
+    definite = (Items, Table, Ref)
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Const):
+            if isinstance(other, definite):
+                return False
+            if one.value is None and isinstance(other, Object) and truth(other):
+                return False
+    if isinstance(left, Items) and isinstance(right, Items) and not left.open and not right.open:
+        pairs = [_equal(a, b) for a, b in zip(left.items, right.items, strict=False)]
+        if len(left.items) != len(right.items) or False in pairs:
+            return False
+        return None if None in pairs else True
+    return True if same(left, right) and isinstance(left, Object) else None
+
+
+def _contains(container: Value, item: Value) -> bool | None:
+    if isinstance(container, Const) and isinstance(item, Const):
+        return item.value in container.value
+    if isinstance(container, Table) and isinstance(item, Const):
+        return True if item.value in container.items else (None if container.open else False)
+    if isinstance(container, Items):
+        found = [_equal(element, item) for element in container.items]
+        if True in found:
+            return True
+        return None if container.open or None in found else False
+    return None
+
+
+def string_method(text: str, method: str, arguments: list[Value], origin: Origin) -> Value:
+    """A method of a string with known arguments."""
+    if method not in _STRING_METHODS:
+        return Unknown(origin)
+    if method == "join" and arguments and isinstance(arguments[0], Items):
+        parts = arguments[0]
+        if not parts.open and all(isinstance(p, Const) and isinstance(p.value, str) for p in parts.items):
+            return Const(origin, text.join(p.value for p in parts.items if isinstance(p, Const)))
+        return Unknown(origin)
+    known: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Const):
+            known.append(argument.value)
+        elif isinstance(argument, Items) and all(isinstance(item, Const) for item in argument.items):
+            known.append(tuple(item.value for item in argument.items if isinstance(item, Const)))
+        else:
+            return Unknown(origin)
+    return constant(getattr(text, method)(*known), origin)
+
+
+def item(container: Value, index: Value, origin: Origin) -> Value:
+    """``container[index]``."""
+    if isinstance(container, Choice):
+        return choice([item(option, index, origin) for option in container.options], origin)
+    if isinstance(container, Table) and isinstance(index, Const):
+        return held(container, index.value) or Unknown(origin)
+    if isinstance(container, Items) and isinstance(index, Const) and isinstance(index.value, int):
+        inside = -len(container.items) <= index.value < len(container.items)
+        return container.items[index.value] if inside else Unknown(origin)
+    if isinstance(container, Const) and isinstance(container.value, str) and isinstance(index, Const):
+        return Const(origin, container.value[index.value])
+    return Unknown(origin)

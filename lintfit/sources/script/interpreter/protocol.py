@@ -1,0 +1,45 @@
+"""What the functions that lintfit knows may ask of the interpreter that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter.state import Walk
+from lintfit.sources.script.interpreter.values import Function, Object, Scope, Value
+
+
+class Evaluator(Protocol):
+    """The interpreter (:class:`~lintfit.sources.script.interpreter.interpreter.Interpreter`) as what it calls sees it."""
+
+    walk: Walk
+    globals: Scope
+
+    def attribute(self, holder: Value, name: str, node: cst.CSTNode) -> Value:
+        """An attribute of a value."""
+
+    def store(self, table: dict[str, Value], key: str, value: Value) -> None:
+        """Set an item of something that other branches see, too."""
+
+    def enter(self, function: Function, words: Sequence[str] = ()) -> Value:
+        """Run a function that nobody calls with arguments: its parameters are filled by flags or defaults.
+
+        ``words`` are positional ones of the command line, which Fire hands over in order.
+        """
+
+    def post_init(self, made: Object) -> None:
+        """What a dataclass does to its fields once they are filled."""
+
+    def run_file(self, name: str) -> None:
+        """Run the statements of another file as the module's own."""
+
+    def is_unread(self, name: str) -> bool:
+        """Whether a dotted name is of a module of the project that is at hand but not parsed."""
+
+    def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
+        """A variable of the environment, or the default that the script gives."""
+
+    def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
+        """The library's default of a field that nobody has set."""

@@ -1,0 +1,344 @@
+"""Executes a script's statements over abstract values: branches, loops, assignments, imports and definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.interpreter.definitions import Definitions
+from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.state import Walk
+from lintfit.sources.script.interpreter.values import (
+    Class,
+    Const,
+    Function,
+    Items,
+    Object,
+    Ref,
+    Scope,
+    Unknown,
+    Value,
+    choice,
+)
+
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+
+
+_MAX_UNROLLED = 160
+"""Elements of a known list that a loop is run for one by one."""
+
+
+class Flow(Enum):
+    """How a block of statements ends."""
+
+    NEXT = "next"
+    LEFT = "left"
+    RAISED = "raised"
+    MAYBE = "maybe"
+
+
+class Statements(Definitions):
+    """Executes statements. What a call does is the subclass's."""
+
+    def __init__(self, module: cst.Module, walk: Walk) -> None:
+        super().__init__(module, walk)
+        self.has_entry = False
+        """Whether there is an ``if __name__ == "__main__"``."""
+
+    def block(self, body: Sequence[cst.CSTNode], scope: Scope) -> Flow:
+        before, maybe = self.walk.branch, False
+        try:
+            for statement in body:
+                flow = self.statement(statement, scope)
+                if flow in (Flow.LEFT, Flow.RAISED):
+                    return flow
+                if flow is Flow.MAYBE:
+                    maybe = True
+                    self.walk.branch = self.walk.branch.maybe()
+            return Flow.MAYBE if maybe else Flow.NEXT
+        finally:
+            self.walk.branch = before
+
+    def statement(self, node: cst.CSTNode, scope: Scope) -> Flow:
+        match node:
+            case cst.SimpleStatementLine():
+                return self._line(node, scope)
+            case cst.If():
+                return self._if(node, scope)
+            case cst.FunctionDef():
+                self._define(node, scope)
+            case cst.ClassDef():
+                scope.set(node.name.value, self._class(node, scope))
+            case cst.For():
+                self.walk.depth += 1
+                flow = self._for(node, scope)
+                self.walk.depth -= 1
+                return flow
+            case cst.While():
+                known = operators.truth(self.eval(node.test, scope))
+                if known is not False:
+                    self._counts(node, scope)
+                    self.walk.depth += 1
+                    self.walk.loops += 1
+                    self.block(body_of(node.body), scope)
+                    self.walk.loops -= 1
+                    self.walk.depth -= 1
+            case cst.With():
+                for item in node.items:
+                    value = self.eval(item.item, scope)
+                    if item.asname is not None:
+                        self.bind(item.asname.name, value, scope)
+                return self.block(body_of(node.body), scope)
+            case cst.Try() | cst.TryStar():
+                return self._try(node, scope)
+            case cst.Match():
+                self._match(node, scope)
+        return Flow.NEXT
+
+    def _line(self, line: cst.SimpleStatementLine, scope: Scope) -> Flow:
+        before = self.walk.statement
+        self.walk.statement = line
+        try:
+            for node in line.body:
+                flow = self._small(node, scope)
+                if flow is not Flow.NEXT:
+                    return flow
+        finally:
+            self.walk.statement = before
+        return Flow.NEXT
+
+    def _small(self, node: cst.BaseSmallStatement, scope: Scope) -> Flow:
+        match node:
+            case cst.Assign():
+                self._assign(node, scope)
+            case cst.Expr():
+                value = self.eval(node.value, scope)
+                if isinstance(value, Object) and value.kind in _EXITS:
+                    return Flow.RAISED
+            case cst.AnnAssign() if node.value is not None:
+                self._named_target(node.target)
+                self.bind(node.target, self.eval(node.value, scope), scope)
+            case cst.AugAssign():
+                self._augmented(node, scope)
+            case cst.Return():
+                value = self.eval(node.value, scope) if node.value is not None else Const(node, None)
+                if self.walk.frames and self.walk.branch.taken is not False:
+                    self.walk.frames[-1].returns.append(value)
+                return Flow.LEFT
+            case cst.Raise():
+                return Flow.RAISED
+            case cst.Break() | cst.Continue():
+                return Flow.LEFT
+            case cst.Import() | cst.ImportFrom():
+                self._import(node, scope)
+            case cst.Assert():
+                self.eval(node.test, scope)
+            case cst.Global() | cst.Nonlocal():
+                scope.outer |= {item.name.value for item in node.names}
+        return Flow.NEXT
+
+    def _if(self, node: cst.If, scope: Scope) -> Flow:
+        test = self.eval(node.test, scope)
+        if isinstance(node.test, cst.Comparison) and isinstance(node.test.left, cst.Name):
+            self.has_entry |= node.test.left.value == "__name__"
+        known = operators.truth(test)
+        orelse = node.orelse
+        body = body_of(node.body)
+        rest: Sequence[cst.CSTNode] = (
+            () if orelse is None else ([orelse] if isinstance(orelse, cst.If) else body_of(orelse.body))
+        )
+        sides = [(body, known, True), (rest, None if known is None else not known, False)]
+        before = dict(scope.names)
+        ends: list[tuple[Flow, dict[str, Value]]] = []
+        for statements, holds, is_body in sides:
+            scope.names = dict(before)
+            flow = Flow.NEXT
+            if statements:
+                outer = self.walk.branch
+                guarded = known is None and self.guards(node.test, is_body)
+                self.walk.branch = outer.into(node.test, holds, guarded)
+                try:
+                    flow = self.block(statements, scope)
+                finally:
+                    self.walk.branch = outer
+            ends.append((flow, scope.names))
+        if known is not None:
+            flow, scope.names = ends[0] if known else ends[1]
+            if flow is Flow.RAISED and body:
+                # A run that fails at its own check is not what anybody means to start: some flag is not in sight.
+                scope.names = before
+                return Flow.NEXT
+            return flow
+        return self._join(ends, scope)
+
+    @staticmethod
+    def _join(ends: list[tuple[Flow, dict[str, Value]]], scope: Scope) -> Flow:
+        """The names after branches of which one ran; a branch that raised is taken not to have run."""
+        alive = [(flow, names) for flow, names in ends if flow is not Flow.RAISED]
+        if not alive:
+            return Flow.RAISED
+        going = [names for flow, names in alive if flow is not Flow.LEFT]
+        if not going:
+            scope.names = alive[0][1]
+            return Flow.LEFT
+        scope.names = _merge(going)
+        certain = len(going) == len(alive) and all(flow is Flow.NEXT for flow, _ in alive)
+        return Flow.NEXT if certain else Flow.MAYBE
+
+    def _for(self, node: cst.For, scope: Scope) -> Flow:
+        before = len(self.walk.records)
+        source = self.eval(node.iter, scope)
+        listed = [r for r in self.walk.records[before:] if r.name in ("parameters", "named_parameters")]
+        if isinstance(source, Object) and source.call is not None and source.call not in listed:
+            # A helper that is handed them: freeze(model.parameters()).
+            listed = [r for r in (source.call,) if r.name in ("parameters", "named_parameters")] or listed
+        if isinstance(source, Items) and not source.open and 1 < len(source.items) <= _MAX_UNROLLED:
+            return self._unrolled(node, source, scope)
+        element: Value = Unknown(node.iter)
+        if isinstance(source, Items) and not source.open and source.items:
+            element = choice(list(source.items), node.iter)
+        self.bind(node.target, element, scope)
+        repeats = not isinstance(source, Items) or source.open or len(source.items) != 1
+        if repeats:
+            self._counts(node, scope)
+        if isinstance(node.iter, cst.Call) and dotted(node.iter.func) == "range" and len(node.iter.args) == 1:
+            count = node.iter.args[0].value
+            if "accum" in dotted(count):
+                self.walk.accumulations.append(self.eval(count, scope))
+        self.walk.loops += repeats
+        self.walk.iterated.append(listed[-1] if listed else None)
+        flow = self.block(body_of(node.body), scope)
+        self.walk.iterated.pop()
+        self.walk.loops -= repeats
+        if node.orelse is not None:
+            self.block(body_of(node.orelse.body), scope)
+        return Flow.NEXT if flow is not Flow.RAISED else flow
+
+    def _counts(self, node: cst.For | cst.While, scope: Scope) -> None:
+        """What a loop counts up (``step += 1``) is not known within it."""
+        for name in _augmented(node.body):
+            if isinstance(scope.get(name), Const):
+                scope.set(name, Unknown(node))
+
+    def _unrolled(self, node: cst.For, source: Items, scope: Scope) -> Flow:
+        """A loop over a few known elements, run for one after the other; ``break`` is taken for ``continue``."""
+        flow = Flow.NEXT
+        for element in source.items:
+            self.bind(node.target, element, scope)
+            flow = self.block(body_of(node.body), scope)
+            if flow is Flow.RAISED or (flow is Flow.LEFT and self.walk.frames and self.walk.frames[-1].returns):
+                break
+        if node.orelse is not None:
+            self.block(body_of(node.orelse.body), scope)
+        return flow if flow is Flow.RAISED else Flow.NEXT
+
+    def _try(self, node: cst.Try | cst.TryStar, scope: Scope) -> Flow:
+        flow = self.block(body_of(node.body), scope)
+        after = scope.names
+        for handler in node.handlers:
+            scope.names = dict(after)
+            outer = self.walk.branch
+            self.walk.branch = outer.maybe()
+            if handler.name is not None:
+                self.bind(handler.name.name, Unknown(handler), scope)
+            self.block(body_of(handler.body), scope)
+            self.walk.branch = outer
+        scope.names = after
+        if node.orelse is not None and flow is Flow.NEXT:
+            flow = self.block(body_of(node.orelse.body), scope)
+        if node.finalbody is not None:
+            self.block(body_of(node.finalbody.body), scope)
+        return Flow.MAYBE if flow is Flow.RAISED and node.handlers else flow
+
+    def _match(self, node: cst.Match, scope: Scope) -> None:
+        self.eval(node.subject, scope)
+        before = dict(scope.names)
+        ends = [before]
+        outer = self.walk.branch
+        for case in node.cases:
+            scope.names = dict(before)
+            self.walk.branch = outer.maybe()
+            if self.block(body_of(case.body), scope) not in (Flow.LEFT, Flow.RAISED):
+                ends.append(scope.names)
+        self.walk.branch = outer
+        scope.names = _merge(ends)
+
+    def _import(self, node: cst.Import | cst.ImportFrom, scope: Scope) -> None:
+        prefix = ""
+        if isinstance(node, cst.ImportFrom):
+            package = self.package(scope, len(node.relative)) if node.relative else ""
+            prefix = package + (dotted(node.module) + "." if node.module is not None else "")
+        if isinstance(node.names, cst.ImportStar):
+            for name, value in self.exported(prefix.rstrip(".") if prefix.strip(".") else prefix).items():
+                scope.set(name, value)
+            return
+        for alias in node.names:
+            name = dotted(alias.name)
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                scope.set(alias.asname.name.value, Ref(alias, prefix + name))
+            elif prefix or "." not in name:
+                scope.set(name, Ref(alias, prefix + name))
+            else:
+                first = name.partition(".")[0]
+                scope.set(first, Ref(alias, first))
+
+    def package(self, scope: Scope, dots: int) -> str:
+        """What the leading dots of an import stand for in the module of a scope, with a dot at its end."""
+        return "." * dots
+
+    def exported(self, module: str) -> dict[str, Value]:
+        """The names that ``from module import *`` brings; none where the module is not at hand."""
+        return {}
+
+    def _class(self, node: cst.ClassDef, scope: Scope) -> Class:
+        bases = tuple(self.eval(base.value, scope) for base in node.bases)
+        cls = Class(node, node.name.value, node, bases, scope=scope)
+        inner = Scope({}, scope)
+        for statement in body_of(node.body):
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
+                        self._field(cls, small, inner)
+                    elif isinstance(small, cst.Assign):
+                        self._small(small, inner)
+            elif isinstance(statement, cst.FunctionDef | cst.ClassDef | cst.If):
+                self.statement(statement, inner)
+        for name, value in inner.names.items():
+            cls.members.setdefault(name, value)
+            if isinstance(value, Function) and value.scope is inner:
+                value.scope = scope
+        return cls
+
+
+def body_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
+    if isinstance(body, cst.SimpleStatementSuite):
+        return [cst.SimpleStatementLine(body.body)]
+    return body.body
+
+
+def _augmented(body: cst.BaseSuite) -> Iterator[str]:
+    """Names that the statements of a suite change by ``+=`` and the like, in whatever branch."""
+    waiting: list[cst.CSTNode] = list(body_of(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.SimpleStatementLine):
+            waiting.extend(node.body)
+        elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+            yield node.target.value
+        elif isinstance(node, cst.If | cst.For | cst.While | cst.With | cst.Try | cst.Else):
+            waiting.extend(body_of(node.body))
+            if isinstance(node, cst.If) and node.orelse is not None:
+                waiting.append(node.orelse)
+
+
+def _merge(ends: list[dict[str, Value]]) -> dict[str, Value]:
+    if len(ends) == 1:
+        return ends[0]
+    merged: dict[str, Value] = {}
+    for name in dict.fromkeys(name for names in ends for name in names):
+        values = [names[name] for names in ends if name in names]
+        merged[name] = values[0] if all(value is values[0] for value in values) else choice(values, values[0].origin)
+    return merged

@@ -1,0 +1,77 @@
+"""Whether layers are recomputed in the backward pass, and how, as a script's own calls decide it."""
+
+from __future__ import annotations
+
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.interpreter.values import Const, Record, Table, Value, plain
+from lintfit.sources.script.reading import plain as plain_loop
+from lintfit.sources.script.reading.collector import Reading
+
+CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
+
+
+def read(reading: Reading) -> None:
+    """``model.gradient_checkpointing_enable()`` and its kin switch it on, whatever the arguments say."""
+    quantized = reading.settings.get("quantization")
+    for record in reading.found.checkpointing:
+        if record.taken is False or record.guarded:
+            continue
+        on = _switches_on(record, quantized is not None and quantized.value is not None)
+        if not on:
+            continue
+        current = reading.settings.get("gradient_checkpointing")
+        if current is not None and current.value is True:
+            continue
+        reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
+    for flagged in reading.recomputing:
+        current = reading.settings.get("gradient_checkpointing")
+        if flagged.taken is not False and (current is None or current.value is not True):
+            reading.state("gradient_checkpointing", True if flagged.taken else UNKNOWN, flagged.node)
+    _reentrant(reading)
+    _unsloth(reading)
+    if reading.found.arguments is None:
+        plain_loop.recomputing(reading)
+
+
+def _switches_on(record: Record, quantized: bool) -> bool:
+    if not record.name.startswith("prepare_model"):
+        return True
+    flag = record.value(1, "use_gradient_checkpointing")
+    return quantized and (flag is None or operators.truth(flag) is not False)
+
+
+def _unsloth(reading: Reading) -> None:
+    """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``)."""
+    for record in reading.records:
+        if record.name == "get_peft_model" and record.function.startswith("unsloth") and record.taken is not False:
+            value = record.keyword("use_gradient_checkpointing")
+            if value is not None:
+                known = plain(value)
+                reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
+                if known == "unsloth":
+                    reading.put("activation_offload", value, record, to=True)
+
+
+def _reentrant(reading: Reading) -> None:
+    setting = reading.settings.get("gradient_checkpointing")
+    if setting is None or setting.value is not True:
+        return
+    made = reading.found.arguments
+    tables: list[Value | None] = []
+    if made is not None:
+        tables += [
+            made.attributes.get("gradient_checkpointing_kwargs"),
+            made.attributes.get("activation_checkpointing_kwargs"),
+        ]
+    # A Trainer whose own flag is on enables it anew, with its own arguments or none.
+    again = made is not None and any(operators.truth(made.attributes.get(name) or Const()) for name in CHECKPOINTING)
+    if not again:
+        tables += [r.value(0, "gradient_checkpointing_kwargs") for r in reading.found.checkpointing if r.taken is True]
+    for table in tables:
+        if isinstance(table, Table) and "use_reentrant" in table.items:
+            reading.put("use_reentrant", table.items["use_reentrant"])
+            return
+    version = reading.versions.get("transformers")
+    modern = reading.at_least("transformers", 5)
+    reading.default("use_reentrant", not modern, f"transformers {version or '5'} default")

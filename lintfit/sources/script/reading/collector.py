@@ -1,0 +1,195 @@
+"""Collects settings while they are read from a script: values become settings with provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from lintfit.documents.model import DataDocument, Kind
+from lintfit.frozen import frozen, replace
+from lintfit.numerals import whole
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.state import Defaults, Flagged, Gradient, Pixels, Replaced
+from lintfit.sources.script.interpreter.values import (
+    DTYPES,
+    Const,
+    Object,
+    Origin,
+    Record,
+    Table,
+    Unknown,
+    Value,
+    alternatives,
+    dtype,
+    plain,
+)
+from lintfit.sources.script.reading.calls import Calls
+from lintfit.sources.script.reading.facts import Found
+
+
+@dataclass(slots=True)
+class Reading:
+    """One script being read: what was found in it, and the settings so far."""
+
+    found: Found
+    records: list[Record]
+    calls: Calls
+    defaults: Defaults
+    versions: Mapping[str, str]
+    parsed: list[Object] = field(default_factory=list)
+    """Objects that a command-line parser filled."""
+    read: Mapping[int, set[str]] = field(default_factory=dict)
+    """Their fields that the script asks for, by the object's id."""
+    lengths: list[Value] = field(default_factory=list)
+    """What variables named like a sequence length were set to, from fields that limit a prompt and its answer."""
+    settings: dict[str, Setting] = field(default_factory=dict)
+    homes: dict[str, Home] = field(default_factory=dict)
+    plugin: Record | None = None
+    """The plugin or strategy of the script that sets DeepSpeed up."""
+    zero: Table | None = None
+    """The ``zero_optimization`` of a DeepSpeed config that is a dict of the script."""
+    open_data: Callable[[str, Kind], DataDocument | None] | None = None
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    """The flags of the launch line, declared or not."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    """The names of the script's module, as they are at its end."""
+    gradients: Sequence[Gradient] = ()
+    recomputing: Sequence[Flagged] = ()
+    pixels: Sequence[Pixels] = ()
+    replaced: Sequence[Replaced] = ()
+    divisors: Mapping[int, Value] = field(default_factory=dict)
+    """What the script divides by with ``%``, by the id of the expression."""
+    accumulations: Sequence[Value] = ()
+    """Those of them that are named like an accumulation."""
+
+    def put(self, name: str, value: Value, record: Record | None = None, to: Any = None) -> Setting:
+        """Note a setting; ``to`` is its value where that is not the plain value itself."""
+        fallback = record.node if record is not None else None
+        known = plain(value) if to is None else to
+        if isinstance(known, list) and UNKNOWN in known:
+            known = UNKNOWN
+        setting = Setting(name, known, self.calls.provenance(value.origin, fallback), self._beaten(name, value))
+        self.settings[name] = setting
+        self.homes[name] = Home(value.origin, record)
+        return setting
+
+    def _beaten(self, name: str, value: Value) -> tuple[Setting, ...]:
+        """What a value stands in the place of: the default of its flag, the config file's own word."""
+        over = value.over
+        if over is None or over.origin is value.origin or isinstance(over, Unknown):
+            return ()
+        return (Setting(name, plain(over), self.calls.provenance(over.origin)), *self._beaten(name, over))
+
+    def state(self, name: str, value: Any, node: cst.CSTNode, detail: str = "") -> Setting:
+        """Note a setting that a statement as a whole decides."""
+        before = self.settings.get(name)
+        provenance = Provenance("file", detail, self.calls.place(node))
+        self.settings[name] = Setting(name, value, provenance).over(before)
+        self.homes[name] = Home(node, None)
+        return self.settings[name]
+
+    def default(self, name: str, value: Any, detail: str) -> Setting:
+        """Note what a library does where nobody says anything."""
+        self.settings[name] = Setting(name, value, Provenance.default(detail))
+        return self.settings[name]
+
+    def derive(self, name: str, value: Any, detail: str) -> Setting:
+        self.settings[name] = Setting(name, value, Provenance("derived", detail))
+        return self.settings[name]
+
+    def suppose(self, name: str, detail: str) -> None:
+        """Mark a setting that was noted as a guess: what it takes for granted, at the place that it has."""
+        setting = self.settings[name]
+        self.settings[name] = replace(setting, provenance=Provenance("assumed", detail, setting.provenance.place))
+
+    def attribute(self, made: Object, *names: str) -> Value | None:
+        """An attribute of an arguments object: as passed, else the library's default; None where neither is known."""
+        for name in names:
+            if name in made.attributes:
+                return made.attributes[name]
+        if made.open:
+            return None
+        for name in names:
+            found = self.defaults.get(made.library, name)
+            if found is not None:
+                return Const(found[1], found[0])
+        return None
+
+    def divisor(self, node: cst.CSTNode) -> Value | None:
+        """The right side of the first ``%`` in an expression; None where there is none."""
+        waiting = [node]
+        while waiting:
+            current = waiting.pop()
+            if id(current) in self.divisors:
+                return self.divisors[id(current)]
+            waiting.extend(current.children)
+        return None
+
+    def version(self, library: str) -> tuple[int, ...] | None:
+        """The library's version as numbers; None where it is not known (the newest is meant)."""
+        return version_numbers(self.versions.get(library))
+
+    def at_least(self, library: str, *numbers: int) -> bool:
+        known = self.version(library)
+        return known is None or known >= numbers
+
+    def place_of(self, origin: Origin) -> Place | None:
+        return self.calls.origin_place(origin)
+
+
+@frozen
+class Home:
+    """Where a setting lives: the origin of its value, and the call that it is an argument of."""
+
+    origin: Origin
+    record: Record | None
+
+
+def version_numbers(text: str | None) -> tuple[int, ...] | None:
+    """``"4.48.1"`` as ``(4, 48, 1)``, ``"<5"`` as ``(4, 99)``, right before it; None for nothing or nonsense."""
+    if not text:
+        return None
+    numbers: list[int] = []
+    for part in text.split("."):
+        number = whole("".join(ch for ch in part if ch.isdigit()))
+        if number is None:
+            break
+        numbers.append(number)
+    if text.startswith("<") and any(numbers):
+        while numbers[-1] == 0:
+            numbers.pop()
+        numbers[-1:] = [numbers[-1] - 1, 99]
+    return tuple(numbers) or None
+
+
+def dtype_name(value: Value) -> Any:
+    """The dtype that a value names in lintfit's spelling, ``"auto"``, None, or ``UNKNOWN``."""
+    known = {_single_dtype(option) for option in alternatives(value)}
+    return known.pop() if len(known) == 1 else UNKNOWN
+
+
+def _single_dtype(value: Value) -> Any:
+    found = dtype(value)
+    if found is not None:
+        return found
+    if isinstance(value, Const):
+        if isinstance(value.value, str):
+            return "auto" if value.value == "auto" else DTYPES.get(value.value.removeprefix("torch."), UNKNOWN)
+        if value.value is None:
+            return None
+    return UNKNOWN
+
+
+def without_none(value: Value) -> list[Value]:
+    """The alternatives of a value that are something."""
+    return [option for option in alternatives(value) if not (isinstance(option, Const) and option.value is None)]
+
+
+def sure_none(value: Value | None) -> bool:
+    """Whether a value is certainly None (or not passed)."""
+    return value is None or (isinstance(value, Const) and value.value is None)

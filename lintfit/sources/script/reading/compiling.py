@@ -1,0 +1,23 @@
+"""Whether the model is compiled, whose memory no estimate counts."""
+
+from __future__ import annotations
+
+from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.reading.collector import Reading, sure_none
+
+_ARGUMENTS = ("torch_compile", "torch_compile_backend", "torch_compile_mode")
+"""Fields of ``TrainingArguments``; either of the last two switches the first on (``__post_init__``)."""
+
+
+def read(reading: Reading) -> None:
+    """Note an argument, or a call of ``torch.compile``, that compiles the model."""
+    made = reading.found.arguments
+    for name in _ARGUMENTS:
+        value = made.attributes.get(name) if made is not None else None
+        if value is not None and not sure_none(value) and operators.truth(value):
+            reading.put("torch_compile", value, to=True)
+            return
+    for record in reading.records:
+        if record.function == "torch.compile" and record.taken and record.passed:
+            reading.state("torch_compile", True, record.node)
+            return

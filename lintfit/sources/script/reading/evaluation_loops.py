@@ -1,0 +1,210 @@
+"""Loops of a script's own that put a model through batches in evaluation mode, and whether they build graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import libcst as cst
+
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.reading.loops import Loop
+
+_GRADIENTS = re.compile(
+    r"no_grad|inference_mode|set_grad_enabled|enable_grad|autograd|requires_grad|\.grad\b|backward|\.train\(|jit\.|onnx"
+)
+"""What makes it doubtful that a function builds graphs for nothing."""
+_ELSEWHERE = re.compile(r"set_grad_enabled\(|requires_grad|import lightning|pytorch_lightning")
+
+
+FORWARD = re.compile(r"\.(forward|module|network)$")
+"""Parts of a model that run all of it."""
+
+
+class Evaluation(NamedTuple):
+    """One such loop: ``model.eval()``, and the call of that model, or of its ``generate``, which makes no graph, where
+    ``generates`` says so. ``function`` is to be told ``no_grad`` where it is not None."""
+
+    loop: Loop
+    switch: cst.Call
+    forward: cst.Call
+    function: cst.FunctionDef | None = None
+    generates: bool = False
+
+
+def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
+    """Those that certainly build the graph of every batch: nothing around them switches gradients off."""
+    if document.module is None or _ELSEWHERE.search(document.text) or ".eval(" not in document.text:
+        return
+    for function in document.module.body:
+        if isinstance(function, cst.FunctionDef) and not function.decorators and function.asynchronous is None:
+            found = _forward(document, function)
+            if found is not None and _called_with_gradients(document, function):
+                yield found
+    for loop in loops.loops(document):
+        found = _beside_training(document, loop)
+        if found is not None:
+            yield found
+
+
+def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
+    """Those that run under ``no_grad`` or its like, in a function that has switched the model to ``eval()`` before."""
+    for loop, evals in _in_evaluation(document):
+        found = _call(document, loop, evals, _called)
+        if found is not None and loops.without_gradients(document, found.forward):
+            yield found
+
+
+def generating(document: PythonDocument) -> Iterator[Evaluation]:
+    """Those that have a model generate which was switched to ``eval()`` before."""
+    if ".generate(" not in document.text:
+        return
+    for loop, evals in _in_evaluation(document):
+        found = _call(document, loop, evals, _generates)
+        if found is not None:
+            yield found._replace(generates=True)
+
+
+def _in_evaluation(document: PythonDocument) -> Iterator[tuple[Loop, dict[str, cst.Call]]]:
+    """Loops without a backward pass whose function switches models to ``eval()``, with these by name."""
+    if document.module is None or ".eval(" not in document.text:
+        return
+    for loop in loops.loops(document):
+        evals = _evals(loop.function.body if loop.function is not None else document.module)
+        if evals and not any(True for _ in loops.backwards(loop.node)):
+            yield loop, evals
+
+
+def _called(call: cst.Call) -> str | None:
+    """The name of the model that is called."""
+    return FORWARD.sub("", loops.name_of(call.func) or "")
+
+
+def _generates(call: cst.Call) -> str | None:
+    """The name of the model that a call has generate: ``model.generate``, ``unwrap_model(model).generate``."""
+    match call.func:
+        case cst.Attribute(value=cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=name)), *_]), attr=attr):
+            unwraps = (loops.name_of(func) or "").rpartition(".")[2] == "unwrap_model"
+            return name if unwraps and attr.value == "generate" else None
+        case cst.Attribute(attr=cst.Name(value="generate")):
+            return FORWARD.sub("", (loops.name_of(call.func) or "").removesuffix(".generate"))
+    return None
+
+
+def _evals(node: cst.CSTNode) -> dict[str, cst.Call]:
+    """Names that are switched to ``eval()`` below a node."""
+    return {
+        name.removesuffix(".eval"): call
+        for call in loops.inside(node)
+        if isinstance(call, cst.Call) and (name := loops.name_of(call.func)) is not None and name.endswith(".eval")
+    }
+
+
+def _call(
+    document: PythonDocument, loop: Loop, evals: dict[str, cst.Call], model: Callable[[cst.Call], str | None]
+) -> Evaluation | None:
+    """The first call in a loop by which a ``model`` runs that was switched to ``eval()`` above it."""
+    start = document.span(loop.node).start
+    for node in loops.inside(loop.node.body):
+        name = model(node) if isinstance(node, cst.Call) else None
+        if isinstance(node, cst.Call) and name in evals and document.span(evals[name]).start < start:
+            return Evaluation(loop, evals[name], node)
+    return None
+
+
+def _forward(document: PythonDocument, function: cst.FunctionDef) -> Evaluation | None:
+    """``model.eval()`` and the call of that model in a loop behind it; None where gradients may be wanted."""
+    body = loops.text(document, function.body).replace(".eval(", "")
+    # A trailing .train() puts the model back; it may stand behind the loop, but not decide anything here.
+    if _GRADIENTS.search(body.replace(".train()", "")):
+        return None
+    evals = _evals(function.body)
+    for loop in loops.loops(document):
+        found = _call(document, loop, evals, _called) if loop.function is function else None
+        if found is not None:
+            return found._replace(function=function)
+    return None
+
+
+def _beside_training(document: PythonDocument, loop: Loop) -> Evaluation | None:
+    """The same for a loop of the function that trains, which runs with gradients or would not train.
+
+    ``model.eval()`` stands above the loop in its own block, with no ``model.train()`` in between.
+    """
+    trains = loop.function.body if loop.function is not None else document.module
+    assert trains is not None
+    own = loops.text(document, loop.node)
+    if _GRADIENTS.search(own) or loops.without_gradients(document, loop.node):
+        return None
+    found = _call(document, loop, _switched(document, loop.node), _called)
+    return found if found is not None and any(True for _ in loops.backwards(trains)) else None
+
+
+def _switched(document: PythonDocument, loop: cst.For | cst.While) -> dict[str, cst.Call]:
+    """Names that were switched to ``eval()`` in a loop's own block, where the loop begins."""
+    block = document.parent(loop)
+    found: dict[str, cst.Call] = {}
+    for statement in block.body if isinstance(block, cst.IndentedBlock | cst.Module) else ():
+        if statement is loop:
+            break
+        for node in (statement, *loops.inside(statement)):
+            name = loops.name_of(node.func) if isinstance(node, cst.Call) else None
+            if isinstance(node, cst.Call) and name is not None and name.endswith((".eval", ".train")):
+                model, _, mode = name.rpartition(".")
+                found.pop(model, None)
+                if mode == "eval" and isinstance(statement, cst.SimpleStatementLine):
+                    found[model] = node
+    return found
+
+
+def _called_with_gradients(document: PythonDocument, function: cst.FunctionDef) -> bool:
+    """Whether the function is only called by its name, in this file, and never under ``no_grad``."""
+    assert document.module is not None
+    name, calls = function.name.value, 0
+    for node in walk(document.module):
+        if not isinstance(node, cst.Name) or node.value != name or node is function.name:
+            continue
+        parent = document.parent(node)
+        if not isinstance(parent, cst.Call) or parent.func is not node:
+            return False
+        if loops.without_gradients(document, parent):
+            return False
+        calls += 1
+    return calls > 0
+
+
+_WITH_GRAPH = r"(\.loss|\.logits|\[0\])?(\.(mean|sum|cpu|float)\(\))*(\s*[*/]\s*[\w.]+(\([\w., ]*\))?)?"
+"""What may follow the name of a result that keeps its graph."""
+
+
+def keeper(document: PythonDocument, found: Evaluation) -> tuple[str, cst.CSTNode] | None:
+    """What a loop adds its results to, or puts them into, with their graphs: its name and where that is done."""
+    body = found.loop.node.body
+    results = {name for name, value, _ in loops.assignments(body) if value is not None and _is_result(value, found)}
+    for name, value, _ in loops.assignments(body):
+        if value is not None and any(_has_graph(loops.text(document, value), each) for each in tuple(results)):
+            results.add(name)
+    for node in loops.inside(body):
+        match node:
+            case cst.AugAssign(target=cst.Name(value=target), operator=cst.AddAssign(), value=value):
+                kept: cst.BaseExpression = value
+            case cst.Call(func=cst.Attribute(value=cst.Name(value=target), attr=cst.Name(value="append")), args=[only]):
+                kept = only.value
+            case _:
+                continue
+        if _is_result(kept, found) or any(_has_graph(loops.text(document, kept), each) for each in results):
+            return target, node
+    return None
+
+
+def _is_result(value: cst.BaseExpression, found: Evaluation) -> bool:
+    """The forward itself, or the loss or logits of what it gives."""
+    inner = value.value if isinstance(value, cst.Attribute) and value.attr.value in ("loss", "logits") else value
+    return inner is found.forward
+
+
+def _has_graph(text: str, name: str) -> bool:
+    return re.fullmatch(re.escape(name) + _WITH_GRAPH, text.strip()) is not None

@@ -1,0 +1,193 @@
+"""Parts of a model that a script freezes, or changes by helpers of its own: then not all of it is trained."""
+
+from __future__ import annotations
+
+import re
+from itertools import dropwhile
+from operator import itemgetter
+from typing import NamedTuple
+
+import libcst as cst
+
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter.operators import switched
+from lintfit.sources.script.interpreter.state import Gradient
+from lintfit.sources.script.interpreter.values import Value
+from lintfit.sources.script.reading.collector import Reading
+from lintfit.sources.script.reading.facts import is_trained
+from lintfit.sources.script.reading.frozen_names import EVERY, Switch, switches
+from lintfit.sources.script.reading.module_paths import UNTOLD, Holder, chain
+from lintfit.sources.script.reading.switched_on import switched_on
+
+_ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
+"""Names of helpers that put adapters of their own into a model."""
+
+_BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
+"""Parts of a model beside its language model."""
+
+_OWN = re.compile(r"torch\.nn\.(?!functional\b|parallel\b|utils\b)")
+"""Layers and parameters that a script makes itself."""
+
+
+def read(reading: Reading) -> None:
+    """``requires_grad`` of the model and its parts, in the order in which it is switched: what of it is not trained.
+
+    Where that cannot be told of the language model, nobody knows what is trained; parts beside it are then trained.
+    """
+    load = reading.found.trained_load
+    loads = [load] if load is not None else [r for r in reading.found.loads if r.taken is not False]
+    names = {reading.found.trained_name, *(record.assigned_to for record in loads)}
+    for record in reading.records:
+        if record.taken is not False and _ADAPTS.search(record.name):
+            reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
+            return
+    patterns: list[str] = []
+    first: cst.CSTNode | None = None
+    for event in _events(reading, names):
+        added = _added(patterns, event)
+        if added is None and event.of_text:
+            _partly(reading, event.node)
+            return
+        patterns += added or ()
+        while "!*" in patterns:
+            patterns, first = patterns[patterns.index("!*") + 1 :], None
+        if patterns:
+            first = first or event.node
+        if event.of_text and any(not each.startswith("!") for each in added or ()):
+            reading.state("partly_frozen", True, event.node, _FROZEN)
+    if first is None:
+        return
+    if "partly_frozen" in reading.settings and not _all_seen(reading):
+        _partly(reading, first)
+    else:
+        _state(reading, tuple(patterns), first)
+
+
+def _all_seen(reading: Reading) -> bool:
+    """Whether all that the script's files switch on is known to be of the trained model, of another one, or not run."""
+    names = {reading.found.trained_name, *(record.assigned_to for record in reading.found.loads)}
+    switched_at: list[tuple[cst.CSTNode, Holder, bool | None]] = [
+        *((each.node, Holder.of(each), each.taken) for each in reading.records if each.name == "requires_grad_"),
+        *((each.node, _holder(each), each.taken) for each in reading.gradients),
+    ]
+    seen = []
+    for node, holder, taken in switched_at:
+        path, index = chain(reading.calls.script, holder, names)
+        known = bool(path) and path[0] in names and index != UNTOLD
+        if taken is False or known or is_trained(reading.found, holder.value):
+            seen.append(reading.calls.place(node))
+    return all(
+        any(place.document is document and place.span.start <= offset < place.span.end for place in seen)
+        for document, offset in switched_on(reading.calls)
+    )
+
+
+class _Event(NamedTuple):
+    """One statement that switches gradients of a part of the model, by the part's name; ``told``: None where what it
+    does cannot be told."""
+
+    node: cst.CSTNode
+    of_text: bool
+    path: str
+    told: tuple[Switch, ...] | None
+
+
+_FROZEN = "a part of the model is frozen here"
+
+
+def _state(reading: Reading, patterns: tuple[str, ...], node: cst.CSTNode) -> None:
+    """Put down what is frozen; layers of the script's own are trained beside it, and nobody knows which these are."""
+    if "partly_frozen" in reading.settings and any(_OWN.match(record.function) for record in reading.records):
+        del reading.settings["partly_frozen"]
+        _partly(reading, node)
+    else:
+        reading.state("frozen_modules", patterns, node, "is frozen here")
+
+
+def _events(reading: Reading, names: set[str | None]) -> list[_Event]:
+    """All of them in their order; of one loop those first that mean all names but some."""
+    found: list[tuple[int, bool, _Event | None]] = []
+    for record in reading.records:
+        if record.name == "requires_grad_" and record.taken is not False:
+            on = switched(record) is not False
+            sure = record.taken is True and switched(record) is not None
+            told = (Switch(EVERY, on),) if sure or on else None
+            found.append((record.order, False, _event(reading, Holder.of(record), record.node, names, told)))
+    for gradient in reading.gradients:
+        if gradient.taken is False:
+            continue
+        if gradient.source is None:
+            found.append((gradient.order, False, _of_one(reading, gradient, names)))
+            continue
+        by_name = switches(reading.calls.script, gradient)
+        others = by_name is None or by_name[0].picked.others
+        found.append((gradient.order, not others, _event(reading, _holder(gradient), gradient.node, names, by_name)))
+    return [event for _, _, event in sorted(found, key=itemgetter(0, 1)) if event is not None]
+
+
+def _holder(gradient: Gradient) -> Holder:
+    """The module whose parameters a loop goes through, or what one is of."""
+    if gradient.source is not None:
+        return Holder.of(gradient.source)
+    return Holder(gradient.node.value if isinstance(gradient.node, cst.Attribute) else None)
+
+
+def _of_one(reading: Reading, gradient: Gradient, names: set[str | None]) -> _Event | None:
+    """``model.lm_head.weight.requires_grad = False``; on a module that switches nothing."""
+    told = (Switch(EVERY, gradient.value),) if gradient.taken is True and gradient.value is not None else None
+    event = _event(reading, _holder(gradient), gradient.node, names, told)
+    if event is None or not event.path.endswith((".weight", ".bias")):
+        return None
+    return event._replace(path=f"*{event.path}")
+
+
+def _event(
+    reading: Reading, holder: Holder, node: cst.CSTNode, names: set[str | None], told: tuple[Switch, ...] | None
+) -> _Event | None:
+    """What a statement does to the model; None where it is about another, or does nothing that is sure to parts beside
+    the language model. ``told``: what it does to the module that has the parameters."""
+    path, index = chain(reading.calls.script, holder, names)
+    of_text = _of_language_model(reading, path, names, holder.value)
+    by_another_name = len(path) == 1 and is_trained(reading.found, holder.value)
+    mine = bool(path) and (path[0] in names or by_another_name)
+    if not of_text and not mine:
+        return None
+    sure = mine and index != UNTOLD
+    return _Event(node, of_text, _path(path[1:], of_text) + index, told if sure else None)
+
+
+def _added(before: list[str], event: _Event) -> list[str] | None:
+    """What a statement adds to the patterns of ``frozen_modules``; None where that cannot be told."""
+    if event.told is None or (event.path.endswith("]") and any(switch.picked != EVERY for switch in event.told)):
+        return None
+    found: list[str] = []
+    for switch in event.told:
+        marked = "" if switch.on is False else "!"
+        named = [f"{event.path}.{name}" if event.path else name for name in switch.picked.names]
+        if switch.picked.others:  # those of these names stay what they are
+            if before not in ([], ["*"]):
+                return None
+            found.append(f"{marked}{event.path or '*'}")
+            marked = "" if before else "!"
+        found += [f"{marked}{name}" for name in ([event.path] if event.path and switch.picked == EVERY else named)]
+    return found if before or any(not each.startswith("!") for each in found) else []
+
+
+def _path(names: list[str], of_text: bool) -> str:
+    """A part of the model by the name that it has there, without what wraps the model."""
+    wrappers = ("module", "base_model") if of_text else ("model", "module", "base_model")
+    return ".".join(dropwhile(wrappers.__contains__, names))
+
+
+def _partly(reading: Reading, node: cst.CSTNode) -> None:
+    """Not all of the language model is trained: no more than all of it where the script adds no layers of its own."""
+    reading.state("method", UNKNOWN, node, _FROZEN)
+    if reading.found.trained_load is not None and not any(_OWN.match(record.function) for record in reading.records):
+        reading.state("partly_frozen", True, node, _FROZEN)
+
+
+def _of_language_model(reading: Reading, path: list[str], names: set[str | None], receiver: Value | None) -> bool:
+    """Whether ``a.b.c`` is the trained model or a part of its language model."""
+    if any(_BESIDE.search(part) for part in path[1:]):
+        return False
+    return (bool(path) and path[0] in names) or is_trained(reading.found, receiver)

@@ -1,0 +1,202 @@
+"""Models that a script loads onto the card beside the trained one and only asks: a teacher, a judge, a reward model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import libcst as cst
+
+from lintfit.documents.python_walk import walk
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter import models, operators
+from lintfit.sources.script.interpreter.values import Const, Items, Record, Value, alternatives, objects, plain
+from lintfit.sources.script.reading import facts, loops
+from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+
+_COUNTED = frozenset({"model", "ref_model", "reference_model", "reward_model", "value_model"})
+"""Arguments of a trainer whose models are counted elsewhere."""
+_ASKED = re.compile(r"^(teacher|judge|expert|aux\w*|assistant|draft|critic|reward)(_model)?s?$")
+"""Arguments of a trainer by which a model is named that it loads and only asks."""
+_SCORES = re.compile(r"For(Sequence|Token)Classification$|RewardModel$")
+
+
+def read(reading: Reading) -> None:
+    """Note the models beside the trained one, each as ``estimate --spec`` has it in ``frozen_models``."""
+    begins = _begins(reading)
+    trains = reading.found.trains
+    found = [*_loaded(reading, begins), *_copied(reading, begins)] if trains else []
+    found += _named(reading)
+    if found:
+        node = found[0][1].node
+        reading.state("frozen_models", [entry for entry, _ in found], node, "a model beside the one that is trained")
+    engine = next((record for record in reading.records if _is_vllm(record)), None)
+    if engine is not None and trains and engine.order < begins:
+        reading.state("uncounted", "the vLLM engine that the script starts on the same card", engine.node)
+
+
+def _is_vllm(record: Record) -> bool:
+    return record.taken is True and record.function.startswith("vllm.") and record.name in ("LLM", "from_engine_args")
+
+
+def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:
+    """Models that the script loads itself before it trains, and that certainly lie on the card."""
+    found = reading.found
+    mine = {id(load) for load in _trained(reading)}
+    names = {load.assigned_to for load in found.loads if id(load) in mine}
+    for load in found.loads:
+        if id(load) in mine or load.assigned_to in names or load.taken is not True or load.order > begins:
+            continue
+        if _on_card(reading, load) and not _counted_elsewhere(reading, load) and not _freed(reading, load):
+            yield _entry(reading, load), load
+
+
+def _copied(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:
+    """Copies of the trained model: a reference of the script's own."""
+    found, load = reading.found, reading.found.trained_load
+    if load is None or not (found.moves or _on_card(reading, load)):
+        return
+    for record in reading.records:
+        copies = record.name in _COPIES and record.taken is True and record.order < begins
+        if not copies or not facts.is_trained(found, record.value(0)) or record.assigned_to is None:
+            continue
+        if not _handed_over(reading, record.assigned_to) and not _freed(reading, record):
+            yield _entry(reading, load), record
+
+
+_COPIES = frozenset({"deepcopy", "create_reference_model"})
+
+
+def _handed_over(reading: Reading, name: str) -> bool:
+    """Whether a trainer is handed what has this name: a reference that is counted as one."""
+    trainer = reading.found.trainer
+    passed = trainer.passed if trainer is not None else ()
+    return any(isinstance(each.node.value, cst.Name) and each.node.value.value == name for each in passed)
+
+
+def _trained(reading: Reading) -> Iterator[Record]:
+    """The loads that the trained model may be of, or that are parts of it."""
+    found = reading.found
+    if found.trained_load is not None:
+        yield found.trained_load
+    waiting: list[Value | None] = [found.trained]
+    seen: set[int] = set()
+    while waiting:
+        for each in objects(waiting.pop()):
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            if each.call is not None and models.is_model_load(each.call):
+                yield each.call
+            waiting += each.attributes.values()
+            if each.call is not None:
+                waiting += [passed.value for passed in each.call.passed]
+
+
+def _begins(reading: Reading) -> float:
+    """The order of the call from which on the script trains."""
+    found = reading.found
+    consumers = [record.order for record in (found.trainer, found.initialize) if record is not None]
+    backward = [record.order for record in reading.records if record.name == "backward"]
+    return min(consumers or backward, default=math.inf)
+
+
+def _on_card(reading: Reading, load: Record) -> bool:
+    """Whether a loaded model is moved to a card, prepared for it, or handed to the trainer."""
+    placed = load.keyword("device_map")
+    if placed is not None and not sure_none(placed):
+        return plain(placed) not in ("cpu", "meta", "disk")
+    for record in reading.records:
+        if record.taken is not True:
+            continue
+        if record.name in ("to", "cuda") and facts.moves(record) and _is(load, record.receiver):
+            return True
+        prepares = record is reading.found.trainer or record.name in ("prepare", "prepare_model", "init_inference")
+        if prepares and any(_is(load, passed.value) for passed in record.passed):
+            return True
+    return False
+
+
+def _is(load: Record, value: Value | None) -> bool:
+    return any(each.call is load for each in objects(value))
+
+
+def _counted_elsewhere(reading: Reading, load: Record) -> bool:
+    """Whether the trainer takes it for a reference or the like (by position, too); GRPO's rewards are read by name."""
+    trainer = reading.found.trainer
+    if trainer is None:
+        return False
+    handed = {passed.name for passed in trainer.passed if _is(load, passed.value)}
+    return bool(handed & {None, *_COUNTED, "reward_funcs"})
+
+
+def _freed(reading: Reading, load: Record) -> bool:
+    """Whether a ``del`` lets go of it, wherever that stands."""
+    document = reading.calls.document_of(load.node)
+    nodes = walk(document.module) if document.module is not None else ()
+    return any(isinstance(node, cst.Del) and load.assigned_to in [*loops.names(node.target)] for node in nodes)
+
+
+def _entry(reading: Reading, load: Record) -> dict[str, Any]:
+    name = load.value(0, *models.CONFIG_NAMES)
+    known = plain(name) if name is not None else UNKNOWN
+    entry = {"model": known if isinstance(known, str) else None, "scores": _scores(load)}
+    dtype = _dtype(reading, load)
+    if dtype is not None:
+        entry["weights_dtype"] = dtype
+    quantization = _quantization(load)
+    if quantization is not None:
+        entry["quantization"] = quantization
+    return entry
+
+
+def _scores(load: Record) -> bool:
+    return _SCORES.search(models.owner_of(load)) is not None
+
+
+def _dtype(reading: Reading, load: Record) -> str | None:
+    """How it is loaded or cast; None for the checkpoint's dtype."""
+    for record in reversed(reading.records):
+        target = facts.cast_target(record)
+        if target is not None and record.taken is True and _is(load, record.receiver):
+            return "fp32" if target == "fp64" else target
+    stated = load.keyword("dtype", "torch_dtype")
+    known = dtype_name(stated) if stated is not None else None
+    if known in ("fp32", "bf16", "fp16"):
+        return str(known)
+    return None if known is not None or reading.at_least("transformers", 5) else "fp32"
+
+
+def _quantization(load: Record) -> str | None:
+    """Whether bitsandbytes loads it; of several ways to do so the one that takes least memory."""
+    if operators.truth(load.keyword("load_in_8bit") or Const(None, None)):
+        return "int8"
+    asked = load.keyword("quantization_config")
+    if operators.truth(load.keyword("load_in_4bit") or Const(None, None)):
+        return "nf4-double"
+    return None if sure_none(asked) else "nf4-double"
+
+
+def _named(reading: Reading) -> Iterator[tuple[dict[str, Any], Record]]:
+    """Models that a trainer gets by name, or GRPO's among its reward functions."""
+    trainer = reading.found.trainer
+    if trainer is None:
+        return
+    for passed in trainer.passed:
+        name = passed.name or ""
+        if name == "reward_funcs":
+            yield from ((entry, trainer) for entry in _rewards(reading, passed.value))
+        elif name not in _COUNTED and _ASKED.match(name) and isinstance(plain(passed.value), str):
+            yield {"model": plain(passed.value), "scores": name.startswith("reward")}, trainer
+
+
+def _rewards(reading: Reading, value: Value) -> Iterator[dict[str, Any]]:
+    """The models among GRPO's reward functions: named, or loaded by the script."""
+    for each in value.items if isinstance(value, Items) else alternatives(value):
+        if isinstance(plain(each), str):
+            yield {"model": plain(each), "scores": True}
+            continue
+        loads = (made.call for made in objects(each) if made.call is not None and models.is_model_load(made.call))
+        yield from (_entry(reading, load) for load in loads)

@@ -1,0 +1,209 @@
+"""How long a script's sequences are, in tokens: an argument, a limit where samples are tokenized, a name."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from lintfit.documents.model import Span
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.script.interpreter.state import LENGTHS
+from lintfit.sources.script.interpreter.values import Bounded, Const, Record, Value, plain
+from lintfit.sources.script.reading import unsloth
+from lintfit.sources.script.reading.collector import Reading, sure_none
+
+PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
+"""Fields that limit a prompt and its answer, which a causal language model gets in one sequence, and an encoder and a
+decoder one each."""
+_TWO_HALVES = "Seq2SeqLM"
+_HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
+_LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
+"""``tokenizer(…, max_length=limit + 1)["input_ids"][:-1]``, as scripts after alpaca-lora have it."""
+_LENGTH = re.compile(
+    rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
+)
+_UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
+
+
+def read(reading: Reading) -> None:
+    load = reading.found.trained_load
+    if load is not None and load.function.startswith("diffusers."):
+        return  # a tokenizer's limit there is that of the prompts, not of what is trained
+    _length_of_text(reading)
+    if load is not None and _TWO_HALVES in load.function and "decoder_seq_len" not in reading.settings:
+        _of_answers(reading)
+
+
+def _of_answers(reading: Reading) -> None:
+    """Tokens of what a decoder is to make: those that a tokenizer leaves of the labels."""
+    for record in reading.records:
+        length = record.keyword("max_length") if _makes_answers(record) else None
+        if length is not None:
+            reading.put("decoder_seq_len", length, record)
+            return
+
+
+def _makes_answers(record: Record) -> bool:
+    """Whether a call tokenizes labels alone: ``tokenizer(text_target=…)``."""
+    return record.keyword("text_target") is not None and not record.positional and record.keyword("text") is None
+
+
+def _length_of_text(reading: Reading) -> None:
+    """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
+    if _of_trainer(reading) or unsloth.length(reading) or _of_config(reading):
+        return
+    made = reading.found.arguments
+    if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
+        return
+    if _first_known(reading):
+        return
+    _in_parts(reading)
+    if "seq_len" not in reading.settings:
+        _handed_on(reading)
+    if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
+        _by_name(reading)
+
+
+def _of_trainer(reading: Reading) -> bool:
+    """The trainer's own keyword: ``SFTTrainer(max_seq_length=1024)``."""
+    record = reading.found.trainer
+    value = record.keyword("max_seq_length", "max_length") if record is not None else None
+    if value is None:
+        return False
+    reading.put("seq_len", value, record)
+    return True
+
+
+def _of_config(reading: Reading) -> bool:
+    """A field of the trainer's config, TRL's or the script's own."""
+    made = reading.found.arguments
+    if made is None or any(kind in made.library for kind in ("GRPO", "RLOO")):
+        return False
+    if not made.library.endswith("Config") and (made.cls is None or not made.cls.name.endswith("Config")):
+        return False
+    value = reading.attribute(made, "max_length", "max_seq_length")
+    if value is None or (made.open and plain(value) is UNKNOWN):
+        return False
+    reading.put("seq_len", value, made.call if not made.parsed else None)
+    own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
+    if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
+        reading.suppose("seq_len", _UNREAD)
+    return True
+
+
+def _first_known(reading: Reading) -> bool:
+    """The first length that is known of those that a tokenizer gets, else of the fields with such a name."""
+    for value, where in (*_tokenized(reading), *_declared(reading)):
+        known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
+        if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
+            _take(reading, value, where, known)
+            return True
+    return False
+
+
+def _take(reading: Reading, value: Value, where: Record | None, known: int) -> None:
+    """Put a length down, with what is supposed in taking it: of ``length + 1``, where its last token goes."""
+    by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
+    cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
+    reading.put("seq_len", value, where, to=known - cut)
+    if isinstance(value, Bounded):
+        reading.suppose("seq_len", "the smallest of several limits, of which one is not known")
+    elif where is None and not _is_read(reading, value):
+        reading.suppose("seq_len", _UNREAD)
+    elif by_one:
+        kept = "be cut off again" if cut else "stay in the sequence that is trained on"
+        reading.suppose("seq_len", f"a token more or less is taken to {kept}")
+
+
+def _handed_on(reading: Reading) -> None:
+    """The one length that calls of data sets get under one of its names (``data.connect(max_seq_length=1024)``)."""
+    found: list[tuple[Value, Record, str]] = []
+    for record in reading.records:
+        name = next((each.name for each in record.passed if each.name in _HANDED), None)
+        if name is not None and record.taken is not False and isinstance(plain(record.keyword(name) or Const()), int):
+            found.append((record.keyword(name) or Const(), record, name))
+    if len({plain(value) for value, _, _ in found}) == 1:
+        value, record, name = found[0]
+        reading.put("seq_len", value, record)
+        reading.suppose("seq_len", f"{name} is taken for the length of a sequence")
+
+
+def _by_name(reading: Reading) -> None:
+    """The one number that the script calls a length, where it pads and cuts by hand."""
+    document = reading.calls.script
+    found = list(_LENGTH.finditer(document.text))
+    if len({match["value"] for match in found}) == 1:
+        why = f"{found[0]['name']} is taken for the length of a sequence"
+        place: Place | None = Place(document, Span(*found[0].span("value")))
+        changed = reading.constants.get(found[0]["name"])
+        length = plain(changed) if changed is not None else None
+        if changed is not None and type(length) is int:
+            place = reading.place_of(changed.origin) or place
+        else:
+            length = int(found[0]["value"])
+        reading.settings["seq_len"] = Setting("seq_len", length, Provenance("assumed", why, place))
+
+
+def _is_read(reading: Reading, value: Value) -> bool:
+    """Whether the script asks for the field that holds a value anywhere that the walk came by."""
+    return any(made.attributes.get(name) is value for made in reading.parsed for name in reading.read.get(id(made), ()))
+
+
+def _in_parts(reading: Reading) -> None:
+    """Prompt and answer with a limit of their own: what the script puts them together to, else their sum."""
+    if reading.lengths:
+        sizes = [known for value in reading.lengths if isinstance(known := plain(value), int)]
+        longest = next((v for v in reading.lengths if sizes and plain(v) == max(sizes)), reading.lengths[-1])
+        reading.put("seq_len", longest)
+        if len(set(sizes)) > 1:
+            reading.suppose("seq_len", "the longest of several lengths that the script computes, some for evaluation")
+        return
+    for first, second in PARTS:
+        for made in reading.parsed:
+            lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
+            if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
+                load = reading.found.trained_load
+                if load is not None and _TWO_HALVES in load.function:
+                    reading.put("seq_len", made.attributes[first])
+                    reading.put("decoder_seq_len", made.attributes[second])
+                    return
+                why = f"{first} and {second} are taken to make up one sequence"
+                place = reading.place_of(made.attributes[second].origin)
+                reading.settings["seq_len"] = Setting("seq_len", sum(lengths), Provenance("assumed", why, place))
+                return
+
+
+def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
+    """Lengths handed to tokenizers, calls before constructors."""
+    calls: list[tuple[Value, Record]] = []
+    loads: list[tuple[Value, Record]] = []
+    parts = {id(made.attributes.get(name)) for made in reading.parsed for names in PARTS for name in names}
+    for record in reading.records:
+        if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
+            continue
+        if _makes_answers(record):
+            continue
+        owner = f"{record.function}.{record.receiver_name or ''}".lower()
+        if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
+            length = record.keyword("model_max_length", "max_length")
+            if length is not None and id(length) not in parts:
+                (loads if record.name == "from_pretrained" else calls).append((length, record))
+    return sorted(calls, key=lambda each: _is_share(each[0])) + loads
+
+
+def _is_share(length: Value) -> bool:
+    """``max_length // 2``: the limit of a part of what is trained on."""
+    made = length.origin
+    return isinstance(made, cst.BinaryOperation) and isinstance(made.operator, cst.FloorDivide | cst.Divide)
+
+
+def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
+    """Fields of the script's own command line that are named like a sequence length."""
+    return [
+        (value, None)
+        for made in reading.parsed
+        for name in LENGTHS
+        for key, value in made.attributes.items()
+        if key.rpartition(".")[2] == name
+    ]

@@ -1,0 +1,163 @@
+"""What rules ask of the loops of a script: statements and names in their order, without guessing what a call does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import children
+from lintfit.frozen import frozen
+from lintfit.settings.model import Place
+from lintfit.sources.script.interpreter.expressions import dotted
+
+_NO_GRAD = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
+_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+
+
+@frozen(eq=False)
+class Loop:
+    """A loop, the function that it stands in (None for the module) and the loops around it, outermost first."""
+
+    node: cst.For | cst.While
+    function: cst.FunctionDef | None
+    around: tuple[cst.For | cst.While, ...]
+
+
+def loops(document: PythonDocument) -> Iterator[Loop]:
+    """Every loop of a script."""
+    if document.module is not None:
+        yield from _loops(document.module, None, ())
+
+
+def _loops(
+    node: cst.CSTNode, function: cst.FunctionDef | None, around: tuple[cst.For | cst.While, ...]
+) -> Iterator[Loop]:
+    for child in children(node):
+        if isinstance(child, cst.For | cst.While):
+            yield Loop(child, function, around)
+            yield from _loops(child, function, (*around, child))
+        elif isinstance(child, cst.FunctionDef):
+            yield from _loops(child, child, ())
+        elif not isinstance(child, cst.BaseExpression | cst.BaseSmallStatement | cst.SimpleStatementLine):
+            yield from _loops(child, function, around)
+
+
+def inside(node: cst.CSTNode, *, nested_loops: bool = True) -> Iterator[cst.CSTNode]:
+    """Everything below a node in the order of the text, without the bodies of functions, lambdas and classes."""
+    for child in children(node):
+        if isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef):
+            continue
+        yield child
+        if nested_loops or not isinstance(child, cst.For | cst.While):
+            yield from inside(child, nested_loops=nested_loops)
+
+
+def text(document: PythonDocument, node: cst.CSTNode) -> str:
+    assert document.module is not None
+    return document.module.code_for_node(node)
+
+
+def place(document: PythonDocument, node: cst.CSTNode) -> Place:
+    return Place(document, document.span(node))
+
+
+def name_of(node: cst.CSTNode) -> str | None:
+    """The source text of a name or a chain of names; None for anything else."""
+    if not isinstance(node, cst.Name | cst.Attribute):
+        return None
+    found = dotted(node)
+    return None if "()" in found else found
+
+
+def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
+    """Whether a node stands under ``torch.no_grad()`` or its like: a ``with``, or a decorator around it."""
+    current = document.parent(node)
+    while current is not None:
+        if isinstance(current, cst.With) and any(_NO_GRAD.search(text(document, item)) for item in current.items):
+            return True
+        if isinstance(current, cst.FunctionDef | cst.ClassDef) and any(
+            _NO_GRAD.search(text(document, decorator)) for decorator in current.decorators
+        ):
+            return True
+        current = document.parent(current)
+    return False
+
+
+def assignments(node: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression | None, cst.CSTNode]]:
+    """Names that are bound below a node, each with its value (None where it is a part of one) and the statement."""
+    for found in inside(node):
+        match found:
+            case cst.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from _bound(target.target, value, found)
+            case cst.AnnAssign(target=target, value=value) if value is not None:
+                yield from _bound(target, value, found)
+            case cst.For(target=target):
+                yield from _bound(target, None, found)
+            case cst.NamedExpr(target=target, value=value):
+                yield from _bound(target, value, found)
+
+
+def _bound(
+    target: cst.BaseExpression, value: cst.BaseExpression | None, statement: cst.CSTNode
+) -> Iterator[tuple[str, cst.BaseExpression | None, cst.CSTNode]]:
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _bound(element.value, None, statement)
+    elif (name := name_of(target)) is not None:
+        yield name, value, statement
+
+
+def backwards(node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
+    """The calls of ``backward`` below a node with each name that gradients flow back from."""
+    for found in inside(node):
+        if (
+            isinstance(found, cst.Call)
+            and isinstance(found.func, cst.Attribute)
+            and found.func.attr.value == "backward"
+        ):
+            for name in sources(found):
+                yield found, name
+
+
+def sources(backward: cst.Call) -> Iterator[str]:
+    """The names that gradients flow back from in a call of ``backward``: its argument's, or its receiver's."""
+    assert isinstance(backward.func, cst.Attribute)
+    for source in (backward.func.value, *(argument.value for argument in backward.args[:1])):
+        yield from names(source)
+
+
+def names(expression: cst.BaseExpression) -> Iterator[str]:
+    """Every name in an expression, in the order of the text."""
+    for part in (expression, *inside(expression)):
+        if isinstance(part, cst.Name):
+            yield part.value
+
+
+def summed(expression: cst.BaseExpression) -> cst.Name | None:
+    """The name that a bare sum or product is made of, together with plain numbers and names (``loss / steps``)."""
+    if isinstance(expression, cst.Name):
+        return expression
+    if isinstance(expression, cst.BinaryOperation) and isinstance(expression.operator, _ARITHMETIC):
+        return summed(expression.left)
+    return None
+
+
+def line_of(document: PythonDocument, node: cst.CSTNode) -> cst.SimpleStatementLine | None:
+    """The line that a node stands on; None for one of a compound statement's own."""
+    current: cst.CSTNode | None = node
+    while current is not None and not isinstance(current, cst.SimpleStatementLine):
+        current = document.parent(current)
+    return current
+
+
+def sibling_before(document: PythonDocument, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The statements of the block that a node's line stands in, up to that line; the nearest one last."""
+    line = line_of(document, node)
+    block = document.parent(line) if line is not None else None
+    statements = list(getattr(block, "body", ()))
+    index = next((i for i, statement in enumerate(statements) if statement is line), 0)
+    return statements[:index]

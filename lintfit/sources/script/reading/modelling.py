@@ -1,0 +1,266 @@
+"""Settings that the making of the model decides: its name, dtype, attention, casts; the rest by the modules beside."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
+from lintfit.sources.script.interpreter import models, operators
+from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.reading import engines, image_size, lora, quantization, unsloth
+from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+
+_FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
+"""Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``)."""
+_BY_TYPE = frozenset({"AutoModelForCausalLM", "AutoLigerKernelForCausalLM"})
+"""Classes that take the one or the other, by the checkpoint's ``model_type`` (``Code.text_by_auto``)."""
+
+
+def read(reading: Reading) -> None:
+    """Note everything about the model that is trained."""
+    load = reading.found.trained_load
+    if load is not None:
+        _loaded(reading, load)
+    else:
+        _not_loaded(reading)
+    quantization.load(reading, load)
+    quantization.checkpoint(reading)
+    quantization.afterwards(reading)
+    lora.method(reading, load)
+    _casts(reading)
+    _liger(reading)
+    image_size.read(reading)
+    if load is not None and not _in_training(reading):
+        _guessed(reading)
+
+
+def _in_training(reading: Reading) -> bool:
+    """Whether the model's training is in sight: what trains it, or its being handed to something that does."""
+    found = reading.found
+    if found.trains or found.arguments is not None or found.accelerator is not None:
+        return True
+    return any(models.is_model(each) for each in objects(found.trained))
+
+
+def _guessed(reading: Reading) -> None:
+    """Without a training in sight, a model that is loaded need not be the one that is trained."""
+    why = "the model that is loaded in sight is taken for the one that is trained"
+    for name in ("weights_dtype", "quantization", "attention", "method"):
+        setting = reading.settings.get(name)
+        if setting is not None and setting.provenance.kind != "assumed":
+            reading.suppose(name, why)
+
+
+def _loaded(reading: Reading, load: Record) -> None:
+    _model(reading, load)
+    owner = models.owner_of(load)
+    if _FOR_TEXT.fullmatch(owner):
+        reading.state("text_only", True, load.node, f"{owner} has no image encoder")
+    elif owner in _BY_TYPE:
+        reading.state("text_only", AUTO, load.node, f"{owner} goes by the checkpoint's model_type")
+    _dtype(reading, load)
+    _attention(reading, load)
+    unsloth.attention(reading, load)
+    cache = load.keyword("use_cache")
+    if cache is not None:
+        reading.put("use_cache", cache, load)
+
+
+def _model(reading: Reading, load: Record) -> None:
+    names = [record.value(0, *models.CONFIG_NAMES) for record in _same_role(reading, load)]
+    value = load.value(0, *models.CONFIG_NAMES, "config")
+    if load.name != "from_pretrained" or isinstance(value, Object):
+        value = _of_config(value) or value
+    if value is None or (isinstance(value, Const) and value.value is None):
+        return
+    known = plain(value)
+    texts = {plain(name) for name in names if name is not None and isinstance(plain(name), str)}
+    reading.put("model", value, load, to=known if load.taken or len(texts) <= 1 else UNKNOWN)
+
+
+def _same_role(reading: Reading, load: Record) -> list[Record]:
+    """Other loads that may be the one that runs: alternatives of an undecided branch."""
+    return [
+        record for record in reading.found.loads if record.taken is not False and record.assigned_to == load.assigned_to
+    ]
+
+
+def _of_config(value: Value | None) -> Value | None:
+    """The name that a config object was loaded by (``AutoConfig.from_pretrained(name)``)."""
+    for each in objects(value):
+        if each.call is not None and each.call.name == "from_pretrained":
+            return each.call.value(0, *models.CONFIG_NAMES)
+    return None
+
+
+def _dtype(reading: Reading, load: Record) -> None:
+    value = load.keyword("dtype", "torch_dtype")
+    known = dtype_name(value) if value is not None else None
+    if not load.taken and len({_stated_dtype(other) for other in _same_role(reading, load)}) > 1:
+        reading.state("weights_dtype", UNKNOWN, load.node, "each of several branches loads in a dtype of its own")
+        return
+    if value is not None and known is not None:
+        reading.put("weights_dtype", value, load, to=AUTO if known == "auto" else known)
+        return
+    if load.spreads:
+        return
+    if models.by_unsloth(load):
+        reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", BY_CARD))
+        return
+    if not reading.at_least("transformers", 5) and _by_bitsandbytes(load):
+        version = reading.versions.get("transformers")
+        reading.default("weights_dtype", "fp16", f"transformers {version} default beside bitsandbytes")
+        return
+    _default_dtype(reading)
+    remote = load.keyword("trust_remote_code")
+    if remote is not None and operators.truth(remote) is not False:
+        setting = reading.settings["weights_dtype"]
+        why = f"{setting.provenance.detail}; the model's own code may choose another"
+        reading.settings["weights_dtype"] = replace(setting, provenance=Provenance("assumed", why))
+
+
+def _by_bitsandbytes(load: Record) -> bool:
+    """Whether a load is certainly quantized by bitsandbytes, which takes float16 where no dtype is asked for."""
+    if any(operators.truth(load.keyword(name) or Const(None, None)) for name in ("load_in_8bit", "load_in_4bit")):
+        return True
+    config = load.keyword("quantization_config")
+    return isinstance(config, Object) and config.call is not None and config.call.name == "BitsAndBytesConfig"
+
+
+def _stated_dtype(load: Record) -> Any:
+    value = load.keyword("dtype", "torch_dtype")
+    return dtype_name(value) if value is not None else None
+
+
+def _default_dtype(reading: Reading) -> None:
+    version = reading.versions.get("transformers")
+    if reading.at_least("transformers", 5):
+        reading.default("weights_dtype", AUTO, f"transformers {version or '5'} default: the checkpoint's dtype")
+    else:
+        reading.default("weights_dtype", "fp32", f"transformers {version} default")
+
+
+def _not_loaded(reading: Reading) -> None:
+    """A model handed to the trainer by name, or built from a config by its class."""
+    trainer = reading.found.trainer
+    handed = trainer.value(0, "model") if trainer is not None else None
+    if trainer is not None and handed is not None and isinstance(plain(handed), str):
+        reading.put("model", handed, trainer)
+        _by_name(reading, trainer)
+        return
+    for each in objects(reading.found.trained):
+        if each.call is not None and (models.is_model_constructor(each.call) or models.is_own_model(each)):
+            value = _of_config(each.call.value(0, "config"))
+            if value is not None:
+                reading.put("model", value, each.call)
+            _constructed(reading)
+            return
+    if trainer is not None and handed is not None and not any(objects(handed)):
+        _by_name(reading, trainer)
+    _named_by_flag(reading)
+
+
+def _constructed(reading: Reading) -> None:
+    """A constructor makes float32, under ``deepspeed.zero.Init`` what its config or its ``dtype`` says."""
+    context = next((r for r in reading.records if r.function == "deepspeed.zero.Init" and r.taken is not False), None)
+    if context is None:
+        reading.default("weights_dtype", "fp32", "a model class's constructor makes float32")
+        return
+    dtype = context.keyword("dtype")
+    known: Any = dtype_name(dtype) if dtype is not None else None
+    if known is None:
+        known = engines.precision_of(reading, context.keyword("config_dict_or_path", "config"))
+    reading.state("weights_dtype", known if context.taken else UNKNOWN, context.node, "deepspeed.zero.Init")
+
+
+def _named_by_flag(reading: Reading) -> None:
+    """A model made out of sight: the command line's ``model_name_or_path`` is taken for it."""
+    if reading.found.trainer is None and reading.found.initialize is None:
+        return
+    for made in reading.parsed:
+        for name in models.CONFIG_NAMES:
+            value = made.attributes.get(name)
+            if value is not None and isinstance(known := plain(value), str):
+                why = f"the script's {name} is taken for the model that is trained"
+                provenance = Provenance("assumed", why, reading.place_of(value.origin))
+                reading.settings["model"] = Setting("model", known, provenance)
+                return
+
+
+def _by_name(reading: Reading, trainer: Record) -> None:
+    """TRL loads a model that it is given by name: in float32 since 0.29, with ``model_init_kwargs["dtype"]`` else."""
+    made = reading.found.arguments
+    kwargs = models.init_kwargs(trainer, made)
+    if kwargs is None and made is not None and made.open:
+        why = "the file that fills the arguments is not read" if made.parsed else "not all of the arguments are known"
+        reading.derive("weights_dtype", UNKNOWN, why)
+        return
+    if kwargs is not None and not isinstance(kwargs, Table) and not sure_none(kwargs):
+        return
+    items = kwargs.items if isinstance(kwargs, Table) else {}
+    names = ("dtype",) if reading.at_least("trl", 0, 29) else ("dtype", "torch_dtype")
+    value = next((items[name] for name in names if name in items), None)
+    known = dtype_name(value) if value is not None else None
+    if value is not None and known is not None:
+        reading.put("weights_dtype", value, to=AUTO if known == "auto" else known)
+    elif reading.at_least("trl", 0, 29):
+        version = reading.versions.get("trl")
+        reading.default("weights_dtype", "fp32", f"TRL {version or '0.29'} default for a model given by name")
+    else:
+        _default_dtype(reading)
+    attention = items.get("attn_implementation")
+    if attention is not None and not sure_none(attention):
+        _put_attention(reading, attention)
+
+
+def _attention(reading: Reading, load: Record) -> None:
+    value = load.keyword("attn_implementation", "_attn_implementation")
+    if value is not None and not sure_none(value):
+        _put_attention(reading, value, load)
+        return
+    flash = load.keyword("use_flash_attention_2", "use_flash_attn")
+    if flash is not None:
+        known = operators.truth(flash)
+        if known is not False:
+            reading.put("attention", flash, load, to="flash_attention_2" if known else UNKNOWN)
+
+
+_FLASH = re.compile(r"(flash_attention_3|kernels-community/(vllm-)?flash-attn[23]?)(@[\w.]+)?")
+"""FlashAttention 2 and 3 by other names: kernels of the hub, which transformers registers under its own code for them
+(``modeling_utils.py:_check_and_adjust_attn_implementation``), and which save the same tensors."""
+
+
+def _put_attention(reading: Reading, value: Value, load: Record | None = None) -> None:
+    known = plain(value)
+    flash = isinstance(known, str) and _FLASH.fullmatch(known) is not None
+    reading.put("attention", value, load, to="flash_attention_2" if flash else None)
+
+
+def _casts(reading: Reading) -> None:
+    """``.half()``, ``.float()`` … on the whole model before it is handed over: the last one wins."""
+    found = reading.found
+    consumer = found.trainer or found.initialize
+    for record, target in found.casts:
+        if record.taken is False or record.guarded or (consumer is not None and record.order > consumer.order):
+            continue
+        if target == "fp64":
+            target = "fp32"
+        before = reading.settings.get("weights_dtype")
+        if record.taken is None and (before is None or before.value != target):
+            reading.state("weights_dtype", UNKNOWN, record.node)
+        elif record.taken:
+            reading.state("weights_dtype", target, record.node)
+
+
+def _liger(reading: Reading) -> None:
+    """Liger's kernels, patched in or by its own model class."""
+    for record in reading.records:
+        if record.taken is False:
+            continue
+        patched = record.name.startswith(("apply_liger_kernel_to", "_apply_liger_kernel"))
+        if patched or "AutoLigerKernelForCausalLM" in record.function:
+            fused = record.keyword("fused_linear_cross_entropy")
+            if fused is None or operators.truth(fused) is not False:
+                reading.state("loss", "liger" if record.taken else UNKNOWN, record.node)

@@ -1,0 +1,148 @@
+"""What a loop of the script's own evaluates with: its batch, what it holds of the logits, and whether it makes graphs.
+
+Only where everything is in sight: the loop, the call of the model that this run comes by, and its ``DataLoader``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter.values import Record, Value, plain
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.reading import plain as plain_loop
+from lintfit.sources.script.reading.collector import Reading
+from lintfit.sources.script.reading.evaluation_loops import Evaluation, generating, keeper, with_graphs, without_graphs
+
+OWN = "a loop of the script's own"
+_FOR_EVALUATION = re.compile(r"eval|valid|val_|test|dev", re.IGNORECASE)
+_REDUCED = re.compile(
+    r"arg(max|sort)|topk|\.(cpu|tolist|item|numpy)\(|\.to\([\"']cpu|\.gather\(-?\d|loss|cross_entropy"
+)
+"""What makes logits small, or takes them off the GPU."""
+_NUMBER = re.compile(r"\.(item|tolist|numpy|detach)\(|float\(|int\(")
+"""What leaves the graph behind."""
+_LEVELS = {"dropped": 0, "held": 1, "listed": 2}
+
+
+def read(reading: Reading) -> None:
+    """Note the evaluation that needs most."""
+    if not reading.found.trains or reading.found.trainer is not None:
+        return
+    document = reading.calls.script
+    graphs = [(found, True) for found in with_graphs(document)]
+    others = [(found, False) for found in without_graphs(document)]
+    records = {id(record.node): record for record in reading.records}
+    for found, graph in graphs + others:
+        called = records.get(id(found.forward))
+        if called is None or called.taken is False or not _sized(reading, found):
+            continue
+        _note(reading, found, graph)
+    for found in generating(document):
+        called = records.get(id(found.forward))
+        new = _new_tokens(called) if called is not None and called.taken is not False else None
+        if called is not None and new is not None and _sized(reading, found):
+            _note_answers(reading, found, new, called)
+
+
+def _sized(reading: Reading, found: Evaluation) -> bool:
+    """Note the batch of a loop, where it is known and the largest so far."""
+    batch = _batch(reading, found)
+    if batch is None:
+        return False
+    value, loader = batch
+    before = reading.settings.get("eval_batch_size")
+    if before is None or before.value < plain(value):
+        reading.put("eval_batch_size", value, loader)
+    return True
+
+
+def _note_answers(reading: Reading, found: Evaluation, new: Value, called: Record) -> None:
+    """Answers of so many tokens, beside the loss of another loop, or alone."""
+    alone = "eval_predictions" not in reading.settings
+    reading.state("eval_generates", "only" if alone else "beside", found.forward, OWN)
+    before = reading.settings.get("eval_new_tokens")
+    if before is None or before.value < plain(new):
+        reading.put("eval_new_tokens", new, called)
+    beams = called.keyword("num_beams")
+    if beams is not None:
+        reading.put("generation_num_beams", beams, called)
+
+
+def _new_tokens(called: Record) -> Value | None:
+    """``max_new_tokens`` of a call of ``generate``; None where it is said elsewhere, or cannot be told."""
+    value = called.keyword("max_new_tokens")
+    known = plain(value) if value is not None else None
+    return value if isinstance(known, int) and not isinstance(known, bool) and known > 0 else None
+
+
+def _note(reading: Reading, found: Evaluation, graph: bool) -> None:
+    becomes, node = _logits(reading, found)
+    if graph and becomes == "dropped" and _holds_graph(reading.calls.script, found):
+        becomes = "held"
+    if graph and (kept := keeper(reading.calls.script, found)) is not None:
+        becomes, node = "listed", kept[1]
+    before = reading.settings.get("eval_predictions")
+    if before is None or _LEVELS[before.value] < _LEVELS[becomes]:
+        reading.state("eval_predictions", becomes, node, OWN)
+    if graph:
+        reading.state("eval_graph", True, found.forward, OWN)
+
+
+def _batch(reading: Reading, found: Evaluation) -> tuple[Value, Record] | None:
+    """The batch of the loader that a loop goes through: the one that it names, else those made for evaluation."""
+    made = [record for record in reading.records if record.name == "DataLoader" and record.taken is not False]
+    if not isinstance(found.loop.node, cst.For):
+        return None
+    over = (found.loop.node.iter, *loops.inside(found.loop.node.iter))
+    names = {node.value for node in over if isinstance(node, cst.Name)}
+    named = [record for record in made if record.assigned_to in names]
+    chosen = named or [record for record in made if _FOR_EVALUATION.search(record.assigned_to or "")]
+    sizes = {plain(value): (value, record) for record in chosen if (value := plain_loop.batch(record)) is not None}
+    if len(sizes) != 1 or UNKNOWN in sizes:
+        return None
+    known, batch = sizes.popitem()
+    return batch if isinstance(known, int) and not isinstance(known, bool) and known > 0 else None
+
+
+def _logits(reading: Reading, found: Evaluation) -> tuple[str, cst.CSTNode]:
+    """What becomes of the logits: nobody has them, the loop's variable does, or a list that grows."""
+    document = reading.calls.script
+    holders = {name for name, value, _ in loops.assignments(found.loop.node.body) if value is found.forward}
+    if not holders:
+        return "dropped", found.forward
+    logits = {*holders, *(f"{holder}.logits" for holder in holders)}
+    for name, value, _ in loops.assignments(found.loop.node.body):
+        if value is not None and value is not found.forward and _names(loops.text(document, value), logits):
+            logits.add(name)
+    for call in _appended(found):
+        if _names(loops.text(document, call.args[0].value), logits):
+            return "listed", call
+    return "held", found.forward
+
+
+def _appended(found: Evaluation) -> Iterator[cst.Call]:
+    """Calls in the loop that put something into a list."""
+    for node in loops.inside(found.loop.node.body):
+        if isinstance(node, cst.Call) and (loops.name_of(node.func) or "").endswith(".append") and node.args:
+            yield node
+
+
+def _holds_graph(document: PythonDocument, found: Evaluation) -> bool:
+    """Whether a variable of the loop holds what was made of the forward, and its graph with it (``loss = …``)."""
+    for _, value, _ in loops.assignments(found.loop.node.body):
+        parts = (value, *loops.inside(value)) if value is not None else ()
+        if found.forward in parts and value is not None and not _NUMBER.search(loops.text(document, value)):
+            return True
+    return False
+
+
+def _names(text: str, logits: set[str]) -> bool:
+    """Whether an expression comes to logits as they are: one of their names, with nothing that makes less of them."""
+    if _REDUCED.search(text):
+        return False
+    return any(re.search(rf"(?<![\w.]){re.escape(each)}(?![\w.])", text) for each in logits)

@@ -1,0 +1,164 @@
+"""Settings of a loop that the script writes itself: its batches, its steps and its optimizer."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from lintfit.memory.tensors.optimizers import PROJECTED
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, plain
+from lintfit.sources.script.reading import engines
+from lintfit.sources.script.reading import plain as plain_loop
+from lintfit.sources.script.reading.collector import Reading, sure_none
+
+_STEPS = re.compile(r"\.step\(\s*\)")
+
+_OPTIMIZERS: dict[str, str] = {
+    "AdamW": "adamw_torch",
+    "Adam": "adamw_torch",
+    "FusedAdam": "adamw_torch_fused",
+    "DeepSpeedCPUAdam": "deepspeed_cpu_adam",
+    "AdamW8bit": "adamw_8bit",
+    "Adam8bit": "adamw_8bit",
+    "PagedAdamW8bit": "paged_adamw_8bit",
+    "PagedAdamW": "paged_adamw_32bit",
+    "PagedAdamW32bit": "paged_adamw_32bit",
+    "Adafactor": "adafactor",
+    "SGD": "sgd",
+    "Lion": "lion_32bit",
+    "RMSprop": "rmsprop",
+    "Adagrad": "adagrad",
+    "GaLoreAdamW": "galore_adamw",
+    "GaLoreAdamW8bit": "galore_adamw_8bit",
+    "GaLoreAdafactor": "galore_adafactor",
+    "APOLLOAdamW": "apollo_adamw",
+    "Lomo": "lomo",
+    "AdaLomo": "adalomo",
+}
+"""Optimizer classes by transformers' names of the same state."""
+
+
+def read(reading: Reading) -> None:
+    """A loop written by hand: DataLoader, optimizer class, Accelerator."""
+    if reading.found.first_ppo is not None:
+        _first_ppo(reading, reading.found.first_ppo)
+    accelerator, fabric = reading.found.accelerator, _last(reading.records, "Fabric")
+    if accelerator is not None:
+        for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
+            value = accelerator.keyword(keyword)
+            if value is not None and not sure_none(value):
+                reading.put(name, value, accelerator)
+        engines.accumulation(reading, accelerator)
+        engines.plugins(reading, accelerator)
+    elif fabric is not None:
+        engines.fabric(reading, fabric)
+    _loader(reading)
+    _optimizer_class(reading)
+    _in_backward(reading)
+    engines.initialized(reading)
+    by_hand = reading.found.trains and all(
+        part is None for part in (accelerator, fabric, reading.found.initialize, reading.found.trainer)
+    )
+    if by_hand:
+        plain_loop.engine(reading)
+        plain_loop.precision(reading)
+        plain_loop.batch_by_name(reading)
+    _accumulates(reading)
+
+
+def _accumulates(reading: Reading) -> None:
+    """``if (step + 1) % 8 == 0: optimizer.step()``: the divisor, where nothing else says how often a loop steps."""
+    if "gradient_accumulation_steps" in reading.settings:
+        return
+    for record in reading.records:
+        nodes: list[cst.CSTNode] = []
+        if plain_loop.steps_optimizer(record):
+            nodes = list(record.tests)
+        elif record.name == "no_backward_sync" and (enabled := record.value(1, "enabled")) is not None:
+            nodes = [enabled.origin] if isinstance(enabled.origin, cst.CSTNode) else []
+        for node in nodes:
+            found = reading.divisor(node)
+            if found is not None and isinstance(plain(found), int):
+                reading.put("gradient_accumulation_steps", found, record)
+                return
+    if reading.found.initialize is None or reading.found.initialize.name != "initialize":
+        plain_loop.named(reading)
+        plain_loop.steps(reading)
+
+
+def _last(records: list[Record], name: str) -> Record | None:
+    chosen = [record for record in records if record.name == name and record.taken is not False]
+    return chosen[-1] if chosen else None
+
+
+def _loader(reading: Reading) -> None:
+    engine = reading.found.initialize
+    if engine is not None and engine.name == "initialize" and not sure_none(engine.keyword("training_data")):
+        # DeepSpeed then makes the loader, with the micro-batch of its own config.
+        return
+    loaders = [r for r in reading.records if r.name == "DataLoader" and r.taken is not False]
+    loaders = [r for r in loaders if not re.search(r"(eval|valid|test|dev)", r.assigned_to or "", re.IGNORECASE)]
+    for loader in loaders[:1]:
+        value = plain_loop.batch(loader)
+        if value is not None and not plain_loop.asks_engine(value):
+            # None: the data set makes batches of its own.
+            own = plain_loop.of_data_set(loader) if sure_none(value) else value
+            reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None else None)
+
+
+def _optimizer_class(reading: Reading) -> None:
+    chosen: list[tuple[Record, str]] = []
+    for record in reading.records:
+        owner = record.function.rpartition(".")[0]
+        known = _OPTIMIZERS.get(record.name)
+        if (
+            known is None
+            or record.taken is False
+            or not re.search(r"(optim|deepspeed|bitsandbytes|bnb|apex|transformers|lion|galore|apollo)", owner)
+        ):
+            continue
+        chosen.append((record, known if known != "adamw_torch" or not _fused(record) else "adamw_torch_fused"))
+    if not chosen:
+        return
+    projected = [entry for entry in chosen if entry[1].startswith(PROJECTED)]
+    if projected:
+        chosen = projected  # what is not projected has an optimizer of its own beside it
+    names = {name for _, name in chosen}
+    sure = [entry for entry in chosen if entry[0].taken is True] or chosen
+    record, name = sure[0]
+    reading.state("optimizer", name if len(names) == 1 or len(sure) == 1 else UNKNOWN, record.node)
+    for setting, keyword in (("learning_rate", "lr"), ("weight_decay", "weight_decay"), ("adam_epsilon", "eps")):
+        value = record.keyword(keyword)
+        if value is not None:
+            reading.put(setting, value, record)
+
+
+def _fused(record: Record) -> bool:
+    """Whether torch's optimizer is certainly asked for its fused step, which makes no copies as its foreach does."""
+    return operators.truth(record.keyword("fused") or Const()) is True
+
+
+def _in_backward(reading: Reading) -> None:
+    """Hooks that step as soon as a gradient is made: ``p.register_post_accumulate_grad_hook(optimizer_hook)``."""
+    code = cst.Module([]).code_for_node
+    for record in reading.records:
+        hook = record.value(0, "hook")
+        if record.name != "register_post_accumulate_grad_hook" or not isinstance(hook, Function) or hook.node is None:
+            continue
+        sure = record.taken or (record.taken is None and record.tests and "requires_grad" in code(record.tests[-1]))
+        if sure and _STEPS.search(code(hook.node)):
+            reading.state("optimizer_in_backward", True, record.node, "a hook of every parameter steps its optimizer")
+            return
+
+
+def _first_ppo(reading: Reading, made: Object) -> None:
+    """``PPOConfig`` up to TRL 0.11: ``mini_batch_size`` goes through the model at a time (``PPOTrainer.step``)."""
+    for name, keyword in (("micro_batch_size", "mini_batch_size"), ("gradient_accumulation_steps",) * 2):
+        value = made.attributes.get(keyword)
+        if value is not None:
+            reading.put(name, value, made.call)
+    if "gradient_accumulation_steps" not in reading.settings and not made.open:
+        reading.default("gradient_accumulation_steps", 1, "TRL's default up to 0.11")

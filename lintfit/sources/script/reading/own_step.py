@@ -1,0 +1,159 @@
+"""What a step of the script's own runs: the model once, as is counted, or more than that; and whose loss it is.
+
+A Trainer's class of the script may have a ``compute_loss`` or ``training_step`` of its own, and a loop makes its step
+itself. One pass of the model is counted; a second one, a teacher's, or what is handed on to code out of sight is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.values import Class, Function, Object, Ref, objects
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.reading.collector import Reading
+from lintfit.sources.script.reading.own_method import STEPS, Method, lineage, method_of
+from lintfit.sources.script.reading.own_pass import Pass, own, passes
+from lintfit.sources.script.reading.ways import most
+
+
+def read(reading: Reading) -> None:
+    """Note what a step runs that is not counted, and whether it makes a loss of its own of the logits."""
+    trainer = reading.found.trainer
+    if trainer is not None:
+        for name in [cls.name for cls in trainer.classes] or [dotted(trainer.node.func).rpartition(".")[2]]:
+            _of_trainer(reading, name)
+    elif own(reading):
+        _of_loop(reading)
+
+
+_FOLLOWED = re.compile(r"(Iterative)?(SFT|DPO|GRPO(With\w+)?|KTO|ORPO|CPO|PPO(v2)?|RLOO|Reward)Trainer")
+"""TRL's trainers whose step is counted."""
+
+
+def _of_trainer(reading: Reading, name: str) -> None:
+    line = lineage(reading.calls.documents, name)
+    bases = [dotted(base.value).rpartition(".")[2] for _, cls in line for base in cls.bases]
+    for each in (name, *bases):
+        if _is_of_trl(reading, each) and _FOLLOWED.fullmatch(each) is None and reading.found.trainer is not None:
+            reading.state("uncounted", f"the step of TRL's {each}", reading.found.trainer.node)
+            return
+    for step in STEPS:
+        for document, cls in line:
+            method = method_of(cls, step)
+            if method is not None:
+                _of_method(reading, Method(document, line, method), cls.name.value)
+                return
+
+
+def _is_of_trl(reading: Reading, name: str) -> bool:
+    made = reading.constants.get(name)
+    return isinstance(made, Ref) and made.name.startswith("trl.") and name.endswith("Trainer")
+
+
+def _of_method(reading: Reading, method: Method, cls: str) -> None:
+    runs, what = method.runs(), f"{cls}.{method.node.name.value}"
+    _note(reading, method.node.name, what, runs, method.others)
+    inside = loops.inside(method.node.body)
+    returned = [node.value for node in inside if isinstance(node, cst.Return) and node.value is not None]
+    if _of_logits(method.node.body, returned, {method.model, "self"}):
+        reading.state("own_loss", True, method.node.name, f"{what} makes a loss of the logits")
+
+
+def _of_module(reading: Reading) -> None:
+    """The passes that the ``forward`` of a module of the script's own makes of the model that it holds."""
+    for made in objects(reading.found.trained):
+        forward = made.cls.member("forward") if made.cls is not None else None
+        held = {name for name, value in made.attributes.items() if any(_is_loaded(each) for each in objects(value))}
+        if made.cls is None or not held or not isinstance(forward, Function) or forward.node is None:
+            continue
+        runs = most(forward.node.body, partial(_of_part, made.cls, held, _DEPTH))
+        node = forward.node.name if isinstance(forward.node, cst.FunctionDef) else forward.node
+        _note(reading, node, f"{made.cls.name}.forward", runs, [])
+        return
+
+
+_DEPTH = 3
+"""Methods of a module that are followed into one another."""
+
+
+def _of_part(cls: Class, held: set[str], depth: int, call: cst.Call) -> int:
+    """The passes of a part, by the attributes that hold it, that a call makes: itself, or by a method of the module."""
+    owner, _, name = dotted(call.func).partition(".")
+    if owner != "self" or name in held:
+        return int(owner == "self")
+    method = cls.member(name)
+    if depth == 0 or not isinstance(method, Function) or method.node is None:
+        return 0
+    return most(method.node.body, partial(_of_part, cls, held, depth - 1))
+
+
+def _is_loaded(made: Object) -> bool:
+    return made.call is not None and models.is_model_load(made.call)
+
+
+def _of_loop(reading: Reading) -> None:
+    """The passes with gradients between two backward passes of one loop, and what the loss is made of."""
+    _of_module(reading)
+    before = -1
+    for one in passes(reading):
+        runs = most(one.scope.body, partial(_forward, one, before))
+        before = one.at
+        if runs > 1:
+            _note(reading, one.backward, "the loop", runs, [])
+        named = [cst.Name(name) for name in loops.sources(one.backward)]
+        if _of_logits(one.scope.body, named, {one.trained}):
+            reading.state("own_loss", True, one.backward, "the loop makes a loss of the logits")
+
+
+def _forward(one: Pass, before: int, call: cst.Call) -> int:
+    """Whether a call is a pass of the model between the last backward pass and this one."""
+    return int(before < one.start(call) < one.at and one.is_forward(call))
+
+
+def _note(reading: Reading, node: cst.CSTNode, what: str, runs: int, others: Sequence[str]) -> None:
+    if others:
+        line = f"what {' and '.join(dict.fromkeys(others))} in {what} runs beside one pass of the model"
+    elif runs > 1:
+        line = f"the {runs} passes of the model that {what} makes before it goes backward"
+    elif not runs:
+        line = f"what {what} runs, which calls the model out of sight"
+    else:
+        return
+    reading.state("uncounted", line, node)
+
+
+def _of_logits(body: cst.CSTNode, ends: Iterable[cst.BaseExpression], given: set[str]) -> bool:
+    """Whether a loss is made of logits, followed back from ``ends`` through the names of ``body``."""
+    bound: dict[str, list[cst.BaseExpression]] = {}
+    for name, value, _ in loops.assignments(body):
+        if value is not None:
+            bound.setdefault(name, []).append(value)
+    waiting, seen = list(ends), set(given)
+    while waiting:
+        expression = waiting.pop()
+        if any(_is_logits(node) for node in (expression, *loops.inside(expression))):
+            return True
+        for name in loops.names(expression):
+            if name not in seen:
+                seen.add(name)
+                waiting += bound.get(name, ())
+    return False
+
+
+def _is_logits(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Attribute(attr=cst.Name(value="logits")):
+            return True
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+            return key.evaluated_value == "logits"
+        case cst.Call(
+            func=cst.Attribute(attr=cst.Name(value="get" | "pop")), args=[cst.Arg(value=cst.SimpleString() as key), *_]
+        ):
+            return key.evaluated_value == "logits"
+    return False

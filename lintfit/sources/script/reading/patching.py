@@ -1,0 +1,49 @@
+"""Attention that a script puts in the place of transformers' own: ``LlamaAttention.forward = forward``."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from lintfit.documents.python_walk import walk
+from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.values import Function, Value, alternatives
+from lintfit.sources.script.reading.collector import Reading
+
+_CLASS = re.compile(r"transformers\.models\.(\w+)\.modeling_\w+\.(?!\w*(?:Vision|Cross|Sdpa))\w*Attention")
+"""Classes that run where nobody asks for another kernel, by the folder, which has the model type's name."""
+
+_KERNELS = (
+    ("flash_attention_2", re.compile(r"_?flash_?(attn|attention)\w*|FlashAttention")),
+    ("sdpa", re.compile(r"scaled_dot_product_attention|memory_efficient_attention")),
+    ("eager", re.compile(r"softmax|Softmax")),
+)
+"""Kernels by what a function calls, the first that it does: softmax stands in the branch for generation beside one."""
+
+
+def read(reading: Reading) -> None:
+    """Note the kernel of each model type whose attention is a function of the project, and whether that is sure.
+
+    A function that calls none of them may hand on to the one that it replaces.
+    """
+    kernels: dict[str, tuple[str, bool]] = {}
+    names: list[str] = []
+    for replaced in reading.replaced:
+        match = _CLASS.fullmatch(replaced.cls)
+        found = {_kernel(each) for each in alternatives(replaced.value)}
+        if match is None or replaced.taken is False or None in found:
+            continue
+        kernel = next(name for name, _ in reversed(_KERNELS) if name in found)
+        sure = replaced.taken is True and ("eager" not in found or len(found) == 1)
+        kernels[match[1]] = kernel, sure
+        names.append(replaced.cls.rpartition(".")[2])
+    if kernels:
+        reading.derive("own_attention", kernels, f"the project replaces {names[-1]}.forward")
+
+
+def _kernel(value: Value) -> str | None:
+    if not isinstance(value, Function) or value.node is None:
+        return None
+    called = {dotted(node.func).rpartition(".")[2] for node in walk(value.node) if isinstance(node, cst.Call)}
+    return next((name for name, pattern in _KERNELS if any(pattern.fullmatch(each) for each in called)), None)

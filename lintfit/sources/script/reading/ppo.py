@@ -1,0 +1,51 @@
+"""What TRL's PPOTrainer makes of a script: its models beside the policy, and arguments that it does not heed."""
+
+from __future__ import annotations
+
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.values import Record, Value, objects, plain
+from lintfit.sources.script.reading.collector import Reading
+
+BESIDE = ("reward_model", "value_model")
+
+
+def read(reading: Reading) -> None:
+    """Note reward and value model, and set right what the arguments say but ``PPOTrainer`` does not do.
+
+    The trainer runs ``Trainer.__init__`` not at all: nothing turns checkpointing on, and its Accelerator is one of its
+    own, which hears of the arguments' precision only by the environment that transformers 4 set. The trainers up to
+    TRL 0.11, which the script steps, take no reward model.
+    """
+    record, trainer = reading.found.trainer, reading.settings.get("trainer")
+    if record is None or trainer is None or trainer.value != "ppo":
+        return
+    for name in BESIDE:
+        value = record.keyword(name)
+        if value is not None:
+            _model(reading, name, value, record)
+    if "reward_model" not in reading.settings:
+        return
+    made = reading.found.arguments
+    why = "TRL's PPOTrainer does not turn it on; the policy's own gradient_checkpointing_enable() would"
+    reading.derive("gradient_checkpointing", False, why)
+    if made is not None and "deepspeed" not in made.attributes and reading.at_least("transformers", 5):
+        _without_precision(reading)
+
+
+def _model(reading: Reading, name: str, value: Value, record: Record) -> None:
+    for each in objects(value):
+        if each.call is not None and models.is_model_load(each.call):
+            loaded = each.call.value(0, *models.CONFIG_NAMES)
+            if loaded is not None:
+                reading.put(name, loaded, each.call, to=plain(loaded) if isinstance(plain(loaded), str) else UNKNOWN)
+                return
+    reading.put(name, value, record, to=UNKNOWN)
+
+
+def _without_precision(reading: Reading) -> None:
+    for name in ("bf16", "fp16"):
+        setting = reading.settings.get(name)
+        if setting is not None and setting.value:
+            why = f"PPOTrainer's own Accelerator does not hear of {name} (transformers 5 sets no environment for it)"
+            reading.derive(name, False, why)

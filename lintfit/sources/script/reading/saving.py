@@ -1,0 +1,52 @@
+"""Whether a script takes the whole state dict of the model that it trains, without a word to what shards it."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.reading.collector import Reading
+from lintfit.sources.script.reading.facts import is_trained
+
+_OF_TRAINER = re.compile(r"(^|\.)\w*Trainer\.(model|model_wrapped)\.state_dict$")
+"""transformers puts the wrapped model there (``trainer.py``: ``self.model = self.model_wrapped = model``)."""
+_CONTEXT = re.compile(r"state_dict_type\(|summon_full_params\(|unshard")
+_TOLD = "set_state_dict_type("
+
+
+def read(reading: Reading) -> None:
+    """Note a ``state_dict()`` that this run surely takes of the whole model, outside of ``FSDP.state_dict_type``."""
+    if any(_TOLD in text for text in reading.calls.texts()):
+        return
+    for record in reading.records:
+        if record.name != "state_dict" or record.taken is not True or record.passed or record.guarded:
+            continue
+        whole = _OF_TRAINER.search(record.function) is not None or is_trained(reading.found, record.receiver)
+        if whole and _after_wrapping(reading, record) and not _in_context(reading, record):
+            reading.state("whole_state_dict", True, record.node)
+            return
+
+
+def _after_wrapping(reading: Reading, record: Record) -> bool:
+    """Whether the model has been handed to what wraps it by then."""
+    found = reading.found
+    wraps = [each for each in (found.trainer, found.accelerator, found.initialize) if each is not None]
+    wraps += [each for each in reading.records if each.name in ("FSDP", "FullyShardedDataParallel")]
+    return any(each.order < record.order for each in wraps)
+
+
+def _in_context(reading: Reading, record: Record) -> bool:
+    try:
+        document = reading.calls.document_of(record.node)
+    except KeyError:
+        return True
+    current = document.parent(record.node)
+    while current is not None:
+        if isinstance(current, cst.With) and any(
+            _CONTEXT.search(document.slice(document.span(item.item))) for item in current.items
+        ):
+            return True
+        current = document.parent(current)
+    return False

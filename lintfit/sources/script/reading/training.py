@@ -1,0 +1,254 @@
+"""Settings that the training arguments, the trainer or a hand-written loop decide."""
+
+from __future__ import annotations
+
+import re
+
+from lintfit.catalog import sft
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter import models, operators
+from lintfit.sources.script.interpreter.values import Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.reading import (
+    checkpointing,
+    compiling,
+    engines,
+    inference_models,
+    lengths,
+    own_evaluation,
+    own_gradients,
+    own_loop,
+    own_outputs,
+    own_step,
+    ppo,
+    saving,
+    trainer_evaluation,
+    unsaved,
+    unsloth,
+)
+from lintfit.sources.script.reading import plain as plain_loop
+from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
+from lintfit.sources.script.reading.collector import Reading, sure_none
+
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "bf16": ("bf16",),
+    "fp16": ("fp16",),
+    "micro_batch_size": ("per_device_train_batch_size", "per_gpu_train_batch_size"),
+    "gradient_accumulation_steps": ("gradient_accumulation_steps",),
+    "optimizer": ("optim",),
+    "learning_rate": ("learning_rate",),
+    "adam_beta1": ("adam_beta1",),
+    "adam_beta2": ("adam_beta2",),
+    "adam_epsilon": ("adam_epsilon",),
+    "weight_decay": ("weight_decay",),
+    "max_grad_norm": ("max_grad_norm",),
+    "warmup_steps": ("warmup_steps",),
+    "warmup_ratio": ("warmup_ratio",),
+    "deepspeed": ("deepspeed",),
+    "fsdp": ("fsdp",),
+    "num_generations": ("num_generations",),
+    "max_completion_length": ("max_completion_length",),
+    "max_prompt_length": ("max_prompt_length",),
+    "use_vllm": ("use_vllm",),
+    "vllm_mode": ("vllm_mode",),
+    "vllm_gpu_memory_utilization": ("vllm_gpu_memory_utilization",),
+    "vllm_enable_sleep_mode": ("vllm_enable_sleep_mode",),
+    "steps_per_generation": ("steps_per_generation",),
+    "ds3_gather_for_generation": ("ds3_gather_for_generation",),
+    "beta": ("beta",),
+    "response_length": ("response_length",),
+    "rollout_batch_size": ("local_rollout_forward_batch_size",),
+    "mini_batches": ("num_mini_batches",),
+}
+"""Settings by the names of the fields of ``TrainingArguments`` and TRL's configs."""
+
+
+_TRAINERS = re.compile(r"(DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward|SFT)", re.IGNORECASE)
+
+
+def read(reading: Reading) -> None:
+    """Note everything that decides how the training runs."""
+    found = reading.found
+    _trainer(reading)
+    if found.arguments is not None:
+        _arguments(reading, found.arguments)
+    else:
+        own_loop.read(reading)
+    _classifies(reading)
+    trainer_evaluation.read(reading)
+    own_evaluation.read(reading)
+    own_outputs.read(reading)
+    own_gradients.read(reading)
+    saving.read(reading)
+    unsaved.read(reading)
+    ppo.read(reading)
+    inference_models.read(reading)
+    own_step.read(reading)
+    checkpointing.read(reading)
+    lengths.read(reading)
+    compiling.read(reading)
+    plain_loop.bucket_views(reading)
+    plain_loop.started_by_ray(reading)
+    plain_loop.plays_launcher(reading)
+
+
+def _trainer(reading: Reading) -> None:
+    record = reading.found.trainer
+    if record is None:
+        return
+    matched = _TRAINERS.search(record.name)
+    kind = matched.group(1).lower() if matched else "causal-lm"
+    if "logits" in record.name.lower():
+        kind = "causal-lm"
+    reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
+    _reference(reading, record, kind)
+    handed = record.value(0, "model")
+    if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
+        why = "the model is a part of a module of the project's own, which decides what a batch runs through it"
+        reading.state("trainer", UNKNOWN, record.node, why)
+
+
+_CLASSIFIERS = re.compile(r"For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice)$")
+"""How the classes of models end that give a few scores in the place of logits over a vocabulary."""
+
+
+def _classifies(reading: Reading) -> None:
+    """Whether transformers' Trainer, or a loop of the script's own, trains a model without an output layer."""
+    load, trainer = reading.found.trained_load, reading.settings.get("trainer")
+    owner = models.owner_of(load) if load is not None else ""
+    if load is None or _CLASSIFIERS.search(owner) is None:
+        return
+    if trainer is None or trainer.value == "causal-lm":
+        reading.state("trainer", "classification", load.node, f"{owner} has scores in the place of an output layer")
+
+
+def _reference(reading: Reading, record: Record, kind: str) -> None:
+    """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
+    handed = record.keyword("ref_model", "reference_model")
+    if handed is not None and not sure_none(handed):
+        reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
+        return
+    adapter = record.keyword("peft_config")
+    peft = reading.found.peft
+    with_adapter = not sure_none(adapter) or (peft is not None and peft.taken is True)
+    made = reading.found.arguments
+    if kind in ("grpo", "rloo") and made is not None:
+        beta = reading.attribute(made, "beta")
+        known = plain(beta) if beta is not None else 0.0
+        needed = UNKNOWN if known is UNKNOWN else bool(known) and not with_adapter
+        reading.derive(
+            "reference_model", needed, f"beta is {known}" + (", and the adapter is switched off for it" * with_adapter)
+        )
+    elif kind in ("dpo", "kto", "ppo"):
+        why = (
+            "the adapter is switched off for it" if with_adapter else f"{record.name} makes one where none is handed in"
+        )
+        reading.derive("reference_model", not with_adapter, why)
+    else:
+        reading.derive("reference_model", False, f"{record.name} needs none")
+
+
+def objects_of(value: Value) -> bool:
+    return any(True for _ in objects(value))
+
+
+def _arguments(reading: Reading, made: Object) -> None:
+    record = made.call if made.call is not None and not made.parsed else None
+    for name, fields in ARGUMENTS.items():
+        value = reading.attribute(made, *fields)
+        if value is None or (made.parsed and made.open and plain(value) is UNKNOWN):
+            continue
+        reading.put(name, value, record)
+    _deepspeed(reading, made, record)
+    _optimizer_argument(reading)
+    _checkpointing_argument(reading, made, record)
+    if not unsloth.precision(reading):
+        _precision_by_trl(reading, made)
+    offload = made.attributes.get("activation_offloading")
+    if offload is not None:
+        reading.put("activation_offload", offload, record)
+    liger = made.attributes.get("use_liger_kernel", made.attributes.get("use_liger"))
+    if liger is not None and plain(liger) is not False:
+        reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
+    elif unsloth.sft_load_of(reading) is not None:
+        reading.default("loss", "chunked", "Unsloth computes the loss together with the head")
+    elif made.library.endswith("SFTConfig"):
+        _sft_loss(reading, made, record)
+    _use_cache(reading, made, record)
+    _fsdp_checkpointing(reading, made)
+
+
+def _checkpointing_argument(reading: Reading, made: Object, record: Record | None) -> None:
+    """The flag under either of its names; None is the library's way to say no."""
+    stated = next((made.attributes[name] for name in CHECKPOINTING if name in made.attributes), None)
+    value = stated or reading.attribute(made, "gradient_checkpointing")
+    if value is None or (made.open and plain(value) is UNKNOWN):
+        if made.parsed and made.open:
+            reading.derive("gradient_checkpointing", UNKNOWN, "the file that fills the arguments is not read")
+        elif made.open and made.call is not None:
+            why = "arguments that are not known may ask for it"
+            reading.state("gradient_checkpointing", UNKNOWN, made.call.node, why)
+        return
+    reading.put("gradient_checkpointing", value, record, to=False if plain(value) is None else None)
+
+
+def _deepspeed(reading: Reading, made: Object, record: Record | None) -> None:
+    value = made.attributes.get("deepspeed")
+    if isinstance(value, Table):
+        engines.config(reading, value, record, trainer=True)
+    for name in ("deepspeed", "fsdp"):
+        setting = reading.settings.get(name)
+        if setting is not None and setting.value in (None, "", False, []):
+            del reading.settings[name]
+    engines.trainer_fsdp(reading, made)
+
+
+def _optimizer_argument(reading: Reading) -> None:
+    """Enum members (``OptimizerNames.ADAMW_TORCH``) by their value."""
+    home = reading.homes.get("optimizer")
+    made = reading.found.arguments
+    value = made.attributes.get("optim") if made is not None else None
+    name = getattr(value, "name", None)
+    if home is not None and value is not None and isinstance(name, str) and "OptimizerNames." in name:
+        reading.put("optimizer", value, home.record, to=name.rpartition(".")[2].lower())
+
+
+def _precision_by_trl(reading: Reading, made: Object) -> None:
+    """TRL's configs leave ``bf16`` None, which becomes true unless ``fp16`` is set (TRL 0.19 and up)."""
+    bf16 = reading.settings.get("bf16")
+    if made.library.rpartition(".")[0].partition(".")[0] != "trl" and not made.library.endswith("Config"):
+        return
+    if bf16 is None or bf16.value is not None:
+        return
+    fp16 = reading.settings.get("fp16")
+    on = fp16 is None or fp16.value in (None, False)
+    reading.default("bf16", on, "TRL's default: bf16 unless fp16")
+
+
+def _sft_loss(reading: Reading, made: Object, record: Record | None) -> None:
+    """TRL's SFT loss: fused with the head for every model since 1.16, in chunks by default since 1.8, whole before."""
+    loss = made.attributes.get("loss_type")
+    known = plain(loss) if loss is not None else None
+    if known is UNKNOWN:
+        return
+    version = reading.versions.get("trl")
+    if reading.at_least("trl", *sft.FUSES_LOSS):
+        reading.default("loss", "chunked", f"TRL {version or '1.16'} computes the loss together with the head")
+    elif loss is not None and known is not None:
+        reading.put("loss", loss, record, to="chunked" if known == "chunked_nll" else "full")
+    elif not made.open:
+        chunked = reading.at_least("trl", *sft.CHUNKS_LOSS)
+        reading.default("loss", "chunked" if chunked else "full", f"TRL {version} default")
+
+
+def _use_cache(reading: Reading, made: Object, record: Record | None) -> None:
+    value = reading.attribute(made, "use_cache")
+    if value is not None and plain(value) is not UNKNOWN:
+        reading.put("use_cache", value, record)
+
+
+def _fsdp_checkpointing(reading: Reading, made: Object) -> None:
+    config = engines.fsdp_config(reading, made)
+    if config is not None and "fsdp" in reading.settings:
+        for key in ("activation_checkpointing", "fsdp_activation_checkpointing"):
+            if key in config.items and operators.truth(config.items[key]):
+                reading.put("gradient_checkpointing", config.items[key])

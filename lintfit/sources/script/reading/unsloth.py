@@ -1,0 +1,70 @@
+"""What Unsloth decides in the place of TRL's configs: its patched trainers ask the model that it has loaded.
+
+Sources: ``_patch_trl_rl_trainers`` of ``unsloth/models/rl.py``, and ``llama.py`` and ``loader.py`` beside it.
+"""
+
+from __future__ import annotations
+
+from lintfit.settings.model import BY_CARD, BY_UNSLOTH, Provenance, Setting
+from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.values import Const, Record, plain
+from lintfit.sources.script.reading.collector import Reading, dtype_name
+
+_LENGTH = 2048
+"""Tokens that ``FastLanguageModel.from_pretrained`` loads a model for unless it is told otherwise."""
+
+
+def attention(reading: Reading, load: Record) -> None:
+    """Scores that no kernel of Unsloth's makes, whatever the card."""
+    if models.by_unsloth(load) and models.owner_of(load) == "FastLanguageModel":
+        reading.derive(
+            "own_attention", {BY_UNSLOTH: ("flash_attention_2", True)}, "Unsloth replaces the model's attention"
+        )
+
+
+def load_of(reading: Reading) -> Record | None:
+    """The load of the trained model where Unsloth's classes do it and one of TRL's trainers trains it."""
+    load, trainer = reading.found.trained_load, reading.found.trainer
+    if load is None or not models.by_unsloth(load) or trainer is None:
+        return None
+    return load if trainer.function.partition(".")[0] in ("trl", "unsloth") else None
+
+
+def sft_load_of(reading: Reading) -> Record | None:
+    """The same, where it is trained on whole sequences."""
+    trainer = reading.found.trainer
+    return load_of(reading) if trainer is not None and trainer.name in ("SFTTrainer", "UnslothTrainer") else None
+
+
+def precision(reading: Reading) -> bool:
+    """Mixed precision in the model's dtype where the arguments ask for none; whether that is so."""
+    load = load_of(reading)
+    flags = [reading.settings.get(name) for name in ("bf16", "fp16")]
+    if load is None or any(flag is not None and flag.value not in (None, False) for flag in flags):
+        return False
+    stated = dtype_name(load.keyword("dtype", "torch_dtype") or Const())
+    if stated in ("bf16", "fp16"):
+        reading.derive("bf16", stated == "bf16", "unsloth trains in the dtype of the model")
+        reading.derive("fp16", stated == "fp16", "unsloth trains in the dtype of the model")
+    else:
+        reading.settings["bf16"] = Setting("bf16", True, Provenance("assumed", BY_CARD))
+    return True
+
+
+def length(reading: Reading) -> bool:
+    """The length that the model was loaded for, which takes the place of the SFT config's ``max_length``."""
+    load = sft_load_of(reading)
+    if load is None:
+        return False
+    made, value = reading.found.arguments, load.value(1, "max_seq_length")
+    own = made.attributes.get("max_seq_length") if made is not None else None
+    least, most = (plain(each) if each is not None else None for each in (own, value))
+    if own is not None and type(least) is int and (type(most) is not int or least <= most):
+        reading.put("seq_len", own)
+    elif value is not None and most:
+        reading.put("seq_len", value, load)
+    elif value is None and not load.spreads:
+        reading.default("seq_len", _LENGTH, "unsloth loads a model for 2048 tokens unless it is told otherwise")
+    else:
+        return False
+    return True

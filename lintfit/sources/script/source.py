@@ -1,0 +1,269 @@
+"""A training script as a source of settings: what it says, with the launch line's flags, and how to change it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from lintfit.documents import python_edits
+from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.findings.model import FileEdit
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
+from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter import defaults
+from lintfit.sources.script.interpreter.interpreter import Interpreter
+from lintfit.sources.script.interpreter.modules import Modules
+from lintfit.sources.script.interpreter.state import Walk
+from lintfit.sources.script.interpreter.values import Record, Value, plain
+from lintfit.sources.script.model import Call, ScriptFacts, Statement
+from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, training
+from lintfit.sources.script.reading.calls import Calls
+from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.writing import edits
+from lintfit.sources.script.writing import settings as writing
+
+if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
+
+
+_GLUED = re.compile(r"--?[\w.-]+=")
+_COUNTS = re.compile(r"\baccumulate\(|\bno_sync\(|\bsync_gradients\b")
+"""What tells Accelerate when to step, or asks it."""
+
+AddFlag = Callable[[str, str | None], tuple[FileEdit, ...] | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptSource:
+    """A training script, read under the flags of one launch."""
+
+    document: PythonDocument
+    facts: ScriptFacts
+    settings: Mapping[str, Setting]
+    reading: Reading = field(repr=False)
+    walk: Walk = field(repr=False)
+    add_flag: AddFlag | None = field(default=None, repr=False)
+
+    @property
+    def dialect(self) -> str:
+        return "script"
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make the run say ``name = value`` where the setting lives; None where it cannot.
+
+        That is the flag on the launch line, the keyword in the script, a new keyword of the arguments object, or
+        a dataclass default: the first of these that decides now.
+        """
+        return writing.write(self, name, value)
+
+    @property
+    def zero_in_dict(self) -> bool:
+        """Whether the script makes the ``zero_optimization`` of a DeepSpeed config itself, all of it known."""
+        return self.reading.zero is not None and not self.reading.zero.open
+
+    @property
+    def spreads_over_cards(self) -> bool:
+        """Whether several processes cannot each have a model: a ``device_map`` of the load, or Unsloth, on one card."""
+        load = self.reading.found.trained_load
+        mapped = load is not None and not sure_none(load.keyword("device_map"))
+        return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
+
+    @property
+    def steps_every_batch(self) -> bool:
+        """Whether the optimizer steps after every batch, whatever number of steps Accelerate is told to accumulate.
+
+        It only counts in ``accelerator.accumulate``; a loop that divides by a number of its own counts itself.
+        """
+        found, home = self.reading.found, self.reading.homes.get("gradient_accumulation_steps")
+        if found.accelerator is None or found.trainer is not None or found.arguments is not None or not found.trains:
+            return False
+        by_accelerator = ("Accelerator", "GradientAccumulationPlugin")
+        told = home is None or (home.record is not None and home.record.name in by_accelerator)
+        return told and not any(_COUNTS.search(text) for text in self.reading.calls.texts())
+
+    def argument(self, *names: str) -> Setting | None:
+        """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.
+
+        None where there is no such object, or where neither is known; the value is ``UNKNOWN`` where something is
+        passed that cannot be told.
+        """
+        made = self.reading.found.arguments
+        value = self.reading.attribute(made, *names) if made is not None else None
+        if made is None or value is None:
+            return None
+        node = made.call.node if made.call is not None else None
+        return Setting(names[0], plain(value), self.reading.calls.provenance(value.origin, node))
+
+    def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make a field of the trainer's arguments say ``value``; None where it cannot be written."""
+        return edits.Writer(self).argument((name,), value)
+
+    def calls(self, *names: str) -> tuple[Call, ...]:
+        """The calls of functions and methods with one of these last names, in order of execution.
+
+        Each place once, with what is surest of it; calls that this run certainly does not make are left out.
+        """
+        best: dict[int, Record] = {}
+        for record in self.reading.records:
+            if record.name in names and record.taken is not False:
+                known = best.get(id(record.node))
+                if known is None or (record.taken and not known.taken):
+                    best[id(record.node)] = record
+        return tuple(self.reading.calls.call(record) for record in sorted(best.values(), key=lambda each: each.order))
+
+    def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
+        """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
+        record = self.reading.calls.records.get(id(statement.call))
+        return edits.remove_statement(self, record) if record is not None else ()
+
+    def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
+        """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
+        record = self.reading.calls.records.get(id(call))
+        if record is None:
+            return ()
+        document = self.reading.calls.document_of(record.node)
+        return edits.edits_in(document, python_edits.remove_keyword(document, record.node, name))
+
+    def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
+        """The edits that make a call of the facts say ``name=code``."""
+        record = self.reading.calls.records.get(id(call))
+        if record is None:
+            return ()
+        document = self.reading.calls.document_of(record.node)
+        return edits.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+
+    def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that add a flag to the launch line; None where no launch line can be edited.
+
+        ``name`` is the field's; the flag is spelled as the script declares it.
+        """
+        if self.add_flag is None:
+            return None
+        if name in self.walk.switches:
+            return self.add_flag(self.walk.spelling.get(name, name), None) if value is True else None
+        return self.add_flag(self.walk.spelling.get(name, name), str(value))
+
+
+def read_script(
+    document: PythonDocument,
+    flags: Sequence[Flag] = (),
+    env: Mapping[str, str] | None = None,
+    versions: Mapping[str, str] | None = None,
+    has_launch: bool = False,
+    add_flag: AddFlag | None = None,
+    positional: Sequence[str] = (),
+    open_file: Callable[[Path], Document | None] | None = None,
+    open_data: Callable[[str, Kind], DataDocument | None] | None = None,
+    overrides: Sequence[Flag] = (),
+    open_arguments: Callable[[str], Document | None] | None = None,
+) -> ScriptSource:
+    """Read a script without running it.
+
+    ``flags`` are those of the launch line, ``overrides`` its ``key=value`` words, ``env`` its environment, ``versions``
+    the libraries' versions where they are known. ``open_data`` opens the config files that the script reads,
+    ``open_arguments`` files of words that add to its command line. Without a launch, what the command line would
+    decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
+    assumed.
+    """
+    known = has_launch or bool(flags)
+    library = defaults.CatalogDefaults(versions or {})
+    modules = Modules(document, open_file)
+    calls = Calls(modules.documents, modules.unread)
+
+    def read(assume: bool) -> tuple[Walk, Reading]:
+        walk = Walk(
+            flags={flag.name: flag for flag in flags},
+            words=[*positional, *_words(flags)],
+            environment=env or {},
+            defaults=library,
+            open_data=open_data,
+            open_arguments=open_arguments,
+            overrides=overrides,
+            positional=positional,
+            assume=assume,
+        )
+        interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
+        interpreter.run()
+        return walk, _read(walk, calls, library, versions or {}, interpreter.globals.names)
+
+    walk, reading = read(known)
+    settings = reading.settings
+    if walk.parses and not known:
+        _, guess = read(True)
+        settings = _assumed(settings, guess.settings)
+        reading.homes = guess.homes
+    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk, add_flag)
+
+
+def _read(
+    walk: Walk,
+    calls: Calls,
+    library: defaults.CatalogDefaults,
+    versions: Mapping[str, str],
+    constants: Mapping[str, Value],
+) -> Reading:
+    reading = Reading(
+        facts.find(walk.records, calls),
+        walk.records,
+        calls,
+        library,
+        versions,
+        walk.parsed,
+        walk.read,
+        walk.lengths,
+        open_data=walk.open_data,
+        flags=walk.flags,
+        environment=walk.environment,
+        constants=constants,
+        gradients=walk.gradients,
+        recomputing=walk.recomputing,
+        pixels=walk.pixels,
+        replaced=walk.replaced,
+        divisors=walk.divisors,
+        accumulations=walk.accumulations,
+    )
+    modelling.read(reading)
+    patching.read(reading)
+    training.read(reading)
+    splitting.read(reading)
+    megatron.read(reading)
+    return reading
+
+
+def _words(flags: Sequence[Flag]) -> list[str]:
+    """``sys.argv[1:]`` as the flags make it up."""
+    words: list[str] = []
+    for flag in flags:
+        written = flag.document.text[flag.place.span.start : flag.place.span.end]
+        if flag.value is not None and _GLUED.match(written):
+            words.append(f"--{flag.name}={flag.value}")
+            continue
+        words.append("--" + flag.name)
+        words += flag.words or (() if flag.value is None else (flag.value,))
+    return words
+
+
+def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Settings of a script whose launch line is not known: what only its defaults say is marked as assumed."""
+    settings: dict[str, Setting] = {}
+    for name, setting in guess.items():
+        sure = known.get(name)
+        if setting.value is UNKNOWN and name != "method":  # without it the whole model would train
+            continue
+        if sure is not None and sure.value == setting.value:
+            settings[name] = sure
+        else:
+            settings[name] = replace(setting, provenance=_guessed(setting))
+    for name in ("deepspeed", "fsdp"):
+        if name in known and name not in settings:
+            settings[name] = replace(known[name], value=None, provenance=_guessed(known[name]))
+    return settings
+
+
+def _guessed(setting: Setting) -> Provenance:
+    return Provenance("assumed", "the script's default; no launch line is known", setting.provenance.place)

@@ -1,0 +1,114 @@
+"""Moves a statement of a script above an earlier one, where nothing between them is needed by it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.documents import python_edits
+from lintfit.documents.model import Edit, Span
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
+from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.reading.collector import Reading
+from lintfit.sources.script.writing.edits import Edits, edits_in
+
+
+def moved_above(document: PythonDocument, statement: Record, target: Record) -> Edits | None:
+    """Move the statement of a call above that of an earlier one.
+
+    None where the two do not stand in one block, or where it needs something that is bound between them.
+    """
+    below, above = statement.statement, target.statement
+    if below is None or above is None or not document.editable:
+        return None
+    block = document.parent(below)
+    if block is None or block is not document.parent(above):
+        return None
+    between = _between(block, above, below)
+    if between is None or not _names(below).isdisjoint(name for node in between for name in _bound(node)):
+        return None
+    code = _code(document, below)
+    if code is None:
+        return None
+    inserted = python_edits.insert_statement_before(document, above, code)
+    removed = python_edits.remove_statement(document, below)
+    return edits_in(document, _with_blank_lines(document.text, document.file.newline, inserted, removed))
+
+
+def configured_first(reading: Reading) -> Edits | None:
+    """Move what tells transformers of ZeRO-3 above the load of the model; None where it cannot be moved there."""
+    found = reading.found
+    made = found.arguments.call if found.arguments is not None else None
+    makers = [record for record in (made, found.accelerator) if record is not None]
+    maker = min(makers, key=lambda record: record.order, default=None)
+    if maker is None or found.trained_load is None:
+        return None
+    return moved_above(reading.calls.script, maker, found.trained_load)
+
+
+_BLANK_LINES_ABOVE = re.compile(r"(?<=\n)(?:[ \t]*\r?\n)+\Z")
+_BLANK_LINES_BELOW = re.compile(r"(?:[ \t]*\r?\n)+")
+
+
+def _with_blank_lines(
+    text: str, newline: str, inserted: tuple[Edit, ...], removed: tuple[Edit, ...]
+) -> tuple[Edit, ...]:
+    """A statement that stood apart stands apart where it goes, and leaves as many blank lines as there were at most."""
+    if len(inserted) != 1 or len(removed) != 1:
+        return (*inserted, *removed)
+    (here,), (there,) = inserted, removed
+    above = _BLANK_LINES_ABOVE.search(text, 0, there.span.start)
+    below = _BLANK_LINES_BELOW.match(text, there.span.end)
+    if above is None:
+        return (*inserted, *removed)
+    span = Span(above.start(), there.span.end)
+    if below is not None:
+        fewer = above.group().count("\n") < below.group().count("\n")
+        span = span if fewer else Span(there.span.start, below.end())
+    indent = here.text.rpartition("\n")[2]
+    apart = here.text.removesuffix(indent) + newline + indent
+    return Edit(here.span, apart), Edit(span, there.text)
+
+
+def _between(block: cst.CSTNode, first: cst.CSTNode, last: cst.CSTNode) -> list[cst.CSTNode] | None:
+    """The statements of a block from ``first`` up to, but without, ``last``; None where they stand the other way."""
+    statements = list(getattr(block, "body", ()))
+    positions = [index for index, node in enumerate(statements) if node is first or node is last]
+    if len(positions) != 2 or statements[positions[0]] is not first:
+        return None
+    return statements[positions[0] : positions[1]]
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    """Every name that stands in a node, whatever it is there for: more than enough for "does it depend on"."""
+    return {found.value for found in walk(node) if isinstance(found, cst.Name)}
+
+
+def _bound(node: cst.CSTNode) -> Iterator[str]:
+    """Names that a statement may bind or change: targets, definitions, imports, and receivers of calls."""
+    for found in walk(node):
+        match found:
+            case cst.AssignTarget(target=target) | cst.AugAssign(target=target) | cst.AnnAssign(target=target):
+                yield from _names(target)
+            case cst.FunctionDef(name=name) | cst.ClassDef(name=name):
+                yield name.value
+            case cst.ImportAlias():
+                yield from _names(found)
+            case cst.Call(func=cst.Attribute(value=cst.Name(value=name))):
+                yield name
+            case cst.For(target=target):
+                yield from _names(target)
+
+
+def _code(document: PythonDocument, statement: cst.CSTNode) -> str | None:
+    """The statement's lines without their indentation; None where that would change a string."""
+    span = document.span(statement)
+    text = document.slice(span)
+    if '"""' in text or "'''" in text:
+        return None
+    line_start = span.start - document.position(span.start).column + 1
+    return textwrap.dedent(document.text[line_start : span.end])

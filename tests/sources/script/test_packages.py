@@ -1,0 +1,245 @@
+"""Scripts whose arguments and models are made in packages of their own, by helpers that loop and recurse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.workspace import Workspace
+from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.source import ScriptSource, read_script
+from tests.sources.scripts import flags_of, script, values
+
+
+def project(folder: Path, files: Mapping[str, str], line: str = "", script: str = "train.py") -> ScriptSource:
+    """One of some files, read as a script under a launch line."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    workspace = Workspace(folder)
+    document = workspace.read(Path(script))
+    assert isinstance(document, PythonDocument)
+
+    def opened(path: Path) -> Document | None:
+        return workspace.read(path) if workspace.exists(path) else None
+
+    return read_script(document, flags_of(line) if line else [], has_launch=True, open_file=opened)
+
+
+HELPER = """
+from transformers import AutoModelForCausalLM
+def build(name):
+    return AutoModelForCausalLM.from_pretrained(name, dtype="bfloat16")
+"""
+TRAIN = """
+from transformers import Trainer, TrainingArguments
+from kit import build
+Trainer(model=build("m"), args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"kit/__init__.py": "from .models import build\n", "kit/models.py": HELPER},
+        {"kit/__init__.py": "from .models import *\n", "kit/models.py": HELPER},
+        {
+            "kit/__init__.py": "from .deep.models import build\n",
+            "kit/deep/__init__.py": "",
+            "kit/deep/models.py": "from ..base import build\n",
+            "kit/base.py": HELPER,
+        },
+        {"kit/__init__.py": "from kit.models import build\n", "kit/models.py": HELPER},
+    ],
+    ids=["relative", "star", "upwards", "absolute"],
+)
+def test_a_package_passes_on_what_its_modules_hold(tmp_path: Path, files: dict[str, str]) -> None:
+    found = values(project(tmp_path, {"train.py": TRAIN, **files}))
+    assert (found["model"], found["weights_dtype"]) == ("m", "bf16")
+
+
+def test_dotted_flags_that_become_nested() -> None:
+    text = """
+    import argparse
+    from types import SimpleNamespace
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+    def nested(args):
+        root = {}
+        for key, value in vars(args).items():
+            parts = key.split(".")
+            node = root
+            for part in parts[:-1]:
+                node = node.setdefault(part, {})
+            node[parts[-1]] = value
+
+        def build(value):
+            if isinstance(value, dict):
+                return SimpleNamespace(**{k: build(v) for k, v in value.items()})
+            return value
+
+        return build(root)
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model.name", type=str)
+    parser.add_argument("--train.micro.size", type=int, default=8)
+    args = nested(parser.parse_args())
+    made = TrainingArguments("out", per_device_train_batch_size=args.train.micro.size)
+    Trainer(model=AutoModelForCausalLM.from_pretrained(args.model.name), args=made).train()
+    """
+    found = values(script(text, "--model.name m --train.micro.size 2"))
+    assert (found["model"], found["micro_batch_size"]) == ("m", 2)
+
+
+FIRE = """
+import fire
+from dataclasses import dataclass
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+@dataclass
+class Config:
+    name: str = "m"
+    size: int = 8
+@dataclass
+class Other:
+    rank: int = 4
+def update(config, **kwargs):
+    if isinstance(config, (tuple, list)):
+        for one in config:
+            update(one, **kwargs)
+    else:
+        for key, value in kwargs.items():
+            if hasattr(config, key):
+                setattr(config, key, value)
+def main(**kwargs):
+    config, other = Config(), Other()
+    update((config, other), **kwargs)
+    args = TrainingArguments("out", per_device_train_batch_size=config.size)
+    Trainer(model=AutoModelForCausalLM.from_pretrained(config.name), args=args).train()
+fire.Fire(main)
+"""
+
+
+def test_flags_that_a_helper_stores_by_name() -> None:
+    found = values(script(FIRE, "--size 2 --rank 16"))
+    assert (found["model"], found["micro_batch_size"]) == ("m", 2)
+
+
+def test_a_field_that_is_stored_under_a_name_nobody_knows() -> None:
+    text = """
+    from dataclasses import dataclass
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    @dataclass
+    class Config:
+        size: int = 8
+    config = Config()
+    for key, value in somewhere():
+        setattr(config, key, value)
+    args = TrainingArguments("out", per_device_train_batch_size=config.size)
+    Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args).train()
+    """
+    assert values(script(text, ""))["micro_batch_size"] is UNKNOWN
+
+
+def test_what_a_dataclass_does_once_it_is_filled() -> None:
+    text = """
+    from dataclasses import dataclass
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+    @dataclass
+    class Mine:
+        use_lora: bool = False
+        use_qlora: bool = False
+        def __post_init__(self):
+            if self.use_qlora:
+                self.use_lora = True
+    mine, args = HfArgumentParser((Mine, TrainingArguments)).parse_args_into_dataclasses()
+    model = AutoModelForCausalLM.from_pretrained("m")
+    if mine.use_lora:
+        model = get_peft_model(model, LoraConfig(r=8))
+    Trainer(model=model, args=args).train()
+    """
+    assert values(script(text, "--output_dir out --use_qlora True"))["method"] == "lora"
+    assert values(script(text, "--output_dir out"))["method"] == "full"
+
+
+def test_a_method_of_the_class_itself() -> None:
+    text = """
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    class Factory:
+        @classmethod
+        def make(cls, name):
+            return AutoModelForCausalLM.from_pretrained(name)
+    Trainer(model=Factory.make("m"), args=TrainingArguments("out")).train()
+    """
+    assert values(script(text, ""))["model"] == "m"
+
+
+def test_a_runner_of_an_imported_module_is_not_the_entry(tmp_path: Path) -> None:
+    module = """
+    import fire
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    def main(size: int = 8):
+        args = TrainingArguments("out", per_device_train_batch_size=size)
+        Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args).train()
+    if __name__ == "__main__":
+        fire.Fire(main)
+    """
+    train = "import fire\nfrom finetuning import main\nif __name__ == '__main__':\n    fire.Fire(main)\n"
+    found = project(tmp_path, {"train.py": train, "finetuning.py": module}, "--size 2")
+    assert values(found)["micro_batch_size"] == 2
+    assert found.facts.trainer is not None and found.facts.trainer.taken is True
+
+
+def test_an_h4_parser_of_the_projects_own(tmp_path: Path) -> None:
+    files = {
+        "kit.py": "from transformers import HfArgumentParser\nclass H4ArgumentParser(HfArgumentParser):\n    pass\n",
+        "train.py": """
+            from kit import H4ArgumentParser
+            from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+            args = H4ArgumentParser(TrainingArguments).parse()
+            Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args).train()
+        """,
+        "config.yaml": "per_device_train_batch_size: 2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(dedent(text))
+    workspace = Workspace(tmp_path)
+    document = workspace.read(Path("train.py"))
+    assert isinstance(document, PythonDocument)
+
+    def opened(path: Path) -> Document | None:
+        return workspace.read(path) if workspace.exists(path) else None
+
+    def data(name: str, kind: Kind) -> DataDocument | None:
+        found = workspace.read(Path(name), kind)
+        return found if isinstance(found, DataDocument) else None
+
+    found = read_script(document, has_launch=True, positional=["config.yaml"], open_file=opened, open_data=data)
+    assert values(found)["micro_batch_size"] == 2
+
+
+def test_a_loader_of_ready_batches_does_not_say_how_large_they_are() -> None:
+    text = """
+    from torch.utils.data import DataLoader
+    from transformers import AutoModelForCausalLM
+    model = AutoModelForCausalLM.from_pretrained("m")
+    for batch in DataLoader(stream(), batch_size=None):
+        model(**batch).loss.backward()
+    """
+    assert values(script(text, ""))["micro_batch_size"] is UNKNOWN
+
+
+@pytest.mark.parametrize(("version", "dtype"), [("4.28.1", "fp16"), ("4.57.0", "fp16")])
+def test_what_bitsandbytes_loads_in_where_nobody_says(version: str, dtype: str) -> None:
+    text = """
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    model = AutoModelForCausalLM.from_pretrained("m", load_in_8bit=True)
+    Trainer(model=model, args=TrainingArguments("out")).train()
+    """
+    assert values(script(text, "", versions={"transformers": version}))["weights_dtype"] == dtype

@@ -1,0 +1,34 @@
+"""What is worth parsing as a training script."""
+
+from __future__ import annotations
+
+import pytest
+
+from lintfit.sources.script.prefilter import is_test, maybe_training_script
+
+
+@pytest.mark.parametrize(
+    ("text", "worth"),
+    [
+        ("from transformers import Trainer\n", True),
+        ("import torch\nloss.backward()\n", True),
+        ("import deepspeed\nengine = deepspeed.initialize(model=model)\n", True),
+        ("import torch\nprint(torch.__version__)\n", False),
+        ("import django\nx = 'torchlight'\nloss.backward()\n", False),
+    ],
+)
+def test_a_library_and_something_that_trains(text: str, worth: bool) -> None:
+    assert maybe_training_script(text) is worth
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("test_merge.py", "def test_merge():\n    trainer.train()\n", True),
+        ("merge_test.py", "class MergeTest(TestCase):\n    def test_it(self): ...\n", True),
+        ("test_run.py", "trainer = Trainer(model)\ntrainer.train()\n", False),
+        ("train.py", "def test_model(model):\n    ...\n", False),
+    ],
+)
+def test_a_file_of_tests_by_its_name_and_its_content(name: str, text: str, expected: bool) -> None:
+    assert is_test(name, text) is expected
