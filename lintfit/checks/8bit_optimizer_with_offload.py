@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import reader_of
-from lintfit.checks.runs import stated_at
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.runs import stated_at
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.trees import data_of, without
-from lintfit.checks.wording import listed
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.trees import data_of, without
+from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Related
 from lintfit.run.model import Run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older, reader_of
-from lintfit.checks.runs import stated_at
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older, reader_of
+from lintfit.checks.helpers.runs import stated_at
 from lintfit.findings.model import Related, Severity
 
 _FORBIDS, _PATCHED = "0.16", "1.10"

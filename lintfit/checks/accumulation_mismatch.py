@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import reader_of
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import reader_of
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import arguments_of, enough, most, stated_at
-from lintfit.checks.wording import gib, of_gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import arguments_of, enough, most, stated_at
+from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
-from lintfit.checks.runs import anchor, stated_at
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.runs import anchor, stated_at
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 

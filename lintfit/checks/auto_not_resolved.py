@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import Reader, older, reader_of
-from lintfit.checks.trees import data_of, dotted, entries, without
-from lintfit.checks.wording import listed
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import Reader, older, reader_of
+from lintfit.checks.helpers.trees import data_of, dotted, entries, without
+from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.frozen import frozen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older
 from lintfit.documents.model import Edit
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run

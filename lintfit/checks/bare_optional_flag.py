@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report, RunContext
-from lintfit.checks.readers import reader_of
-from lintfit.checks.trees import assigned, data_of, number, without
+from lintfit.checks.helpers.context import FileContext, Report, RunContext
+from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.trees import assigned, data_of, number, without
 from lintfit.documents.model import DataDocument, Node, Span
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run

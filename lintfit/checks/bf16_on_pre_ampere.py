@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
-from lintfit.checks.runs import place_of
-from lintfit.checks.wording import capability
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older
+from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.wording import capability
 from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run
 

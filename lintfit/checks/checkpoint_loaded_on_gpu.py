@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.wording import gib
 from lintfit.documents import python_edits
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk

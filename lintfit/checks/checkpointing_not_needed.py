@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import place_of
-from lintfit.checks.savings import not_needed
-from lintfit.checks.wording import peak
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.savings import not_needed
+from lintfit.checks.helpers.wording import peak
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

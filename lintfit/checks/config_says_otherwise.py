@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.trees import at
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.trees import at
 from lintfit.documents.model import DataDocument, Span
 from lintfit.settings.model import Setting
 from lintfit.sources.accelerate import AccelerateSource

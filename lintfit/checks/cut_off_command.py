@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.run.model import Run
 
 _WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change, stated_at
-from lintfit.checks.script_calls import mentions
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import change, stated_at
+from lintfit.checks.helpers.script_calls import mentions
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.moves import rename
-from lintfit.checks.readers import installed
-from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.moves import rename
+from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.trees import assigned, data_of, dotted, renamed, without
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import Older, OutdatedKey, keys, load, outdated_keys

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.script_calls import knows_deepspeed, trained_load
-from lintfit.checks.script_edits import without_argument
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
+from lintfit.checks.helpers.script_edits import without_argument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call

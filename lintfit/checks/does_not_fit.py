@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import anchor, cards, strategy
-from lintfit.checks.wording import billions, gib, of_gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import anchor, cards, strategy
+from lintfit.checks.helpers.wording import billions, gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters

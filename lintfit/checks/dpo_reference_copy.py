@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, fits, place_of
-from lintfit.checks.script_calls import hands_over
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.helpers.script_calls import hands_over
+from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.script_calls import mentions
-from lintfit.checks.trees import without
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.script_calls import mentions
+from lintfit.checks.helpers.trees import without
 from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import COMPARES, older, reader_of
-from lintfit.checks.trees import assigned, dotted, number
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import COMPARES, older, reader_of
+from lintfit.checks.helpers.trees import assigned, dotted, number
 from lintfit.documents.model import Node
 from lintfit.findings.model import Applicability, Related
 from lintfit.frozen import frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
+from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.settings.model import Place

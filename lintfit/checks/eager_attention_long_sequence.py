@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.catalog.attention import has_sdpa
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change, fits, most
-from lintfit.checks.script_calls import mentions
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import change, fits, most
+from lintfit.checks.helpers.script_calls import mentions
+from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lintfit.catalog.attention import CHOOSES, has_flash, has_sdpa
 from lintfit.catalog.facts import Gpu
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change
-from lintfit.checks.wording import capability
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import change
+from lintfit.checks.helpers.wording import capability
 from lintfit.findings.model import Applicability
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import release, transformers_versions

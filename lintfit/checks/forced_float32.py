@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
-from lintfit.checks.runs import breaks_or_strains, change, copies, fits
-from lintfit.checks.script_calls import trained_load
-from lintfit.checks.wording import billions, gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older
+from lintfit.checks.helpers.runs import breaks_or_strains, change, copies, fits
+from lintfit.checks.helpers.script_calls import trained_load
+from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import stated_at
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import stated_at
 from lintfit.documents.model import Edit, Span
 from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
-from lintfit.checks.runs import anchor, stated_at
-from lintfit.checks.script_calls import calls_of, mentions, trained_load
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.runs import anchor, stated_at
+from lintfit.checks.helpers.script_calls import calls_of, mentions, trained_load
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.script_calls import is_trl
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.script_calls import is_trl
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place

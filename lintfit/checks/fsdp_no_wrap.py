@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, place_of
-from lintfit.checks.trees import assigned
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import breaks_or_strains, place_of
+from lintfit.checks.helpers.trees import assigned
+from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.engines.fsdp import gathered_bytes, one_unit, stored
 from lintfit.memory.result import Verdict

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, change, enough
-from lintfit.checks.wording import billions, gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import breaks_or_strains, change, enough
+from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec

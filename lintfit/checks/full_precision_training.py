@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import arguments_of, breaks_or_strains, cards, enough, most, stated_at
-from lintfit.checks.wording import gib, spot
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, cards, enough, most, stated_at
+from lintfit.checks.helpers.wording import gib, spot
 from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO

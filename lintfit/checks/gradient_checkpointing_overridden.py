@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.checkpointing import KEYWORDS, keywords_of, reentrant_of
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
-from lintfit.checks.script_calls import calls_of, is_trl, on_trained_model
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.script_calls import calls_of, is_trl, on_trained_model
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import reader_of
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import reader_of
 from lintfit.documents.broken import is_broken
 from lintfit.documents.model import Document, Kind, Problem
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.trees import assigned
-from lintfit.checks.values import Found, found_in
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.trees import assigned
+from lintfit.checks.helpers.values import Found, found_in
 from lintfit.documents.model import Edit, Kind
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.wording import billions, gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import installed
-from lintfit.checks.trees import data_of, dotted, number, without, written, zero_stage
-from lintfit.checks.wording import an, either, listed
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.trees import data_of, dotted, number, without, written, zero_stage
+from lintfit.checks.helpers.wording import an, either, listed
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.schema.sections import Older, Schema, keys, load, section_at

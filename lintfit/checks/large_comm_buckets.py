@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, fits, most, stated_at
-from lintfit.checks.trees import assigned
-from lintfit.checks.wording import gib, listed
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import breaks_or_strains, fits, most, stated_at
+from lintfit.checks.helpers.trees import assigned
+from lintfit.checks.helpers.wording import gib, listed
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.result import Estimate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, enough, most, place_of
-from lintfit.checks.wording import of_gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import breaks_or_strains, enough, most, place_of
+from lintfit.checks.helpers.wording import of_gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.fit.axes.loss import has_liger
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument

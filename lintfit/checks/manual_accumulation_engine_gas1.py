@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Related
 from lintfit.run.model import Run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.client import handed_over, severity
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.trees import assigned, at, data_of
+from lintfit.checks.helpers.client import handed_over, severity
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.trees import assigned, at, data_of
 from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change, fits, most, place_of
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import change, fits, most, place_of
+from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
 from lintfit.memory.result import Verdict

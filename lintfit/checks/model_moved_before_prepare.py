@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import trap
-from lintfit.checks.script_calls import knows_deepspeed, trained_load
-from lintfit.checks.script_edits import without_argument, without_call
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import trap
+from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
+from lintfit.checks.helpers.script_edits import without_argument, without_call
+from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.run.loading import on_own_gpu

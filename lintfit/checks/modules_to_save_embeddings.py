@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, fits, place_of
-from lintfit.checks.wording import billions, gib, listed
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.helpers.wording import billions, gib, listed
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older
 from lintfit.findings.model import Severity
 
 _CONFIGS = re.compile(r"^trl\..*(SFT|DPO|KTO|CPO|ORPO|Reward|BCO)Config$")

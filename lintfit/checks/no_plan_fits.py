@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import anchor
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import anchor
 from lintfit.memory.result import Verdict
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
-from lintfit.checks.runs import anchor
-from lintfit.checks.script_calls import is_trl
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.runs import anchor
+from lintfit.checks.helpers.script_calls import is_trl
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 

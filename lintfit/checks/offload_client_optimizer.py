@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import stated_at
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import stated_at
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Call

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change, place_of
-from lintfit.checks.savings import not_needed
-from lintfit.checks.wording import peak
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import change, place_of
+from lintfit.checks.helpers.savings import not_needed
+from lintfit.checks.helpers.wording import peak
 from lintfit.findings.model import Applicability
 
 _WHAT = {"offload_param": "offloading the parameters", "offload_optimizer": "offloading the optimizer"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import reader_of
-from lintfit.checks.trees import without
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.trees import without
 from lintfit.findings.model import Applicability, Related
 from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import DeepSpeedSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.findings.model import Severity
 from lintfit.sources.script.model import Argument
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import place_of
-from lintfit.checks.trees import assigned
-from lintfit.checks.wording import of_gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.trees import assigned
+from lintfit.checks.helpers.wording import of_gib
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 

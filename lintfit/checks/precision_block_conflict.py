@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lintfit.checks.context import FileContext, Report, RunContext
-from lintfit.checks.trees import assigned, data_of
+from lintfit.checks.helpers.context import FileContext, Report, RunContext
+from lintfit.checks.helpers.trees import assigned, data_of
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import COMPARES, older, reader_of
-from lintfit.checks.runs import change
-from lintfit.checks.trees import assigned
-from lintfit.checks.wording import spot
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import COMPARES, older, reader_of
+from lintfit.checks.helpers.runs import change
+from lintfit.checks.helpers.trees import assigned
+from lintfit.checks.helpers.wording import spot
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import place_of
-from lintfit.checks.wording import plural
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.wording import plural
 from lintfit.run.model import Run
 from lintfit.settings.model import is_count
 

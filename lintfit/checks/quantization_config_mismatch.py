@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.catalog.quantized import quant_method
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older, only_load
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older, only_load
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting

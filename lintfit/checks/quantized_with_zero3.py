@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
-from lintfit.checks.runs import place_of, stated_at
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older
+from lintfit.checks.helpers.runs import place_of, stated_at
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 

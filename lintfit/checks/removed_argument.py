@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import from_commit, milder, older
-from lintfit.checks.script_edits import without_argument
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import from_commit, milder, older
+from lintfit.checks.helpers.script_edits import without_argument
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument

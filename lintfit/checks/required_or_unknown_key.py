@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.moves import rename
-from lintfit.checks.readers import installed, reader_of
-from lintfit.checks.trees import assigned, data_of, dotted, without
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.moves import rename
+from lintfit.checks.helpers.readers import installed, reader_of
+from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.schema.sections import (

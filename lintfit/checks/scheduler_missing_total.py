@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lintfit.checks.client import handed_over, severity
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import reader_of
-from lintfit.checks.trees import assigned, at, data_of
+from lintfit.checks.helpers.client import handed_over, severity
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.trees import assigned, at, data_of
 from lintfit.documents.model import DataDocument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run

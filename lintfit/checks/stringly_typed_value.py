@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.values import Found, found_in
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.values import Found, found_in
 from lintfit.documents.model import Edit, Kind
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place

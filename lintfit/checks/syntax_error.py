@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
+from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.documents.broken import is_broken
 from lintfit.documents.model import SYNTAX_ERROR, Document, Kind, Problem
 from lintfit.findings.model import Related

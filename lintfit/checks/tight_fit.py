@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import anchor
-from lintfit.checks.wording import gib, of_gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import anchor
+from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.memory.result import Estimate, Verdict
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import place_of
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import place_of
 from lintfit.findings.model import Related
 
 _ADAPTERS = ("add_adapter", "load_adapter", "get_peft_model", "PeftModel", "inject_adapter_in_model", "get_peft_config")

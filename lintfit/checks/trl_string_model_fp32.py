@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.wording import billions, gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
+from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.documents.model import Edit, Span
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext, Report
-from lintfit.checks.moves import moved, place_name, rename
-from lintfit.checks.readers import installed
-from lintfit.checks.trees import data_of
+from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.moves import moved, place_name, rename
+from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node
 from lintfit.schema.sections import UnknownKey, load, unknown_keys
 from lintfit.settings.model import Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, UnusedContext
+from lintfit.checks.helpers.context import Report, UnusedContext
 from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
 from lintfit.settings.model import Place
 from lintfit.suppression.comment_edits import without

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks.context import FileContext, Report
+from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change, fits, place_of
-from lintfit.checks.wording import gib, peak
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import change, fits, place_of
+from lintfit.checks.helpers.wording import gib, peak
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.numerals import natural, whole

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import init_is_off, older
-from lintfit.checks.script_calls import knows_deepspeed
-from lintfit.checks.script_edits import without_argument
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import init_is_off, older
+from lintfit.checks.helpers.script_calls import knows_deepspeed
+from lintfit.checks.helpers.script_edits import without_argument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call

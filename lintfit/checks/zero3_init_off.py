@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import init_is_off
-from lintfit.checks.runs import copies, ranks_per_node
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import init_is_off
+from lintfit.checks.helpers.runs import copies, ranks_per_node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run

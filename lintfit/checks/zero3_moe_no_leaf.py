@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
-from lintfit.checks.runs import place_of
-from lintfit.checks.script_calls import mentions
-from lintfit.checks.trees import assigned
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.script_calls import mentions
+from lintfit.checks.helpers.trees import assigned
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 

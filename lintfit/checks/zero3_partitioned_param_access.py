@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import init_is_off
-from lintfit.checks.script_calls import calls_of, knows_deepspeed, on_trained_model
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import init_is_off
+from lintfit.checks.helpers.script_calls import calls_of, knows_deepspeed, on_trained_model
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, FileEdit, Fix

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older, reader_of
-from lintfit.checks.runs import stated_at
-from lintfit.checks.script_calls import calls_of, mentions
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older, reader_of
+from lintfit.checks.helpers.runs import stated_at
+from lintfit.checks.helpers.script_calls import calls_of, mentions
 from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import cards, change, fits, most, place_of, strategy
-from lintfit.checks.wording import gib, of_gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import cards, change, fits, most, place_of, strategy
+from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
 

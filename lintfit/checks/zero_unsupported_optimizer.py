@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.client import handed_over, severity
-from lintfit.checks.context import FileContext, Report, RunContext
-from lintfit.checks.readers import older, reader_of
-from lintfit.checks.trees import assigned, at, data_of, zero_stage
+from lintfit.checks.helpers.client import handed_over, severity
+from lintfit.checks.helpers.context import FileContext, Report, RunContext
+from lintfit.checks.helpers.readers import older, reader_of
+from lintfit.checks.helpers.trees import assigned, at, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place

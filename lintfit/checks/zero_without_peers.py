@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import most, place_of, stated_at
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import most, place_of, stated_at
+from lintfit.checks.helpers.wording import gib
 from lintfit.documents.model import Kind
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
-from lintfit.checks.context import FileContext, RunContext
-from lintfit.checks.registry import run_file_checks, run_run_checks
+from lintfit.checks.helpers.context import FileContext, RunContext
+from lintfit.checks.helpers.registry import run_file_checks, run_run_checks
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lintfit.checks.context import UnusedContext
-from lintfit.checks.registry import module_of, run_unused_checks
+from lintfit.checks.helpers.context import UnusedContext
+from lintfit.checks.helpers.registry import module_of, run_unused_checks
 from lintfit.documents.model import Document
 from lintfit.findings.model import Finding
 from lintfit.findings.results import RunResult

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lintfit.checks.context import FileContext
-from lintfit.checks.registry import run_file_checks
+from lintfit.checks.helpers.context import FileContext
+from lintfit.checks.helpers.registry import run_file_checks
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
 from lintfit.documents.yaml_reader import read_yaml

@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.catalog.facts import Gpu, ModelFacts, Tensor
 from lintfit.checks import does_not_fit, fix_insufficient, host_ram_short, memory_unknown, no_plan_fits, tight_fit
-from lintfit.checks.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.findings.model import Rejected, Severity
 from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict

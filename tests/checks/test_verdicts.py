@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lintfit.checks.context import FileContext
-from lintfit.checks.registry import run_file_checks
+from lintfit.checks.helpers.context import FileContext
+from lintfit.checks.helpers.registry import run_file_checks
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.yaml_reader import read_yaml

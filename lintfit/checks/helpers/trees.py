@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.checks.context import FileContext
+from lintfit.checks.helpers.context import FileContext
 from lintfit.documents.model import DataDocument, Edit, Entry, KeyPath, Kind, Node, Span
 from lintfit.findings.model import Applicability, FileEdit, Fix
 from lintfit.settings.model import Place

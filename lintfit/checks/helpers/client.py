@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from lintfit.checks.readers import milder, reader_of
+from lintfit.checks.helpers.readers import milder, reader_of
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.checks.context import RunContext
-from lintfit.checks.wording import gib
+from lintfit.checks.helpers.context import RunContext
+from lintfit.checks.helpers.wording import gib
 from lintfit.documents.model import Span
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.checks.registry import module_of, rules_for
+from lintfit.checks.helpers.registry import module_of, rules_for
 from lintfit.commands.check import check
 from lintfit.findings.model import Applicability, Severity
 from lintfit.options.model import Options
@@ -34,7 +34,7 @@ def test_rules_that_are_not_wanted_are_not_imported() -> None:
 def test_a_config_needs_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "from lintfit.checks.registry import rules_for\n"
+        "from lintfit.checks.helpers.registry import rules_for\n"
         "rules_for({'deepspeed', 'accelerate'})\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )

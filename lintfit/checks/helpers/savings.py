@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from lintfit.checks.context import RunContext
-from lintfit.checks.runs import fits, stated_at
+from lintfit.checks.helpers.context import RunContext
+from lintfit.checks.helpers.runs import fits, stated_at
 from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec

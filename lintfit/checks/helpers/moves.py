@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lintfit.checks.trees import assigned, dotted, renamed
+from lintfit.checks.helpers.trees import assigned, dotted, renamed
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix
 from lintfit.schema.sections import UnknownKey, load, section_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.checks.script_calls import calls_of, is_trl, knows_deepspeed, on_trained_model, trained_load
+from lintfit.checks.helpers.script_calls import calls_of, is_trl, knows_deepspeed, on_trained_model, trained_load
 from tests.sources.scripts import script
 
 TRAINER = """

@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 
 from lintfit.boundary import Apart, to_the_end
-from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
+from lintfit.checks.helpers.context import FileContext, Report, RunContext, UnusedContext
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.options.rules_catalog import Rule, load_rules

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.context import FileContext
-from lintfit.checks.readers import installed
-from lintfit.checks.trees import data_of, dotted
+from lintfit.checks.helpers.context import FileContext
+from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.trees import data_of, dotted
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Severity
 from lintfit.frozen import frozen
