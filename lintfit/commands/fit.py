@@ -15,7 +15,7 @@ from lintfit.errors import LintfitError
 from lintfit.findings.model import Plan
 from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import Alternatives, alternatives, written
-from lintfit.fit.carry import Pen
+from lintfit.fit.applying import Pen
 from lintfit.fit.confirm import text_of, texts_after
 from lintfit.fit.extremes import Goal, extremes, limit_of
 from lintfit.fit.figures import Extreme, Figure

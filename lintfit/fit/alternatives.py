@@ -7,7 +7,7 @@ from itertools import islice
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.carry import Pen
+from lintfit.fit.applying import Pen
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import attempted, displayed, proof
 from lintfit.fit.search import Fitting, Ranked, Search

@@ -13,8 +13,8 @@ from typing import Any
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, FileEdit, Fix, Plan, Rejected, Step
+from lintfit.fit.applying import WRITTEN_WITH, Carried, Pen, attempt
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.carry import WRITTEN_WITH, Carried, Pen, attempt
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall

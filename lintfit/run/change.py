@@ -9,7 +9,7 @@ from typing import Any
 
 from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
-from lintfit.run.homes import by_launcher
+from lintfit.run.engine_location import by_launcher
 from lintfit.run.model import Run
 from lintfit.settings.registry import EVALUATED, ZERO_SECTION
 from lintfit.sources.deepspeed import new_config

@@ -18,7 +18,7 @@ from lintfit.memory.spec import DEFAULT_SEQUENCE, Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
 from lintfit.run.attention import with_own_attention
 from lintfit.run.auto import effective_deepspeed_config
-from lintfit.run.beside import asked, of_ppo
+from lintfit.run.auxiliary_models import asked, of_ppo
 from lintfit.run.evaluation import evaluation
 from lintfit.run.facts import Found
 from lintfit.run.generation import length_stated, set_trainer

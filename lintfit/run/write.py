@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.documents.model import Edit, Span
 from lintfit.errors import CannotWrite
 from lintfit.findings.model import FileEdit
-from lintfit.run.homes import has_trainer, in_launch_line, zero_in_launcher_file
+from lintfit.run.engine_location import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
@@ -26,7 +26,7 @@ def write(run: Run, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
     """The edits for several changes at once; None where one of them cannot be written.
 
     All of them are made against the files as they are, so that changes at the same place collide when they are
-    applied; ``lintfit.fit.carry`` makes them one after the other instead.
+    applied; ``lintfit.fit.applying`` makes them one after the other instead.
     """
     edits: list[FileEdit] = []
     for name, value in changes.items():

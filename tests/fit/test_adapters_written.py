@@ -17,7 +17,7 @@ from lintfit.documents.model import FileText
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_reader import read_python
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.carry import Carried, Pen, attempt
+from lintfit.fit.applying import Carried, Pen, attempt
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 

@@ -10,7 +10,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.alternatives import alternatives
-from lintfit.fit.carry import Carried, Pen, attempt
+from lintfit.fit.applying import Carried, Pen, attempt
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 

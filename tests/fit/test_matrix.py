@@ -15,7 +15,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import axes
-from lintfit.fit.carry import Carried, attempt
+from lintfit.fit.applying import Carried, attempt
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from tests.fit.places import AXES, JSON, OPTION, PLACES, project

@@ -17,7 +17,7 @@ from lintfit.commands.check import check
 from lintfit.documents.edits import apply
 from lintfit.findings.model import Applicability
 from lintfit.findings.results import RunResult
-from lintfit.fit.carry import line_edits
+from lintfit.fit.applying import line_edits
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.change import changed_spec

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.carry import Carried, attempt
+from lintfit.fit.applying import Carried, attempt
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 

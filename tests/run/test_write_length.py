@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.carry import Carried, attempt
+from lintfit.fit.applying import Carried, attempt
 from lintfit.options.model import Options
 
 PARSED = """\

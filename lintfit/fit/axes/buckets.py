@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from lintfit.fit.axes.sharding import can_shard
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.engines.zero_config import ZeroConfig, zero_config
-from lintfit.run.homes import zero_in_launcher_file
+from lintfit.run.engine_location import zero_in_launcher_file
 
 REDUCE: Mapping[str, int] = {"reduce_bucket_size": 50_000_000}
 GATHER: Mapping[str, int] = {

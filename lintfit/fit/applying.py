@@ -22,7 +22,7 @@ from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
 from lintfit.options.model import Options
 from lintfit.run.build import build
-from lintfit.run.homes import by_launcher, has_trainer, zero_in_launcher_file
+from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO_SECTION
