@@ -353,7 +353,7 @@ def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / "a.json").unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(engine, "discover", and_then_gone)
+    monkeypatch.setattr(check, "discover", and_then_gone)
     result = check.check([Path("a.json"), Path("good.json")], Options(isolated=True))
     assert result.errors == ("a.json: no such file",)
     assert {finding.place.document.path.name for finding in result.findings} == {"good.json"}

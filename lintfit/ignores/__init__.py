@@ -1,1 +1,0 @@
-"""Comments that silence findings: ``# lintfit: ignore[rule]``; read, applied, and written for the user."""
