@@ -19,7 +19,7 @@ from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
-from lintfit.documents.model import NOT_READ, DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
+from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
 _COLON = re.compile(r"[ \t\r\n]*(:)")
@@ -194,7 +194,7 @@ class _Reader:
         else:
             self.depth += 1
             if self.depth > MAX_DEPTH:
-                self.stop(f"nested more than {MAX_DEPTH} levels deep: not a config", event.start_mark.index)
+                self.stop(f"nested more than {MAX_DEPTH} levels deep: not a config", event.start_mark.index, code=NOT_READ)
             composed = self.mapping(event) if name == "MappingStartEvent" else self.sequence(event)
             self.depth -= 1
         if composed.size > _MAX_VALUES:
@@ -343,5 +343,5 @@ class _Reader:
             start = found if found >= 0 else first.start if first else start
         return Span(start, max(start, end))
 
-    def stop(self, detail: str, start: int, end: int | None = None) -> NoReturn:
-        raise _Stop(Problem("syntax-error", detail, Span(start, end or min(len(self.text), start + 1))))
+    def stop(self, detail: str, start: int, end: int | None = None, code: str = SYNTAX_ERROR) -> NoReturn:
+        raise _Stop(Problem(code, detail, Span(start, end or min(len(self.text), start + 1))))

@@ -56,7 +56,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[CheckResult], list[Optio
             asked.append(options)
             return result
 
-        monkeypatch.setattr(check, "check", check)
+        monkeypatch.setattr(engine, "check", check)
         return asked
 
     return set_result
@@ -195,7 +195,7 @@ def test_an_unexpected_error_is_one_line(run: Run, monkeypatch: pytest.MonkeyPat
     def check(*_: object) -> CheckResult:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(check, "check", check)
+    monkeypatch.setattr(engine, "check", check)
     outcome = run("check")
     assert outcome.status == 2
     assert outcome.err.startswith("lintfit: internal error: RuntimeError: two lines; please report it")
@@ -208,7 +208,7 @@ def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def check(*_: object) -> CheckResult:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(check, "check", check)
+    monkeypatch.setattr(engine, "check", check)
     outcome = run("check")
     assert (outcome.status, outcome.out, outcome.err.strip()) == (130, "", "")
 
@@ -217,7 +217,7 @@ def test_errors_for_the_user_are_not_internal(run: Run, monkeypatch: pytest.Monk
     def check(*_: object) -> CheckResult:
         raise LintfitError("ds.json: no permission")
 
-    monkeypatch.setattr(check, "check", check)
+    monkeypatch.setattr(engine, "check", check)
     assert run("check") == Outcome(2, "", "lintfit: ds.json: no permission\n")
 
 

@@ -12,7 +12,7 @@ from lintfit.sources.script.interpreter.values import Function, Object, Scope, V
 
 
 class Evaluator(Protocol):
-    """The interpreter (:class:`~lintfit.sources.script.interpreter.interpreter.Interpreter`) as what it calls sees it."""
+    """The interpreter (:class:`.interpreter.Interpreter`) as what it calls sees it."""
 
     walk: Walk
     globals: Scope
