@@ -19,8 +19,20 @@ from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
-from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
+from lintfit.documents.model import (
+    NOT_READ,
+    SYNTAX_ERROR,
+    DataDocument,
+    Entry,
+    FileText,
+    Kind,
+    Node,
+    Problem,
+    Scalar,
+    Span,
+)
 
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep: not a config"
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
 _COLON = re.compile(r"[ \t\r\n]*(:)")
 _CORE = "tag:yaml.org,2002:"
@@ -194,7 +206,7 @@ class _Reader:
         else:
             self.depth += 1
             if self.depth > MAX_DEPTH:
-                self.stop(f"nested more than {MAX_DEPTH} levels deep: not a config", event.start_mark.index, code=NOT_READ)
+                self.stop(_TOO_DEEP, event.start_mark.index, code=NOT_READ)
             composed = self.mapping(event) if name == "MappingStartEvent" else self.sequence(event)
             self.depth -= 1
         if composed.size > _MAX_VALUES:
