@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,8 +66,11 @@ def _cases(trees: Path | None) -> Iterator[tuple[str, list[Any] | str]]:
 
 def _say(case: list[Any] | str) -> Any:
     if isinstance(case, str):
-        report, _ = _lintfit("check", ".", *FLAGS, "--output-format", "json", cwd=case)
-        fixes, _ = _lintfit("check", ".", *FLAGS, "--unsafe-fixes", "--diff", cwd=case)
+        with tempfile.TemporaryDirectory() as folder:
+            # Apart from this repository, whose code would count as the tree's.
+            tree = str(shutil.copytree(case, Path(folder) / "tree", symlinks=True))
+            report, _ = _lintfit("check", ".", *FLAGS, "--output-format", "json", cwd=tree)
+            fixes, _ = _lintfit("check", ".", *FLAGS, "--unsafe-fixes", "--diff", cwd=tree)
         return {"report": _json(report), "fixes": fixes}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(case, file)
