@@ -22,10 +22,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.value("engine") != "fsdp":
         return
     fsdp, policy = run.value("fsdp"), wrap_policy(run.launch, run.accelerate)
-    if isinstance(fsdp, Fsdp) and not fsdp.auto_wrap and _gathers(run):
+    if isinstance(fsdp, Fsdp) and not fsdp.auto_wrap and _gathers(run) and not _left_to_the_script(run):
         yield _unwrapped(context, policy)
     elif policy is not None and policy.value == "TRANSFORMER_BASED_WRAP" and not _names_class(run):
         yield from _wrong_class(run)
+
+
+def _left_to_the_script(run: Run) -> bool:
+    """Whether an Accelerate file on its own says nothing of how FSDP wraps: the script's plugin may."""
+    return run.origin.kind == "config" and run.accelerate is not None and run.accelerate.node("fsdp_config") is None
 
 
 def _names_class(run: Run) -> bool:
