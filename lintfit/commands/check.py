@@ -9,9 +9,9 @@ from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
 from lintfit.checks.helpers.registry import run_file_checks, run_run_checks
 from lintfit.documents.files import decode, encode
-from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
+from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Finding
+from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
 from lintfit.fit.reach import within_reach, without_fix
@@ -86,7 +86,7 @@ def load_runs(
 def _judged(run: Run, mistakes: Mistakes) -> RunResult:
     """The run with its verdict; without one where this program fails over it."""
     with mistakes.end_at(run.id):
-        return judge(run)
+        return RunResult.of(judge(run))
     return RunResult(run, unknown=(FAILED,))
 
 

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.errors import LintfitError
-from lintfit.findings.model import Severity
 from lintfit.frozen import frozen
 from lintfit.resources import resource_dir
+from lintfit.severity import Severity
 
 # Enough for any front matter: a page's prose and cases are only read when somebody asks for them.
 _HEAD_BYTES = 2048
@@ -69,6 +69,13 @@ def load_rules(folder: Path | None = None) -> Mapping[str, Rule]:
         if other is not rule:
             raise LintfitError(f"rules/{rule.page.name}: {rule.code} is the code of {other.name}, too")
     return {rule.name: rule for rule in rules}
+
+
+@cache
+def rule_names() -> Mapping[str, str]:
+    """The rule by its name and by its code, both in lower case."""
+    rules = load_rules().values()
+    return {text: rule.name for rule in rules for text in (rule.name, rule.code.casefold())}
 
 
 def find(name_or_code: str) -> Rule:

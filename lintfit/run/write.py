@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import Edit, Span
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.errors import CannotWrite
-from lintfit.findings.model import FileEdit
 from lintfit.run.engine_location import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place

@@ -40,6 +40,7 @@ from typing import Any, Literal
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.frozen import frozen
 from lintfit.resources import resource_dir
+from lintfit.schema.megatron import is_megatron
 from lintfit.suggest import nearest
 
 Schema = Mapping[str, Any]
@@ -131,8 +132,6 @@ def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[
     Keys of other tools are passed over: comments written as keys, and the top level of a GPT-NeoX or Megatron
     config, which holds its own keys beside DeepSpeed's.
     """
-    from lintfit.sources.detect import is_megatron
-
     shared = is_megatron(entry.key for entry in root.entries)
     top = resolved(schema, schema, root)
     for key in keys(root, schema, older):

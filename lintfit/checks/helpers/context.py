@@ -16,7 +16,7 @@ from lintfit.sources.base import Source
 from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
-    from lintfit.suppression.comments import Directive
+    from lintfit.documents.directives import Directive
 
 
 @frozen(eq=False)
