@@ -39,7 +39,7 @@ from typing import Any, Literal
 
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.frozen import frozen
-from lintfit.resources import resource_dir
+from lintfit.resources import packaged, resource_dir
 from lintfit.schema.megatron import is_megatron
 from lintfit.suggest import nearest
 
@@ -108,8 +108,7 @@ def load(name: SchemaName) -> Schema:
 
     Raises LintfitError where the installation lacks the folder of schemas.
     """
-    path = resource_dir("schemas") / f"{name}.schema.json"
-    loaded: Schema = json.loads(path.read_text(encoding="utf-8"))
+    loaded: Schema = json.loads(packaged(resource_dir("schemas") / f"{name}.schema.json"))
     return loaded
 
 
