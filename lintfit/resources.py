@@ -8,6 +8,23 @@ from pathlib import Path
 from lintfit.errors import LintfitError
 
 
+def packaged(file: Path) -> str:
+    """The text of a file that comes with lintfit."""
+    with file.open(encoding="utf-8") as opened:
+        return opened.read()
+
+
+def packaged_head(file: Path, most: int) -> str:
+    """The text of its first ``most`` bytes; nothing behind them is read."""
+    with file.open("rb") as opened:
+        return opened.read(most).decode("utf-8", "ignore")
+
+
+def packaged_files(folder: Path, pattern: str) -> list[Path]:
+    """The files in one of lintfit's own folders that a pattern fits, in no order."""
+    return list(folder.glob(pattern))
+
+
 @cache
 def resource_dir(name: str) -> Path:
     """The folder ``rules`` or ``schemas``: ``lintfit/_<name>`` in an installed package, else the checkout's.

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lintfit.resources import packaged
+
 DATA = Path(__file__).parent / "data" / "config_defaults.json"
 
 
 @functools.cache
 def _text() -> str:
-    return DATA.read_text(encoding="utf-8")
+    return packaged(DATA)
 
 
 def types() -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.frozen import frozen
+from lintfit.resources import packaged
 
 DATA = Path(__file__).parent / "data" / "defaults.json"
 
@@ -48,7 +49,7 @@ class Default:
 
 @functools.cache
 def _data() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    data: Mapping[str, Any] = json.loads(packaged(DATA))
     return data
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.catalog.facts import Gpu
+from lintfit.resources import packaged
 from lintfit.suggest import most_alike
 
 DATA = Path(__file__).parent / "data" / "gpus.json"
@@ -40,7 +41,7 @@ def key_of(name: str) -> str:
 
 @functools.cache
 def _data() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    data: Mapping[str, Any] = json.loads(packaged(DATA))
     return data
 
 

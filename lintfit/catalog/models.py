@@ -14,9 +14,11 @@ from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
 from lintfit.catalog.facts import Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
-from lintfit.documents.regular import read_regular
+from lintfit.documents import door
+from lintfit.documents.door import MAX_MODEL_CONFIG
 from lintfit.errors import shown
 from lintfit.frozen import replace
+from lintfit.resources import packaged
 from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ __all__ = [
 ]
 
 DATA = Path(__file__).parent / "data" / "models.json"
-LARGEST_CONFIG_BYTES = 8 * 2**20
-"""Configs of published models are a few KiB; some with many ``id2label`` entries reach 1 MiB."""
 DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32"}
 LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
@@ -231,14 +231,14 @@ def from_directory(path: Path | str, name: str = "") -> ModelFacts:
     """
     file = Path(path)
     try:
-        file = file / "config.json" if file.is_dir() else file
-        known = file.stat()
+        file = file / "config.json" if door.is_folder(file) else file
+        known = door.state(file)
     except OSError as error:
         raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
     except ValueError as error:  # a null byte in the path
         raise CatalogError(f"{str(file)!r}: cannot be read ({error})") from error
-    if known.st_size > LARGEST_CONFIG_BYTES:
-        raise CatalogError(f"{file}: larger than {LARGEST_CONFIG_BYTES} bytes; not a model's config.json")
+    if known.st_size > MAX_MODEL_CONFIG:
+        raise CatalogError(f"{file}: larger than {MAX_MODEL_CONFIG} bytes; not a model's config.json")
     return _of_file(file, name, (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size))
 
 
@@ -246,13 +246,17 @@ def from_directory(path: Path | str, name: str = "") -> ModelFacts:
 def _of_file(file: Path, name: str, state: tuple[int, ...]) -> ModelFacts:
     """The facts of a file; ``state`` tells it from what it was before."""
     try:
-        config = json.loads(read_regular(file, LARGEST_CONFIG_BYTES).decode("utf-8-sig"))
+        config = json.loads(door.read_regular(file, MAX_MODEL_CONFIG).decode("utf-8-sig"))
     except OSError as error:
         raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
         raise CatalogError(f"{file}: not valid JSON ({str(error).splitlines()[0]})") from error
     known = name or file.parent.name
     return replace(from_config(config, name=str(file)), name=known, stored=of_checkpoint(config, known))
+
+
+_REVISION = 4096
+"""Bytes of the name of a revision."""
 
 
 def hf_cache() -> Path:
@@ -273,14 +277,17 @@ def from_hf_cache(model: str) -> ModelFacts | None:
     folder = hf_cache() / f"models--{model.replace('/', '--')}"
     try:
         main = folder / "refs" / "main"
-        revisions = [main.read_text().strip()] if main.is_file() else []
-        snapshots = [folder / "snapshots" / revision for revision in revisions]
-        if not revisions and (folder / "snapshots").is_dir():
-            snapshots = sorted((folder / "snapshots").iterdir(), key=lambda item: item.stat().st_mtime, reverse=True)
-        config = next((item / "config.json" for item in snapshots if (item / "config.json").is_file()), None)
+        named = door.read_regular(main, _REVISION).decode("utf-8", "replace").strip() if door.is_file(main) else None
+        snapshots = _newest_first(folder / "snapshots") if named is None else [folder / "snapshots" / named]
+        config = next((item / "config.json" for item in snapshots if door.is_file(item / "config.json")), None)
     except OSError:
         return None
     return from_directory(config, name=model) if config else None
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    found = door.listed(folder) if door.is_folder(folder) else []
+    return sorted(found, key=lambda item: door.state(item).st_mtime, reverse=True)
 
 
 def _many(value: Any) -> bool:
@@ -291,7 +298,7 @@ def _many(value: Any) -> bool:
 @functools.cache
 def _lines() -> Mapping[str, str]:
     """The catalogue's rows by id, as JSON with what follows it. A row is a line: only those asked for are parsed."""
-    lines = DATA.read_text(encoding="utf-8").split('\n  "')[1:]
+    lines = packaged(DATA).split('\n  "')[1:]
     return {model: row for model, _, row in (line.partition('": ') for line in lines)}
 
 
@@ -385,7 +392,7 @@ def find(model: str) -> ModelFacts | None:
     path = Path(model)
     try:
         path = path.expanduser() if model.startswith("~") else path
-        local = (path / "config.json").is_file() or (model.endswith(".json") and path.is_file())
+        local = door.is_file(path / "config.json") or (model.endswith(".json") and door.is_file(path))
     except (OSError, ValueError, RuntimeError):  # a name that no file can have; the home folder of nobody
         local = False
     if local:

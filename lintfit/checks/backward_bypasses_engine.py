@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older
-from lintfit.documents.model import Edit
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.documents.model import Edit, FileEdit
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Call
 

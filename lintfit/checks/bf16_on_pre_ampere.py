@@ -8,7 +8,8 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.wording import capability
-from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
+from lintfit.documents.model import FileEdit
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 
 _EMULATES = "2.3"

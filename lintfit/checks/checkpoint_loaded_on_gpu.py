@@ -10,9 +10,10 @@ import libcst as cst
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.wording import gib
 from lintfit.documents import python_edits
+from lintfit.documents.model import FileEdit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
-from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.source import ScriptSource

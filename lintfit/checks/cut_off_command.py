@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.documents.model import Document, Edit, Span
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.documents.model import Document, Edit, FileEdit, Span
+from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
 
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.documents.model import DataDocument, Edit, Entry, FileEdit, Kind, Node, Span
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
 
 _CONSEQUENCE = {

@@ -9,9 +9,9 @@ import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit, Span
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.sources.script.reading import evaluation_loops, loops
 from lintfit.sources.script.reading.evaluation_loops import Evaluation
 from lintfit.sources.script.source import ScriptSource

@@ -7,8 +7,8 @@ from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import stated_at
-from lintfit.documents.model import Edit, Span
-from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
+from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
 

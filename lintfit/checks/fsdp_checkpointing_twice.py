@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.script_calls import is_trl
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.documents.model import FileEdit
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.settings.values import Fsdp

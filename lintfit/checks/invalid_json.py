@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.documents.broken import is_broken
-from lintfit.documents.model import Document, Kind, Problem
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.documents.model import Document, FileEdit, Kind, Problem
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
 
 _SURE = ("zero_optimi", "train_micro_batch_size_per_gpu")

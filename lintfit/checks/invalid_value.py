@@ -8,8 +8,8 @@ from typing import Any
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.values import Found, found_in
-from lintfit.documents.model import Edit, Kind
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.documents.model import Edit, FileEdit, Kind
+from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
 

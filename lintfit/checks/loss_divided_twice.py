@@ -8,9 +8,9 @@ import libcst as cst
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, FileEdit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.sources.script.reading import loops
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import Edit, Span
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.loops import Loop
 

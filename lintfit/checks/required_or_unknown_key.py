@@ -8,8 +8,8 @@ from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.moves import rename
 from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
-from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
-from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
+from lintfit.documents.model import DataDocument, Edit, FileEdit, Kind, Node, Span
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import (
     Older,
     OutdatedKey,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import Edit, Span
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.documents.directives import FILE_IGNORE, IGNORE, Directive, directives
+from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.findings.model import Applicability, Fix
+from lintfit.options.rules_catalog import rule_names
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
-from lintfit.suppression.comments import FILE_IGNORE, IGNORE, Directive, directives, rule_names
 
 _OTHER_LINTERS = ("noqa", "disable", "enable", "skip", "ignore-file", "disable-file", "disable-line", "nolint", "off")
 """Words by which other tools silence findings (ruff, yamllint, tflint, golangci-lint, actionlint's users ask for)."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, UnusedContext
-from lintfit.findings.model import Applicability, FileEdit, Fix, Severity
+from lintfit.documents.directives import without
+from lintfit.documents.model import FileEdit
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
-from lintfit.suppression.comment_edits import without
 
 
 def check_unused(context: UnusedContext) -> Iterator[Report]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, FileEdit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.sources.script.reading import loops
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"

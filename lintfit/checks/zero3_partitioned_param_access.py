@@ -10,9 +10,9 @@ import libcst as cst
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import init_is_off
 from lintfit.checks.helpers.script_calls import calls_of, knows_deepspeed, on_trained_model
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, FileEdit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call
 from lintfit.sources.script.source import ScriptSource

@@ -8,7 +8,8 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older, reader_of
 from lintfit.checks.helpers.runs import stated_at
 from lintfit.checks.helpers.script_calls import calls_of, mentions
-from lintfit.findings.model import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.documents.model import FileEdit
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call

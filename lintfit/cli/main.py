@@ -295,11 +295,11 @@ def rule(name: str | None, color: str) -> int:
 @click.argument("name", metavar="deepspeed|accelerate", type=click.Choice(["deepspeed", "accelerate"]))
 def schema(name: str) -> int:
     """Print the JSON Schema of a DeepSpeed JSON or an Accelerate YAML, for editors."""
-    from lintfit.resources import resource_dir
+    from lintfit.resources import packaged, resource_dir
 
     file = resource_dir("schemas") / f"{name}.schema.json"
     try:
-        text = file.read_text("utf-8")
+        text = packaged(file)
     except OSError as error:
         raise LintfitError(f"{file}: cannot be read: {error.strerror}; install lintfit again") from None
     cli_output.echo(text)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lintfit.documents.door import is_folder
 from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, View
 
@@ -30,7 +31,7 @@ def outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
 
             hint = did_you_mean(name, REPORTERS) or f"; there are {', '.join(REPORTERS)}"
             raise LintfitError(f'--output-format {text}: no format "{name}"{hint}')
-        if colon and (not file or not Path(file).absolute().parent.is_dir()):
+        if colon and (not file or not is_folder(Path(file).absolute().parent)):
             raise LintfitError(f"--output-format {text}: expected a file in a folder that exists after the colon")
         outputs.append(Output(name, Path(file) if colon else None))
     if sum(output.file is None for output in outputs) > 1:

@@ -8,10 +8,11 @@ from pathlib import Path
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
 from lintfit.checks.helpers.registry import run_file_checks, run_run_checks
+from lintfit.documents import door
 from lintfit.documents.files import decode, encode
-from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
+from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Finding
+from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
 from lintfit.fit.reach import within_reach, without_fix
@@ -86,7 +87,7 @@ def load_runs(
 def _judged(run: Run, mistakes: Mistakes) -> RunResult:
     """The run with its verdict; without one where this program fails over it."""
     with mistakes.end_at(run.id):
-        return judge(run)
+        return RunResult.of(judge(run))
     return RunResult(run, unknown=(FAILED,))
 
 
@@ -347,7 +348,7 @@ def _count(file: Path, checked: _Checked, options: Options, below: Sequence[Path
 
 def _with_new(found: Found, texts: Mapping[Path, str]) -> Found:
     """Files that a fix has made are looked at, too."""
-    new = tuple(path for path in texts if path not in found.files and not path.exists())
+    new = tuple(path for path in texts if path not in found.files and not door.exists(path))
     return replace(found, files=(*found.files, *new))
 
 

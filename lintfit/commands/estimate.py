@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
-from lintfit.documents.regular import read_regular
+from lintfit.documents import door
+from lintfit.documents.door import MAX_NAMED_CONFIG
 from lintfit.errors import LintfitError, shorten
 from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
@@ -21,9 +22,6 @@ from lintfit.settings.registry import SETTINGS
 
 if TYPE_CHECKING:
     from lintfit.options.model import Options
-
-LARGEST_CONFIG = 16 * 2**20
-"""Bytes of a config that a flag names and that is still read."""
 
 
 @frozen
@@ -218,10 +216,8 @@ def _hardware(options: Options) -> dict[str, Any]:
     for name, size in (("gpu_memory_gib", options.gpu_memory_bytes), ("host_memory_gib", options.host_memory_bytes)):
         if size is not None:
             mapping[name] = size / GIB
-    from lintfit.options.config_values import is_file
-
     config = options.model_config
-    if config is None and options.model and is_file(Path(options.model) / "config.json"):
+    if config is None and options.model and door.is_file(Path(options.model) / "config.json"):
         config = Path(options.model) / "config.json"
     if config is not None:
         mapping["model_config"] = _object(config, "a model's config.json is")
@@ -233,7 +229,7 @@ def _hardware(options: Options) -> dict[str, Any]:
 def _object(path: Path, what: str) -> dict[str, Any]:
     """The JSON object in a file. Raises LintfitError where there is none."""
     try:
-        content = json.loads(read_regular(path, LARGEST_CONFIG).decode("utf-8-sig"))
+        content = json.loads(door.read_regular(path, MAX_NAMED_CONFIG).decode("utf-8-sig"))
     except OSError as error:
         raise LintfitError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -96,7 +96,7 @@ def of_specs(source: str, options: Options, asked: Asked) -> Done:
 
 def _judged(result: Estimated, number: int, options: Options) -> RunResult:
     assert result.spec is not None
-    return judge(replace(run_of(result.spec), id=f"spec {number}", options=options))
+    return RunResult.of(judge(replace(run_of(result.spec), id=f"spec {number}", options=options)))
 
 
 def _done(

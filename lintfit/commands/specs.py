@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents.door import MAX_SPECS, read_stream
 from lintfit.errors import LintfitError, shown
 from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 
-LARGEST_SPECS = 64 * 2**20
-"""Bytes of a file of specs: thousands of them with a whole config.json each."""
 OWN_MISTAKE = "spec: lintfit cannot estimate it, and should say why; please report it with the spec"
 """What stands in the place of an estimate where nothing else says why there is none."""
 
@@ -39,8 +38,8 @@ def read_specs(source: str) -> tuple[list[object], bool]:
     name = "standard input" if source == "-" else source
     try:
         raw = _raw(source)
-        if len(raw) > LARGEST_SPECS:
-            raise LintfitError(f"{name}: more than {LARGEST_SPECS >> 20} MiB; give the specs in several files")
+        if len(raw) > MAX_SPECS:
+            raise LintfitError(f"{name}: more than {MAX_SPECS >> 20} MiB; give the specs in several files")
         text = raw.decode("utf-8-sig")
         if not text.strip():
             raise LintfitError(f"{name}: empty; a spec is a JSON object, or an array of them")
@@ -71,9 +70,8 @@ def _raw(source: str) -> bytes:
     if source == "-":
         if sys.stdin is None:  # started without one (``<&-``)
             raise LintfitError("standard input: cannot be read: it is closed")
-        return sys.stdin.buffer.read(LARGEST_SPECS + 1)
-    with Path(source).open("rb") as file:
-        return file.read(LARGEST_SPECS + 1)
+        return sys.stdin.buffer.read(MAX_SPECS + 1)
+    return read_stream(Path(source), MAX_SPECS + 1)
 
 
 class _StatedTwice:

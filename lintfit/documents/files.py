@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lintfit.documents.door import opened
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import FileText, Kind
 from lintfit.documents.paths import is_below, resolved
@@ -91,22 +92,14 @@ def read_text(path: Path, kind: Kind | None = None) -> FileText:
     kind = kind or kind_of(path)
     limit = max(MAX_BYTES.values()) if kind is None else MAX_BYTES[kind]
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise ReadError(path, _REASONS[errno.EISDIR])
-        if not stat.S_ISREG(status.st_mode):
-            raise ReadError(path, "is not a regular file")
-        if status.st_size > limit:
-            raise ReadError(path, too_large(kind or Kind.PYTHON))
-        data = path.read_bytes()
+        data, mode = opened(path, limit)
     except OSError as error:
-        raise ReadError(path, _reason(error)) from None
+        reason = too_large(kind or Kind.PYTHON) if error.errno == errno.EFBIG else _reason(error)
+        raise ReadError(path, reason) from None
     except ValueError:
         raise ReadError(path, "its name holds a NUL character") from None
-    if len(data) > limit:
-        raise ReadError(path, too_large(kind or Kind.PYTHON))
     text, encoding, bom = _decode(path, data, kind)
-    return FileText(path, text, encoding, bom, stat.S_IMODE(status.st_mode), hashlib.sha256(data).digest())
+    return FileText(path, text, encoding, bom, stat.S_IMODE(mode), hashlib.sha256(data).digest())
 
 
 def encode(file: FileText, text: str) -> bytes:

@@ -199,6 +199,15 @@ class Document:
         return self.text[span.start : span.end]
 
 
+@frozen(eq=False)
+class FileEdit:
+    """One edit in one document; ``document`` is None for a new file, whose whole text the edit carries."""
+
+    path: Path
+    edit: Edit
+    document: Document | None = None
+
+
 @dataclass(slots=True, eq=False)
 class DataDocument(Document):
     """A JSON or YAML document. ``root`` is None where the text could not be read at all."""

@@ -14,14 +14,6 @@ def resolved(path: Path) -> Path:
         return path.absolute()
 
 
-def is_real_folder(path: Path) -> bool:
-    """Whether there is a folder, and not a link to one, as far as can be seen."""
-    try:
-        return path.is_dir() and not path.is_symlink()
-    except (OSError, ValueError):
-        return False
-
-
 def is_below(path: Path, folders: Iterable[Path]) -> bool:
     """Whether a path is one of the folders or lies below one of them; both resolved alike."""
     return any(folder == path or folder in path.parents for folder in folders)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
+from lintfit.documents.steps import Steps
 from lintfit.numerals import natural
 
 _LARGEST = 2**63 - 1
 
 
-def calculate(expression: str) -> int | None:
-    """An integer expression of ``+ - * / %`` and brackets; division goes towards zero, as in C.
+def calculate(expression: str, steps: Steps) -> int | None:
+    """An integer expression of ``+ - * / %`` and brackets; division goes towards zero, as in C. A sign takes a step.
 
     None where a number leaves the 64 bits of the shell's integers: what it makes of it is nobody's intention.
     """
     found = re.findall(r"[0-9]+|[-+*/%()]|\S", expression)
+    if not steps.take(len(found)):
+        return None
     stack: list[list[str | int]] = [[]]
     for token in found:
         if token == "(":

@@ -74,7 +74,7 @@ def make_variables(text: str) -> Mapping[str, Variable]:
             if kind == "?=" and old is not None:
                 continue
             span = Span(*match.span("value"))
-            lists = expand(source, span, Scope(variables={**known, **scope.variables}))
+            lists = expand(source, span, Scope(variables={**known, **scope.variables}, steps=scope.steps))
             parts = tuple(part for fragments in lists for part in fragments)
             if kind == "+=" and old is not None:
                 parts = (*old.elements[0], Fragment(" ", None), *parts)

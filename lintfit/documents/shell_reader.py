@@ -24,6 +24,7 @@ from lintfit.documents.shell_files import read_variable, redirections, written_f
 from lintfit.documents.shell_source import Source
 from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
 from lintfit.documents.shell_words import (
+    MAX_STEPS,
     Fragment,
     Scope,
     Variable,
@@ -35,6 +36,7 @@ from lintfit.documents.shell_words import (
     whole_substitutions,
     words,
 )
+from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 from lintfit.numerals import natural
 
@@ -63,16 +65,17 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         return ShellDocument(file, Kind.SHELL, (large,), variables={})
     if is_workflow(file.path):
         return _workflow(file)
-    reader = _Reader(file, open_text=open_text)
+    steps = Steps(MAX_STEPS, "steps of a shell script")
+    reader = _Reader(file, steps, open_text=open_text)
     if is_makefile(file.path):
-        reader = _Reader(file, recipes(file.text))
+        reader = _Reader(file, steps, recipes(file.text))
         reader.scope.variables.update(make_variables(file.text))
     reader.run()
     return ShellDocument(
         file,
         Kind.SHELL,
         # What make itself fills in need not be bash.
-        () if is_makefile(file.path) else tuple(_problems(reader.source, file)),
+        () if is_makefile(file.path) else tuple(_problems(reader.source, file, steps)),
         commands=tuple(reader.commands),
         directives=reader.directives,
         variables=reader.scope.variables,
@@ -82,7 +85,9 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
     )
 
 
-def _problems(source: Source, file: FileText) -> Iterator[Problem]:
+def _problems(source: Source, file: FileText, steps: Steps) -> Iterator[Problem]:
+    if steps.spent:
+        yield Problem(NOT_READ, steps.reason, Span(0, 0))
     problem = source.problem()
     if problem is None:
         return
@@ -95,7 +100,8 @@ def _problems(source: Source, file: FileText) -> Iterator[Problem]:
 
 def _workflow(file: FileText) -> ShellDocument:
     """The steps of a GitHub workflow, each in a shell of its own."""
-    readers = [_Reader(file, text) for text in run_steps(file)]
+    steps = Steps(MAX_STEPS, "steps of a shell script")
+    readers = [_Reader(file, steps, text) for text in run_steps(file)]
     for reader in readers:
         reader.run()
     commands = tuple(command for reader in readers for command in reader.commands)
@@ -118,19 +124,24 @@ class _Where:
 
 
 class _Reader:
-    def __init__(self, file: FileText, text: str | None = None, open_text: OpenText | None = None) -> None:
+    def __init__(
+        self, file: FileText, steps: Steps, text: str | None = None, open_text: OpenText | None = None
+    ) -> None:
         self.path, self.open_text = file.path, open_text
         self.source = Source(file.text if text is None else text)
         self.text, self.span = self.source.text, self.source.span
         self.directives = tuple(directives(file.text))
         self.scope = Scope(
-            folder=file.path.parent.as_posix(), assign=self.assign_default, batch=slurm_counts(self.directives)
+            folder=file.path.parent.as_posix(),
+            assign=self.assign_default,
+            batch=slurm_counts(self.directives),
+            steps=steps,
         )
         self.commands: list[Command] = []
         self.files: list[HereFile] = []
         self.functions: dict[str, tree_sitter.Node] = {}
         self.called: set[str] = set()
-        self.calls = 0
+        self.calls = steps.within(_MAX_CALLS, "calls of functions")
         self.folder = "."
         self.lost = False
         self.redirections: list[str] = []
@@ -144,7 +155,7 @@ class _Reader:
                 self.call(name, None, _Where(conditional=True))
 
     def walk(self, node: tree_sitter.Node, where: _Where) -> None:
-        if where.depth > MAX_DEPTH:
+        if where.depth > MAX_DEPTH or not self.scope.steps.take():
             return
         kind = node.type
         if kind == "command":
@@ -316,7 +327,7 @@ class _Reader:
         file = opened(self.open_text, candidates(self.path, self.folder, name))
         if file is None or file.path == self.path or len(file.text) > MAX_BYTES[Kind.SHELL]:
             return
-        inner = _Reader(file, open_text=self.open_text)
+        inner = _Reader(file, self.scope.steps, open_text=self.open_text)
         inner.sourced = self.sourced + 1
         inner.scope.variables = dict(self.scope.variables)
         inner.scope.positional = arguments(given, command) or self.scope.positional
@@ -394,8 +405,7 @@ class _Reader:
 
     def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:
         self.called.add(name)
-        self.calls += 1
-        if self.calls > _MAX_CALLS or where.depth > MAX_DEPTH // 4:
+        if not self.calls.take() or where.depth > MAX_DEPTH // 4:
             return
         outer = self.scope.positional
         self.scope.positional = arguments

@@ -14,8 +14,12 @@ from itertools import chain, pairwise
 
 from lintfit.documents.model import Span
 from lintfit.documents.shell_arithmetic import calculate
+from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 from lintfit.numerals import natural
+
+MAX_STEPS = 1_000_000
+"""Statements and pieces of values that are followed in one shell script, with what it sources."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
@@ -116,6 +120,8 @@ class Scope:
     """Called for ``${name:=default}``."""
     batch: Mapping[str, str] = field(default_factory=dict)
     """Numbers that Slurm sets from the job's own options; arithmetic may use them."""
+    steps: Steps = field(default_factory=lambda: Steps(MAX_STEPS, "steps of a shell script"))
+    """What is left of the reading: a statement takes one, and so does every piece of a value."""
 
     def exported(self) -> Mapping[str, Variable]:
         return {name: variable for name, variable in self.variables.items() if variable.exported}
@@ -309,19 +315,23 @@ def _substitution(text: str, span: Span, command: str, scope: Scope, quoted: boo
 
 def _parameter(text: str, span: Span, name: str, scope: Scope, quoted: bool) -> list[list[Fragment]]:
     if name in ("@", "*") and scope.positional is not None:
-        return _elements(scope.positional, span, quoted, separate=name == "@")
+        return _elements(text, scope.positional, span, scope, quoted, separate=name == "@")
     if (number := natural(name)) and scope.positional is not None:
-        return _elements(scope.positional[number - 1 : number], span, quoted, separate=False)
+        return _elements(text, scope.positional[number - 1 : number], span, scope, quoted, separate=False)
     if name == "#" and scope.positional is not None:
         return [[Fragment(str(len(scope.positional)), None, quoted, (span,))]]
     variable = scope.variables.get(name)
     if variable is None:
         return _unknown(text, span, quoted)
-    return _elements(variable.elements[:1], span, quoted, separate=False)
+    return _elements(text, variable.elements[:1], span, scope, quoted, separate=False)
 
 
-def _elements(elements: Sequence[Sequence[Fragment]], span: Span, quoted: bool, separate: bool) -> list[list[Fragment]]:
+def _elements(
+    text: str, elements: Sequence[Sequence[Fragment]], span: Span, scope: Scope, quoted: bool, separate: bool
+) -> list[list[Fragment]]:
     """What a reference at ``span`` gives of the elements of a variable."""
+    if not scope.steps.take(sum(map(len, elements))):
+        return _unknown(text, span, quoted)
     lists = [[replace(part, quoted=quoted, through=(*part.through, span)) for part in element] for element in elements]
     if separate or len(lists) < 2:
         return lists or [[]]
@@ -354,7 +364,7 @@ def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Frag
         count = _count(variable) if variable and subscript and subscript[1] in ("@", "*") else None
         return _unknown(text, span, quoted) if count is None else [[Fragment(str(count), None, quoted, (span,))]]
     if subscript:
-        return _subscript(text, span, variable, subscript[1], rest, quoted)
+        return _subscript(text, span, variable, subscript[1], rest, scope, quoted)
     operator = re.match(r":?[-=+?]", rest)
     if not rest:
         return _parameter(text, span, name, scope, quoted)
@@ -370,14 +380,14 @@ def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Frag
 
 
 def _subscript(
-    text: str, span: Span, variable: Variable | None, index: str, rest: str, quoted: bool
+    text: str, span: Span, variable: Variable | None, index: str, rest: str, scope: Scope, quoted: bool
 ) -> list[list[Fragment]]:
     if variable is None or rest:
         return _unknown(text, span, quoted)
     if index in ("@", "*"):
-        return _elements(variable.elements, span, quoted, separate=index == "@") if variable.elements else [[]]
+        return _elements(text, variable.elements, span, scope, quoted, separate=index == "@")
     if (number := natural(index)) is not None and number < len(variable.elements):
-        return _elements([variable.elements[number]], span, quoted, separate=False)
+        return _elements(text, [variable.elements[number]], span, scope, quoted, separate=False)
     return _unknown(text, span, quoted)
 
 
@@ -397,7 +407,7 @@ def _with_default(
     if operator.endswith("+"):
         if current is None:
             return [[]]
-        return _elements(expand(text, default, scope), span, quoted, separate=True)
+        return _elements(text, expand(text, default, scope), span, scope, quoted, separate=True)
     if current is not None:
         return current
     if operator.endswith("?"):
@@ -405,7 +415,7 @@ def _with_default(
     parts = [tuple(item) for item in expand(text, default, scope)]
     if operator.endswith("=") and scope.assign is not None:
         scope.assign(name, parts[0], default)
-    return _elements(parts, span, quoted, separate=True)
+    return _elements(text, parts, span, scope, quoted, separate=True)
 
 
 def _arithmetic(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
@@ -415,7 +425,7 @@ def _arithmetic(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[
         name = match.group()
         return scope.batch[name] if name in scope.batch else _integer(scope.variables.get(name))
 
-    value = calculate(_NAME.sub(number, inner))
+    value = calculate(_NAME.sub(number, inner), scope.steps)
     return _unknown(text, span, quoted) if value is None else [[Fragment(str(value), None, quoted, (span,))]]
 
 

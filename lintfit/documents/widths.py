@@ -6,11 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents import door
+from lintfit.documents.door import MAX_CONFIG
 from lintfit.documents.lines import line_end, line_start
-from lintfit.documents.regular import read_regular
 
-LARGEST = 4 * 2**20
-"""Bytes of a config that is still read."""
 LEAST, MOST = 88, 120
 """Columns: what black and ruff allow by themselves, and what a file's own long lines can raise that to."""
 
@@ -57,7 +56,7 @@ def _stated(table: dict[str, Any]) -> int:
 def _read(path: Path) -> dict[str, Any] | None:
     """A TOML file's content; None where there is none that can be read: style is nothing to stop for."""
     try:
-        found = path.stat()
+        found = door.state(path)
     except OSError:
         return None
     return _content(path, found.st_mtime_ns, found.st_size)
@@ -69,6 +68,6 @@ def _content(path: Path, changed: int, size: int) -> dict[str, Any] | None:
     import tomllib
 
     try:
-        return tomllib.loads(read_regular(path, LARGEST).decode("utf-8-sig"))
+        return tomllib.loads(door.read_regular(path, MAX_CONFIG).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from lintfit.documents.door import is_file
 from lintfit.documents.files import ReadError, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, resolved
@@ -46,12 +47,7 @@ class Workspace:
     def exists(self, path: Path) -> bool:
         """Whether there is a file (not a folder) to read at this path."""
         resolved = self._resolve(path)
-        if resolved in self._overlay:
-            return True
-        try:
-            return resolved.is_file()
-        except (OSError, ValueError):  # no name of a file: a NUL, half a pair of surrogates
-            return False
+        return resolved in self._overlay or is_file(resolved)
 
     def file(self, path: Path, kind: Kind | None = None) -> FileText:
         """The text of a file, read once. Raises :class:`~lintfit.documents.files.ReadError`."""

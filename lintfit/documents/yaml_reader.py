@@ -31,6 +31,7 @@ from lintfit.documents.model import (
     Scalar,
     Span,
 )
+from lintfit.documents.steps import Steps
 
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep: not a config"
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
@@ -172,6 +173,8 @@ class _Reader:
         self.problems: list[Problem] = []
         self.anchors: dict[str, _Composed | None] = {}
         self.depth = 0
+        self.steps = Steps(_MAX_VALUES, "values")
+        """A value takes a step; what an alias stands for as many as it holds."""
 
     def first_document(self) -> Node | None:
         next(self.events)
@@ -195,7 +198,9 @@ class _Reader:
         """The node that starts with ``event``; ``after`` is where an empty value would stand."""
         name = type(event).__name__
         if name == "AliasEvent":
-            return self.alias(event)
+            composed = self.alias(event)
+            self.steps.take(composed.size)
+            return composed
         anchor = event.anchor
         if anchor in self.anchors:
             self.stop(f"the anchor &{anchor} is set a second time", event.start_mark.index)
@@ -209,7 +214,7 @@ class _Reader:
                 self.stop(_TOO_DEEP, event.start_mark.index, code=NOT_READ)
             composed = self.mapping(event) if name == "MappingStartEvent" else self.sequence(event)
             self.depth -= 1
-        if composed.size > _MAX_VALUES:
+        if not self.steps.take() or self.steps.spent:
             self.stop(f"the aliases unfold to more than {_MAX_VALUES} values: not a config", event.start_mark.index)
         if anchor:
             self.anchors[anchor] = composed

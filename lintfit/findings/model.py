@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from lintfit.documents.model import Document, Edit, Span
+from lintfit.documents.model import FileEdit, Span
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate
 from lintfit.settings.model import Place
@@ -20,15 +20,6 @@ class Applicability(StrEnum):
     SAFE = "safe"
     UNSAFE = "unsafe"
     DISPLAY = "display"
-
-
-@frozen(eq=False)
-class FileEdit:
-    """One edit in one document; ``document`` is None for a new file, whose whole text the edit carries."""
-
-    path: Path
-    edit: Edit
-    document: Document | None = None
 
 
 @frozen(eq=False)
@@ -121,7 +112,6 @@ class Plan:
 
 __all__ = [
     "Applicability",
-    "FileEdit",
     "Finding",
     "Fix",
     "Place",

@@ -9,6 +9,7 @@ from lintfit.findings.model import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
+from lintfit.verdict.model import Judged
 from lintfit.verdict.scaling import Scaling
 
 
@@ -39,6 +40,18 @@ class RunResult:
     """Plans that were carried out in memory and, read again, were not what they claimed."""
     unknown: tuple[str, ...] = ()
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
+
+    @classmethod
+    def of(cls, judged: Judged) -> RunResult:
+        """What was judged of a run, before there are plans and fixes."""
+        return cls(
+            judged.run,
+            judged.estimate,
+            judged.verdict,
+            longest=judged.longest,
+            scaling=judged.scaling,
+            unknown=judged.unknown,
+        )
 
     @property
     def is_unknown(self) -> bool:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lintfit.documents.model import Edit, Span
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import FileEdit
 from lintfit.fit import reach
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.care import Care

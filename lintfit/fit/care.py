@@ -12,9 +12,9 @@ from lintfit.documents.comments import comments, lost_comments
 from lintfit.documents.data_edits import read_again
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import line_end, line_start
-from lintfit.documents.model import DataDocument, Document, Edit, Entry, KeyPath, Kind, Node, Span
+from lintfit.documents.model import DataDocument, Document, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import frozen, replace
 from lintfit.run.key_reads import KeyReads, Read
 from lintfit.settings.model import Place

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from lintfit.boundary import Apart, to_the_end
 from lintfit.documents.edits import apply
-from lintfit.documents.model import Document, Edit
+from lintfit.documents.model import Document, Edit, FileEdit
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Finding, Fix
+from lintfit.findings.model import Applicability, Finding, Fix
 from lintfit.findings.results import RunResult
 from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
@@ -23,6 +23,7 @@ from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run
 from lintfit.settings.values import AS_LOADED
 from lintfit.verdict.judge import judge
+from lintfit.verdict.model import Judged
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""
@@ -117,7 +118,7 @@ def _batch(run: Run) -> int | None:
     return run.spec.effective_batch if run.spec is not None else None
 
 
-def _more(before: RunResult, after: RunResult) -> bool:
+def _more(before: RunResult, after: Judged) -> bool:
     """Whether a run whose memory was counted before, as far as it was known, takes more now."""
     if before.estimate is None or after.estimate is None:
         return False

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Fix, Plan, Rejected, Step
+from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.applying import WRITTEN_WITH, Carried, Pen, attempt
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject

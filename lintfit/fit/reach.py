@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import FileEdit, Finding
+from lintfit.findings.model import Finding
 from lintfit.frozen import replace
 
 

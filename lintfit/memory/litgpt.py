@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 from lintfit.memory.reading.older import untied
 
 DROPOUT = 0.05

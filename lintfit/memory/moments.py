@@ -19,7 +19,7 @@ from lintfit.memory.micro_batch.alive import (
     without_gradients,
 )
 from lintfit.memory.micro_batch.autocast import head_copy
-from lintfit.memory.micro_batch.language import of_decoder
+from lintfit.memory.micro_batch.halves import of_decoder
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment

@@ -13,15 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lintfit.documents.regular import read_regular
+from lintfit.documents import door
+from lintfit.documents.door import MAX_CONFIG
 from lintfit.errors import LintfitError, shorten, shown
 from lintfit.frozen import frozen, replace
-from lintfit.options.config_values import KEYS, Key, is_file, texts
+from lintfit.options.config_values import KEYS, Key, texts
 from lintfit.options.model import Options, RunGroup
 
 CONFIG_NAME = "lintfit.toml"
-LARGEST = 4 * 2**20
-"""Bytes of a config that is still read."""
 
 
 def from_flags(values: Mapping[str, Any], **switches: Any) -> Options:
@@ -52,7 +51,7 @@ def config_for(path: Path, cli: Options) -> Options:
     if cli.isolated:
         return cli
     absolute = Path(os.path.normpath(Path(path).absolute()))
-    found = load_config(absolute if absolute.is_dir() else absolute.parent)
+    found = load_config(absolute if door.is_folder(absolute) else absolute.parent)
     return cli.over(found) if found else cli
 
 
@@ -60,10 +59,10 @@ def config_for(path: Path, cli: Options) -> Options:
 def load_config(start: Path) -> Options | None:
     """The nearest ``lintfit.toml`` or ``[tool.lintfit]`` at or above a folder, None where there is none."""
     own = start / CONFIG_NAME
-    if is_file(own):
+    if door.is_file(own):
         return _read(own, ())
     project = start / "pyproject.toml"
-    if is_file(project) and _mentions_lintfit(project):
+    if door.is_file(project) and _mentions_lintfit(project):
         found = _read(project, ("tool", "lintfit"))
         if found is not None:
             return found
@@ -72,7 +71,7 @@ def load_config(start: Path) -> Options | None:
 
 def _mentions_lintfit(path: Path) -> bool:
     try:
-        return b"lintfit" in read_regular(path, LARGEST)
+        return b"lintfit" in door.read_regular(path, MAX_CONFIG)
     except OSError:
         return False
 
@@ -82,7 +81,7 @@ def _read(path: Path, table: Sequence[str]) -> Options | None:
 
     place = os.path.relpath(path)
     try:
-        text = read_regular(path, LARGEST).decode("utf-8-sig")
+        text = door.read_regular(path, MAX_CONFIG).decode("utf-8-sig")
         content: Any = tomllib.loads(text)
     except OSError as error:
         raise LintfitError(f"{place}: cannot be read: {error.strerror}") from None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents import door
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.numerals import natural
@@ -141,7 +142,7 @@ class Key:
 
 def _model(value: object, root: Path) -> str:
     name = _text(value)
-    return str(root / name) if is_file(root / name / "config.json") else name
+    return str(root / name) if door.is_file(root / name / "config.json") else name
 
 
 def _per_file(value: object, root: Path) -> tuple[tuple[Glob, tuple[str, ...]], ...]:
@@ -170,10 +171,3 @@ KEYS: Mapping[str, Key] = {
     "baseline": Key("baseline", lambda value, root: root / _text(value)),
 }
 """What a config may say, by key; flags have the same names."""
-
-
-def is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a folder that may not be searched
-        return False

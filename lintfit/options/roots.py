@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from lintfit.documents.paths import is_below, is_real_folder, resolved
+from lintfit.documents import door
+from lintfit.documents.paths import is_below, resolved
 from lintfit.options.config import load_config
 from lintfit.options.model import Options
 
@@ -33,7 +34,7 @@ def root_of(path: Path, options: Options) -> Path:
     """The root of one path, links followed."""
     here = Path.cwd()
     named = Path(os.path.normpath(path.absolute()))
-    start, otherwise = (named, named) if is_real_folder(named) else (named.parent, here)
+    start, otherwise = (named, named) if door.is_real_folder(named) else (named.parent, here)
     if is_below(named, (here,)):
         otherwise = here
         if not is_below(resolved(named), (resolved(here),)):
@@ -53,4 +54,4 @@ def _configured(folder: Path, options: Options) -> Path | None:
 @cache
 def _under_version_control(folder: Path) -> Path | None:
     above = (folder, *folder.parents)
-    return next((each for each in above if any(os.path.lexists(each / name) for name in _VERSION_CONTROL)), None)
+    return next((each for each in above if any(door.is_there(each / name) for name in _VERSION_CONTROL)), None)

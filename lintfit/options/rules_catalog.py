@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.errors import LintfitError
-from lintfit.findings.model import Severity
 from lintfit.frozen import frozen
-from lintfit.resources import resource_dir
+from lintfit.resources import packaged, packaged_files, packaged_head, resource_dir
+from lintfit.severity import Severity
 
 # Enough for any front matter: a page's prose and cases are only read when somebody asks for them.
 _HEAD_BYTES = 2048
@@ -61,7 +61,7 @@ class Rule:
 @cache
 def load_rules(folder: Path | None = None) -> Mapping[str, Rule]:
     """All rules by name, in the order of their codes. Raises LintfitError for a page whose metadata is wrong."""
-    pages = (page for page in (folder or resource_dir("rules")).glob("*.md") if page.name != INDEX)
+    pages = (page for page in packaged_files(folder or resource_dir("rules"), "*.md") if page.name != INDEX)
     rules = sorted(map(_read, pages), key=lambda rule: rule.code)
     codes: dict[str, Rule] = {}
     for rule in rules:
@@ -69,6 +69,13 @@ def load_rules(folder: Path | None = None) -> Mapping[str, Rule]:
         if other is not rule:
             raise LintfitError(f"rules/{rule.page.name}: {rule.code} is the code of {other.name}, too")
     return {rule.name: rule for rule in rules}
+
+
+@cache
+def rule_names() -> Mapping[str, str]:
+    """The rule by its name and by its code, both in lower case."""
+    rules = load_rules().values()
+    return {text: rule.name for rule in rules for text in (rule.name, rule.code.casefold())}
 
 
 def find(name_or_code: str) -> Rule:
@@ -86,9 +93,7 @@ def find(name_or_code: str) -> Rule:
 
 
 def _read(page: Path) -> Rule:
-    with page.open("rb") as file:
-        head = file.read(_HEAD_BYTES).decode("utf-8", "ignore")
-    fields = _front_matter(head, page)
+    fields = _front_matter(packaged_head(page, _HEAD_BYTES), page)
     if (missing := [key for key in _KEYS if key not in fields]) or (extra := set(fields) - set(_KEYS)):
         wrong = f"{missing[0]} is missing" if missing else f"{sorted(extra)[0]} is not a key"
         raise LintfitError(f"rules/{page.name}: {wrong} in the front matter")
@@ -130,5 +135,5 @@ def _front_matter(text: str, page: Path) -> dict[str, str]:
 
 def _split(page: Path) -> tuple[str, str]:
     """Front matter and the text below it."""
-    _, head, body = page.read_text("utf-8").split("---\n", 2)
+    _, head, body = packaged(page).split("---\n", 2)
     return head, body.lstrip("\n")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from lintfit.documents.model import Document, Span
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import Document, FileEdit, Span
 from lintfit.frozen import frozen
 from lintfit.report import Line, clean, shown_path
 from lintfit.report.styled import cells

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import Edit
-from lintfit.findings.model import Applicability, FileEdit, Finding, Plan
+from lintfit.documents.model import Edit, FileEdit
+from lintfit.findings.model import Applicability, Finding, Plan
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.frozen import frozen
 from lintfit.report import View, shown_path

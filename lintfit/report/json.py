@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lintfit import __version__
-from lintfit.documents.model import Edit, Span
-from lintfit.findings.model import FileEdit, Finding, Fix, Plan, Severity
+from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.findings.model import Finding, Fix, Plan, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, shown_path

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from lintfit import __version__
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Document, FileEdit, Span
 from lintfit.errors import LintfitError
-from lintfit.findings.model import FileEdit, Finding, Fix, Severity
+from lintfit.findings.model import Finding, Fix, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.options.rules_catalog import load_rules
 from lintfit.report import View, shown_path

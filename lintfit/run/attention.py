@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lintfit.catalog.attention import CHOOSES
+from lintfit.catalog.language import language
 from lintfit.memory.activations.recipe import attention_of
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
 from lintfit.settings.model import BY_UNSLOTH, Setting

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lintfit.documents import door
 from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
@@ -58,9 +58,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
     errors: list[str] = []
     for path in paths:
         try:
-            is_folder = path.is_dir()
-            if is_folder:
-                os.scandir(path).close()  # fails where it may not be listed, which os.walk passes over
+            is_folder = door.is_listable(path)
         except OSError as error:
             errors.append(f"{path}: {(error.strerror or str(error)).lower()}")
             continue
@@ -68,7 +66,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
             if path.suffix in SUFFIXES:
                 errors.append(f"{path}: is a folder, not a {SUFFIXES[path.suffix]} file")
             files.update(dict.fromkeys(_walk(path, options)))
-        elif not os.path.lexists(path):
+        elif not door.is_there(path):
             errors.append(f"{path}: no such file")
         elif not options.as_found:
             files[path] = None
@@ -79,8 +77,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
 
 
 def _walk(folder: Path, cli: Options) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
-        here = Path(root)
+    for here, folders, names in door.walk(folder):
         options = config_for(here, cli)
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
         for name in sorted(names):

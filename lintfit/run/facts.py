@@ -8,8 +8,8 @@ from pathlib import Path
 from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import quantization_section
+from lintfit.documents import door
 from lintfit.frozen import frozen, replace
-from lintfit.options.config_values import is_file
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
@@ -70,7 +70,7 @@ def facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
     from lintfit.catalog import models
 
     for folder in folders:
-        if is_file(folder / name / "config.json"):
+        if door.is_file(folder / name / "config.json"):
             return models.from_directory(folder / name, name=name)
     return models.find(name)
 

@@ -7,12 +7,12 @@ name, or comes from a loader, is sure to be one; any other quoted mention in a f
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from lintfit.documents import door
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.lines import line_start
 from lintfit.documents.model import KeyPath, Kind
@@ -159,10 +159,10 @@ def _paths(folder: Path, root: Path, apart: frozenset[str]) -> Iterator[Path]:
     """The files of code below a root, those nearest to a folder in it first; none in folders of the names ``apart``."""
     seen: set[Path] = set()
     for start in (folder, *folder.parents):
-        for here, folders, names in os.walk(start):
+        for here, folders, names in door.walk(start):
             wanted = (name for name in folders if not not_searched(name) and name not in apart)
-            folders[:] = sorted(name for name in wanted if Path(here, name) not in seen)
-            yield from (Path(here, name) for name in sorted(names) if name in NAMES or Path(name).suffix in _CODE)
+            folders[:] = sorted(name for name in wanted if here / name not in seen)
+            yield from (here / name for name in sorted(names) if name in NAMES or Path(name).suffix in _CODE)
         seen.add(start)
         if start == root:
             return
@@ -172,7 +172,7 @@ def _root(folder: Path, top: Path) -> Path:
     """The repository that a folder lies in; else where lintfit's config lies; else the working directory above it."""
     above = (folder, *folder.parents)
     for each in above:
-        if any((each / name).exists() for name in _REPOSITORY):
+        if any(door.exists(each / name) for name in _REPOSITORY):
             return each
     try:
         found = load_config(folder)

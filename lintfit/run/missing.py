@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from lintfit.documents import door
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen
 from lintfit.run.examples import is_example, is_example_recipe
@@ -146,7 +147,7 @@ def _leads_out(name: str, locator: Locator) -> bool:
     """Whether a name leads out of the tree, or the launch script into a folder that is not in it."""
     root = locator.workspace.root
     entered = locator.launch.command.folder if locator.launch is not None else "."
-    if entered != "." and not any((root / base).is_dir() for base in locator.entered()):
+    if entered != "." and not any(door.is_folder(root / base) for base in locator.entered()):
         return True
     return not _plain(root / locator.folder / entered / name).is_relative_to(_top(locator))
 
@@ -154,7 +155,7 @@ def _leads_out(name: str, locator: Locator) -> bool:
 def _top(locator: Locator) -> Path:
     """The folder that holds the tree: that of the repository, else the one that lintfit runs in or looks at."""
     root, folder = locator.workspace.root, _plain(locator.workspace.root / locator.folder)
-    repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    repository = next((each for each in (folder, *folder.parents) if door.exists(each / ".git")), None)
     return repository or (root if folder.is_relative_to(root) else folder)
 
 
@@ -170,7 +171,7 @@ def _meant(name: str, locator: Locator) -> str | None:
     for base in _near(locator):
         folder = base / path.parent
         try:
-            entries = list(islice(folder.iterdir(), _MOST_NAMES))
+            entries = door.listed(folder, _MOST_NAMES)
         except OSError:
             continue
         names = sorted(entry.name for entry in entries if entry.suffix == path.suffix)
@@ -183,7 +184,7 @@ def _meant(name: str, locator: Locator) -> str | None:
 def _moved(path: Path, locator: Locator) -> str | None:
     """A file of this very name one folder further up or down."""
     for base in _near(locator):
-        below = (Path(each.name) for each in sorted(base.glob("*/")) if not each.name.startswith("."))
+        below = (Path(each.name) for each in sorted(door.matching(base, "*/")) if not each.name.startswith("."))
         for folder in (*path.parent.parents, *islice(below, _MOST_NAMES)):
             if folder != path.parent and locator.workspace.exists(base / folder / path.name):
                 return (folder / path.name).as_posix()

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from lintfit.documents.regular import read_regular
+from lintfit.documents import door
+from lintfit.documents.door import MAX_REQUIREMENTS
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
 from lintfit.numerals import natural
 
@@ -25,8 +26,6 @@ _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
 COMMIT = "@"
 """Ends the key under which the commit stands that a project takes a library from."""
 
-LARGEST = 32 * 2**20
-"""Bytes of a file of requirements that is still read: lock files are large."""
 _FILES = (
     "requirements*.txt",
     "requirements/*.txt",
@@ -111,7 +110,7 @@ def _folders(path: Path, root: Path) -> Iterator[Path]:
     stop = root.absolute()
     for _ in range(_LEVELS):
         yield folder
-        if folder in (stop, folder.parent) or (folder / ".git").exists():
+        if folder in (stop, folder.parent) or door.exists(folder / ".git"):
             return
         folder = folder.parent
 
@@ -143,7 +142,7 @@ def _read_folder(folder: Path) -> Mapping[str, str]:
 
 def _matching(folder: Path) -> Iterator[Path]:
     for pattern in _FILES:
-        yield from sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name))
+        yield from sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
 
 
 def _bound(operator: str, version: str) -> str:
@@ -160,7 +159,7 @@ def _without_comments(text: str) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return read_regular(path, LARGEST).decode("utf-8", errors="replace")
+        return door.read_regular(path, MAX_REQUIREMENTS).decode("utf-8", errors="replace")
     except OSError:
         return ""
 

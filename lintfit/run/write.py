@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import Edit, Span
+from lintfit.documents import door
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.errors import CannotWrite
-from lintfit.findings.model import FileEdit
 from lintfit.run.engine_location import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place
@@ -370,6 +370,6 @@ def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
     offload = {"cpu": "_offload", "nvme": "_nvme"}.get(zero.get("offload_optimizer", ""), "")
     stem = f"ds_zero{zero['zero_stage']}{offload}"
     path, number = folder / f"{stem}.json", 2
-    while path.exists():
+    while door.exists(path):
         path, number = folder / f"{stem}_{number}.json", number + 1
     return path

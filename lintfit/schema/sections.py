@@ -39,7 +39,8 @@ from typing import Any, Literal
 
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.frozen import frozen
-from lintfit.resources import resource_dir
+from lintfit.resources import packaged, resource_dir
+from lintfit.schema.megatron import is_megatron
 from lintfit.suggest import nearest
 
 Schema = Mapping[str, Any]
@@ -107,8 +108,7 @@ def load(name: SchemaName) -> Schema:
 
     Raises LintfitError where the installation lacks the folder of schemas.
     """
-    path = resource_dir("schemas") / f"{name}.schema.json"
-    loaded: Schema = json.loads(path.read_text(encoding="utf-8"))
+    loaded: Schema = json.loads(packaged(resource_dir("schemas") / f"{name}.schema.json"))
     return loaded
 
 
@@ -131,8 +131,6 @@ def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[
     Keys of other tools are passed over: comments written as keys, and the top level of a GPT-NeoX or Megatron
     config, which holds its own keys beside DeepSpeed's.
     """
-    from lintfit.sources.detect import is_megatron
-
     shared = is_megatron(entry.key for entry in root.entries)
     top = resolved(schema, schema, root)
     for key in keys(root, schema, older):

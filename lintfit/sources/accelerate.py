@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lintfit.documents.model import DataDocument, KeyPath, Node
+from lintfit.documents.model import DataDocument, FileEdit, KeyPath, Node
 from lintfit.errors import CannotWrite
-from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen, replace
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource

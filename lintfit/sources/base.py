@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from lintfit.documents.model import Document
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import Document, FileEdit
 from lintfit.settings.model import Setting
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lintfit.documents.model import DataDocument, Entry, KeyPath, Node, Span
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import DataDocument, Entry, FileEdit, KeyPath, Node, Span
 from lintfit.settings.model import Place, Setting
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from lintfit.documents.model import DataDocument, Edit, KeyPath, Span
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import DataDocument, Edit, FileEdit, KeyPath, Span
 
 
 class _Remove(Enum):

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lintfit.documents.model import DataDocument, KeyPath, Node
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import DataDocument, FileEdit, KeyPath, Node
 from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource

@@ -6,10 +6,10 @@ A false "yes" makes noise in a stranger's file, so that every answer rests on ke
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal
 
 from lintfit.documents.model import DataDocument, Kind, Node
+from lintfit.schema.megatron import HYPHENATED_KEYS, is_megatron
 
 Dialect = Literal["deepspeed", "accelerate"]
 
@@ -55,27 +55,6 @@ _OTHER_JSON = frozenset(
 
 _ARGUMENTS = frozenset({"model_name_or_path", "output_dir", "per_device_train_batch_size"})
 
-MEGATRON = frozenset(
-    {
-        "attention_config",
-        "checkpoint_activations",
-        "data_path",
-        "hidden_size",
-        "lr_decay_iters",
-        "max_position_embeddings",
-        "merge_file",
-        "num_attention_heads",
-        "num_layers",
-        "pipe_parallel_size",
-        "pos_emb",
-        "rotary_pct",
-        "seq_length",
-        "train_iters",
-        "vocab_file",
-    }
-)
-"""Top-level keys that only GPT-NeoX and Megatron put beside DeepSpeed's own."""
-
 _ACCELERATE_SURE = frozenset({"compute_environment", "distributed_type"})
 _ACCELERATE = frozenset(
     {
@@ -116,9 +95,6 @@ _OTHER_YAML = frozenset(
     }
 )
 """Keys of recipes (axolotl, LLaMA-Factory, TRL …), which may carry some of Accelerate's keys of their own."""
-
-_HYPHENATED_KEYS = 3
-"""From this many hyphenated top-level keys on, a file is a GPT-NeoX config (their own spelling of every key)."""
 
 _SURE_KEY = re.compile(r"\"(?:zero_optimization|train_micro_batch_size_per_gpu)\"[ \t]*:")
 _HYPHENATED_KEY = re.compile(r"^[ \t]*\"[a-z]+-[a-z-]+\"[ \t]*:", re.MULTILINE)
@@ -187,7 +163,7 @@ def dialect(document: DataDocument) -> Dialect | None:
 
 def _was_deepspeed(text: str) -> bool:
     """Whether text that cannot be read was meant to be a DeepSpeed config: it has keys that nothing else has."""
-    return _SURE_KEY.search(text) is not None and len(_HYPHENATED_KEY.findall(text)) < _HYPHENATED_KEYS
+    return _SURE_KEY.search(text) is not None and len(_HYPHENATED_KEY.findall(text)) < HYPHENATED_KEYS
 
 
 def _is_deepspeed(root: Node, keys: set[str]) -> bool:
@@ -197,13 +173,6 @@ def _is_deepspeed(root: Node, keys: set[str]) -> bool:
         return True
     strong = len(keys & _DEEPSPEED_SURE) + _structures(root)
     return strong >= 2 or (strong == 1 and len(keys & _DEEPSPEED_BATCH) >= 1) or _only_precision(root, keys)
-
-
-def is_megatron(keys: Iterable[str]) -> bool:
-    """Whether top-level keys are those of a GPT-NeoX or Megatron config that merely contains DeepSpeed's."""
-    names = set(keys)
-    hyphenated = sum("-" in key for key in names)
-    return hyphenated >= _HYPHENATED_KEYS or len(names & MEGATRON) >= 2
 
 
 def _is_zero_section(key: str, value: Node) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
-from lintfit.sources.detect import MEGATRON
+from lintfit.schema.megatron import MEGATRON
 
 _LONGEST = 60_000
 """Characters of a file that may be a config; what is longer is data."""

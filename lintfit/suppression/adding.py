@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents.comment_layout import Layout, layout
+from lintfit.documents.directives import FILE_IGNORE, IGNORE, Directive, directives
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation
 from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
@@ -17,8 +19,6 @@ from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
-from lintfit.suppression.comment_layout import Layout, layout
-from lintfit.suppression.comments import FILE_IGNORE, IGNORE, Directive, directives
 
 
 @frozen

@@ -16,16 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from lintfit.documents import door
+from lintfit.documents.door import MAX_BASELINE
 from lintfit.documents.files import write_whole
-from lintfit.documents.regular import read_regular
 from lintfit.errors import LintfitError
 from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 
-LARGEST = 64 * 2**20
-"""Bytes of a baseline that is still read."""
 VERSION = 1
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -82,8 +81,8 @@ def write(
     looked_at = {_key(path, file) for path in checked}
     kept = {
         name: dict(rules)
-        for name, rules in (_read(file) if file.exists() else {}).items()
-        if name not in looked_at and (file.parent / name).exists()
+        for name, rules in (_read(file) if door.exists(file) else {}).items()
+        if name not in looked_at and door.exists(file.parent / name)
     }
     for finding in counted:
         rules = kept.setdefault(_key(finding.place.document.path, file), {})
@@ -119,7 +118,7 @@ def _stale(baseline: Path, places: Mapping[Path, Path], findings: Sequence[Findi
         (name, rule)
         for name, rules in read(baseline).items()
         for rule, count in rules.items()
-        if found[name, rule] < count and (name in looked_at or not (baseline.parent / name).exists())
+        if found[name, rule] < count and (name in looked_at or not door.exists(baseline.parent / name))
     ]
     if stale:
         name, rule = stale[0]
@@ -143,7 +142,7 @@ def _key(path: Path, baseline: Path) -> str:
 def read(file: Path) -> Counts:
     """The counts of a baseline. Raises LintfitError where it is missing or no baseline."""
     try:
-        return _cached(file, file.stat().st_mtime_ns)
+        return _cached(file, door.state(file).st_mtime_ns)
     except ValueError:
         raise LintfitError(f"{file}: the baseline cannot be read: no file has such a name") from None
     except OSError as error:
@@ -160,7 +159,7 @@ def _cached(file: Path, _: int) -> Counts:
 def _read(file: Path) -> Counts:
     shown = os.path.relpath(file)
     try:
-        content = json.loads(read_regular(file, LARGEST))
+        content = json.loads(door.read_regular(file, MAX_BASELINE))
     except OSError as error:
         raise LintfitError(f"{shown}: the baseline cannot be read: {(error.strerror or '').lower()}") from None
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lintfit.checks.helpers.context import UnusedContext
 from lintfit.checks.helpers.registry import module_of, run_unused_checks
+from lintfit.documents.directives import directives
 from lintfit.documents.model import Document
 from lintfit.findings.model import Finding
 from lintfit.findings.results import RunResult
@@ -13,8 +14,9 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.options.rules_catalog import rule_names
 from lintfit.suppression.baseline import split
-from lintfit.suppression.comments import Silenced, directives, rule_names, silence
+from lintfit.suppression.comments import Silenced, silence
 
 
 @frozen(eq=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lintfit.findings.results import RunResult
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings.registry import LOWER_BOUNDS
+from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.verdict.scaling import Scaling, scaling, shown
 
@@ -29,14 +29,14 @@ COMPILED = "the model as it is, not compiled (torch.compile fuses operations, an
 WHOLE = "the whole model is trained (a part of it is frozen, which takes less)"
 
 
-def judge(run: Run) -> RunResult:
+def judge(run: Run) -> Judged:
     """The run with its estimate and verdict. What is only known at best cannot be said to fit.
 
     The estimate's verdict is the card's; the run's is that of the card and the host. Where nobody states the number
     of GPUs, the verdict is one that holds for every number.
     """
     if run.spec is None:
-        return RunResult(run, unknown=why_unknown(run, None))
+        return Judged(run, unknown=why_unknown(run, None))
     whole = _trained_whole(run)
     if whole is not None and (bound := judge(whole)).verdict is Verdict.FITS and bound.estimate is not None:
         return replace(bound, estimate=replace(bound.estimate, assumptions=(WHOLE, *bound.estimate.assumptions)))
@@ -74,7 +74,7 @@ def judge(run: Run) -> RunResult:
         result = replace(result, verdict=verdict)
         unknown = why_unknown(run, result, tuple(decided_by))
     longest = longest if verdict is Verdict.FITS else None
-    return RunResult(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
+    return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
 
 
 def _trained_whole(run: Run) -> Run | None:

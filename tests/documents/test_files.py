@@ -43,10 +43,10 @@ def test_no_permission_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "a.json"
     path.write_text("{}")
 
-    def refuse(_: Path) -> bytes:
+    def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert reason(path) == "no permission to read it"
 
 

@@ -14,9 +14,9 @@ from lintfit.commands.check import check
 from lintfit.documents.comments import comments
 from lintfit.documents.data_edits import remove
 from lintfit.documents.data_edits import rename as renamed
-from lintfit.documents.model import DataDocument, Document, Edit, Span
+from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.findings.model import Applicability, Fix
 from lintfit.fit.care import Care, Taken
 from lintfit.options.model import Options
 from lintfit.settings.model import Place

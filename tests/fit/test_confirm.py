@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import load_runs
-from lintfit.documents.model import Document, Edit, Span
+from lintfit.documents.model import Document, Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Applicability, FileEdit, Finding, Fix, Severity
+from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.findings.results import RunResult
 from lintfit.fit.confirm import Confirmation
 from lintfit.options.model import Options

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lintfit.catalog import models
+from lintfit.catalog.language import language
 from lintfit.memory import estimate
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment

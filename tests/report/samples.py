@@ -6,18 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lintfit.catalog.facts import Gpu, ModelFacts, Tensor
-from lintfit.documents.model import Document, Edit, FileText, Kind, Span
-from lintfit.findings.model import (
-    Applicability,
-    FileEdit,
-    Finding,
-    Fix,
-    Plan,
-    Rejected,
-    Related,
-    Severity,
-    Step,
-)
+from lintfit.documents.model import Document, Edit, FileEdit, FileText, Kind, Span
+from lintfit.findings.model import Applicability, Finding, Fix, Plan, Rejected, Related, Severity, Step
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Spec

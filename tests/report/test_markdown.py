@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import Edit, Kind, Span
+from lintfit.documents.model import Edit, FileEdit, Kind, Span
 from lintfit.errors import LintfitError
-from lintfit.findings.model import Applicability, FileEdit, Finding, Fix
+from lintfit.findings.model import Applicability, Finding, Fix
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.documents.model import Edit, Kind, Span
-from lintfit.findings.model import Applicability, FileEdit, Finding, Fix, Rejected, Severity
+from lintfit.documents.model import Edit, FileEdit, Kind, Span
+from lintfit.findings.model import Applicability, Finding, Fix, Rejected, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render

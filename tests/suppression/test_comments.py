@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.documents.directives import Directive, directives, without
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.workspace import reader
 from lintfit.findings.model import Finding, Related, Severity
 from lintfit.settings.model import Place
-from lintfit.suppression.comment_edits import without
-from lintfit.suppression.comments import Directive, directives, silence
+from lintfit.suppression.comments import silence
 from tests.support import ROOT
 
 NAMES = {Kind.PYTHON: "train.py", Kind.YAML: "a.yaml", Kind.SHELL: "run.sh", Kind.JSON: "ds.json"}
@@ -211,5 +211,5 @@ def test_json_comments_load_no_parser_of_another_language(tmp_path: Path) -> Non
 
 
 def test_an_unrelated_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lintfit.suppression.comments.layout", lambda document: pytest.fail("laid out"))
+    monkeypatch.setattr("lintfit.documents.directives.layout", lambda document: pytest.fail("laid out"))
     assert directives(read(Kind.PYTHON, "x = 1  # noqa\n")) == ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.documents.model import Document, KeyPath, Span
 from lintfit.findings.model import Fix, Plan, Rejected, Related, Severity
 from lintfit.frozen import frozen, replace
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.key_reads import KeyReads, Read
 from lintfit.run.model import Run
@@ -16,7 +16,7 @@ from lintfit.sources.base import Source
 from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
-    from lintfit.suppression.comments import Directive
+    from lintfit.documents.directives import Directive
 
 
 @frozen(eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.documents import python_edits
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import FileEdit
 from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.model import Argument, Call
 from lintfit.sources.script.source import ScriptSource

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.checks.helpers.context import FileContext
-from lintfit.documents.model import DataDocument, Edit, Entry, KeyPath, Kind, Node, Span
-from lintfit.findings.model import Applicability, FileEdit, Fix
+from lintfit.documents.model import DataDocument, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
+from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memo import Memo
 from lintfit.memory.activations import llama, moe
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.traits import Turn
-from lintfit.memory.memo import Memo
 
 _Value = TypeVar("_Value")
 

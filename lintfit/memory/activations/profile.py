@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
+from lintfit.memo import Memo
 from lintfit.memory.activations.blocks import Layer, Naming
 from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, reader, total
@@ -17,7 +18,6 @@ from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
 from lintfit.memory.activations.replay import backward, bare, forward, late_copies
 from lintfit.memory.activations.tape import Var, rounded
-from lintfit.memory.memo import Memo
 
 
 @frozen

@@ -7,11 +7,12 @@ from operator import attrgetter
 from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
+from lintfit.catalog.language import language
 from lintfit.frozen import field, frozen, names, replace
+from lintfit.memo import Memo
+from lintfit.memory.activations.family_names import has_module
 from lintfit.memory.activations.gptq import Unpacked, unpacked
 from lintfit.memory.alike import alike
-from lintfit.memory.memo import Memo
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
 from lintfit.memory.tensors.lora import targets_of
@@ -294,8 +295,6 @@ def _adapted(spec: Spec) -> tuple[str, ...] | None:
 
     A model whose layers are the nearest family's has modules of other names: what its targets leave out cannot be told.
     """
-    from lintfit.memory.activations.families import has_module
-
     targets = targets_of(spec)
     if isinstance(targets, str):
         return None

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.frozen import frozen, replace
+from lintfit.memo import Memo
 from lintfit.memory.components import components
 from lintfit.memory.engines.gradients import tied_gradient
 from lintfit.memory.engines.host import RankHost, host_memory, ranks_per_node
 from lintfit.memory.engines.loading import load_temporary, loaded_bytes
 from lintfit.memory.engines.states import States
-from lintfit.memory.memo import Memo
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.ddp import reduces
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import not_modelled, zero_config
-from lintfit.memory.memo import Memo
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 

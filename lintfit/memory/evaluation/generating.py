@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.language import language
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.frames import frame
@@ -16,7 +17,6 @@ from lintfit.memory.activations.recipe import Recipe, evaluating
 from lintfit.memory.evaluation.batch import Round, copies_without_head
 from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.rollouts.rollout import layer_cache, selected_experts
 from lintfit.memory.spec import Spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.recipe import evaluating
@@ -21,7 +22,6 @@ from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.result import Moment

@@ -16,7 +16,7 @@ from lintfit.memory.forward import LAST_NORM
 from lintfit.memory.loss.preference import Path, sequences
 from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph
-from lintfit.memory.micro_batch.language import of_decoder
+from lintfit.memory.micro_batch.halves import of_decoder
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.language import language
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.families import family
@@ -15,7 +16,6 @@ from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.forward import at_the_loss
 from lintfit.memory.loss.preference import FROM_WHOLE, Path, loss_path, scored, sequences
 from lintfit.memory.micro_batch.embedding import DROPOUT, LEAF
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model import model_of, shape_of
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record

@@ -7,6 +7,7 @@ accelerate's ``convert_outputs_to_fp32``.
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memo import Memo
 from lintfit.memory.activations.blocks import Layer, Naming
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Changes, Table
@@ -33,7 +34,6 @@ from lintfit.memory.loss.losses import (
 )
 from lintfit.memory.loss.preference import FROM_WHOLE
 from lintfit.memory.loss.tiled import TILED, tiled
-from lintfit.memory.memo import Memo
 
 _FORMS: Memo[Form | Chunked] = Memo(4096)
 

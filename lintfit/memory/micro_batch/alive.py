@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.language import language
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.kinds import Kind, stretches
 from lintfit.memory.activations.profile import without_graph
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.loss.preference import sequences
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.result import Components

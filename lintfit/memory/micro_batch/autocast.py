@@ -7,8 +7,8 @@ outermost context exits, which is the end of the forward pass (torch ``aten/src/
 
 from __future__ import annotations
 
+from lintfit.memo import Memo
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.memo import Memo
 from lintfit.memory.tensors.parameters import Inventory, rounded
 from lintfit.memory.tensors.weights import VALUE, Weight
 from lintfit.memory.versions import GROUPED_EXPERTS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memo import Memo
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import embedding_width, projection
 from lintfit.memory.activations.tape import CAST, INDEX, rounded
-from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.around import Around, Feature
 from lintfit.memory.micro_batch.model import Model
 from lintfit.memory.micro_batch.opened import hooks_inputs

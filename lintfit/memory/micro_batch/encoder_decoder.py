@@ -21,7 +21,7 @@ from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.aside import keeps_input
 from lintfit.memory.micro_batch.embedding import DROPOUT, LEAF, NORM, SUMMANDS, drops, scratch
-from lintfit.memory.micro_batch.language import halves
+from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting_beside
 from lintfit.memory.micro_batch.model import model_of
 from lintfit.memory.micro_batch.model_step import kept_share, record_model

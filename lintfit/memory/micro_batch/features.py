@@ -5,8 +5,8 @@ What few models have is imported where one does: it comes with the modules of th
 
 from __future__ import annotations
 
+from lintfit.memo import Memo
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.around import NOTHING, Around, Feature
 from lintfit.memory.micro_batch.buffers import BUFFERS, CACHED_TABLES, OF_SOUND
 from lintfit.memory.micro_batch.embedding import DROPOUT, LEAF, NORM, PROJECTION, SUMMANDS

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.loss.returned import logits_bytes
 from lintfit.memory.micro_batch.kv_cache import layer_states, returns_cache
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.tensor_parallel import local

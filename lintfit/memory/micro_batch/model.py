@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.language import language
 from lintfit.frozen import frozen
+from lintfit.memo import Memo
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.frames import Frame, frame
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.traits import Traits
 from lintfit.memory.alike import alike
 from lintfit.memory.loss.preference import sequences
-from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end, at_lookup
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.micro_batch.stream import Shape, embedding_bytes, stream_bytes
 from lintfit.memory.spec import Spec

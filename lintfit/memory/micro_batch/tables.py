@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memo import Memo
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
 from lintfit.memory.activations.kinds import first_of_windows
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.model import Model
 from lintfit.memory.micro_batch.stream import Shape
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import replace
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 from lintfit.memory.versions import before_transformers_5, release
 
 TIED_SINCE_5 = frozenset({"t5", "mt5", "umt5"})

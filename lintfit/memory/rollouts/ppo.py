@@ -7,6 +7,7 @@ more); ``PPOTrainer.train`` of 1.12 itself runs under fake tensors in ``bench/fa
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.form import Live
@@ -17,7 +18,6 @@ from lintfit.memory.activations.tape import rounded
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.preference import loss_path
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import record_model
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.micro_batch.stream import stream_bytes

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import frozen
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 from lintfit.memory.spec import Spec
 
 _INDEXED = re.compile(r"(?P<stem>[^*\[\]]+)\[(?P<first>-?\d+)?(?P<colon>:)?(?P<end>-?\d+)?\]")

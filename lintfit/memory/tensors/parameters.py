@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.memory.alike import alike
-from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, within
 from lintfit.memory.tensors.lora import adapters, saved_modules

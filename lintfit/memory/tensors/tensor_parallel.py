@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 from lintfit.memory.spec import Spec, section
 from lintfit.memory.versions import since
 

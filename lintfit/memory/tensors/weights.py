@@ -12,7 +12,7 @@ from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import field, frozen, replace
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
 from lintfit.memory.tensors.quantization import KEPT
 from lintfit.memory.tensors.tensor_parallel import share

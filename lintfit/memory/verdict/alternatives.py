@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
@@ -17,7 +18,7 @@ from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.saving import lays_out
 from lintfit.memory.engines.zeroing import added_to
 from lintfit.memory.loss.preference import FUSED, ODDS
-from lintfit.memory.micro_batch.language import halves, language
+from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
 from lintfit.memory.versions import release

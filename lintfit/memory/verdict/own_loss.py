@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.memory.micro_batch.language import language
+from lintfit.catalog.language import language
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec
 

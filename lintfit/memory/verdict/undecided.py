@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from lintfit.memo import Memo
 from lintfit.memory.activations.recipe import attention_of, of
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.loss.preference import ROLLOUTS
-from lintfit.memory.memo import Memo
-from lintfit.memory.micro_batch.language import halves
+from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.reading.contradictions import unshared_experts
 from lintfit.memory.spec import OWN_LOSS, Spec
 from lintfit.memory.tensors.frozen_models import name_of

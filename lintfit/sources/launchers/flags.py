@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lintfit.documents.model import Document
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import Document, FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import Place
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, FileEdit
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_words import Word
-from lintfit.findings.model import FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources.launchers import launcher_settings

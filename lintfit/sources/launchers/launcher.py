@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Document, FileEdit, Span
 from lintfit.documents.shell_document import Command, ShellDocument
-from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers import launcher_settings
 from lintfit.sources.launchers.command_line import Invocation, Option, take_apart

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from lintfit.documents.model import Document, Edit, Span
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import Document, Edit, FileEdit, Span
 from lintfit.frozen import frozen
 from lintfit.numerals import whole
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from lintfit.documents.model import Document
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import Document, FileEdit
 from lintfit.settings.model import Setting
 from lintfit.sources.recipes.front_ends import READERS, FrontEnd
 

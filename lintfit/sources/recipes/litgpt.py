@@ -20,7 +20,7 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.recipes.base import OpenFile, World
 
 if TYPE_CHECKING:
-    from lintfit.findings.model import FileEdit
+    from lintfit.documents.model import FileEdit
     from lintfit.sources.launchers.launch import Launch
 
 _WHOSE = "LitGPT's default"

@@ -17,7 +17,7 @@ from lintfit.settings.model import Provenance, Setting
 from lintfit.sources.recipes.base import OpenFile, World
 
 if TYPE_CHECKING:
-    from lintfit.findings.model import FileEdit
+    from lintfit.documents.model import FileEdit
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.script.source import ScriptSource
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import DataDocument, Document, FileEdit, Kind
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults

@@ -6,11 +6,11 @@ from typing import Any
 
 from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.language import language
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import heads_of, kinds, lends
 from lintfit.memory.micro_batch.around import Around
 from lintfit.memory.micro_batch.features import around_layers
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model import model_of, shape_of
 from lintfit.memory.spec import Spec
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.language import language
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.micro_batch.language import language
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama4_text", "hidden_size": 256, "intermediate_size": 512, "intermediate_size_mlp": 1024,

@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.memory import estimate
 from lintfit.memory.micro_batch.encoder_decoder import Encoder
-from lintfit.memory.micro_batch.language import of_decoder
+from lintfit.memory.micro_batch.halves import of_decoder
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Verdict

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import Edit, Span
-from lintfit.findings.model import FileEdit
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.settings.values import AS_LOADED
 from lintfit.sources.script.source import ScriptSource
 from tests.sources.scripts import ARGPARSE, PARSED, script, trained, values

@@ -10,6 +10,7 @@ from functools import partial
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Bare, Form, bare_of, recorded
 from lintfit.memory.activations.recipe import Recipe
@@ -20,7 +21,6 @@ from lintfit.memory.activations.towers.encoder import CHANNELS, block, mask_item
 from lintfit.memory.activations.towers.order import handed_on, inner_merges, order
 from lintfit.memory.activations.towers.results import results
 from lintfit.memory.activations.towers.style import Style, known, style, tower_of
-from lintfit.memory.memo import Memo
 
 __all__ = [
     "CHANNELS",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
@@ -21,7 +22,6 @@ from lintfit.memory.activations.towers import (
 )
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import keeps_input
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Stretch
 from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.micro_batch.vision.images import Pictures, pictures, tiles

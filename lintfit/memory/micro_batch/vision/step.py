@@ -5,6 +5,7 @@ How many images a sample has only ``images`` says; without it the encoder counts
 
 from __future__ import annotations
 
+from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile
@@ -21,7 +22,6 @@ from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.embedding import LEAF, trains_embedding
 from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end
-from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model import model_of
 from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.micro_batch.step import Step, Stretch

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lintfit.documents.model import Kind
+from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import omegaconf
 from lintfit.sources.script.interpreter.config_files import of_node
@@ -27,24 +28,26 @@ def composed(interpreter: Evaluator, options: Mapping[str, Value], record: Recor
     """The config that ``@hydra.main(config_path=…, config_name=…)`` hands to its function."""
     walk = interpreter.walk
     walk.parses = True
-    composer = _Composer(interpreter, _folder(interpreter, options), {word.name: word for word in walk.overrides})
+    words = {word.name: word for word in walk.overrides}
+    files = walk.steps.within(_MAX_FILES, "files of one config")
+    composer = _Composer(interpreter, _folder(interpreter, options), words, files)
     name = _option(interpreter, options, "config_name")
     found = composer.file(posixpath.splitext(name)[0], "") if name is not None else Table(record.node, open=True)
     if not walk.assume:
-        return _config(omegaconf.over(found, Table(record.node, open=True)))
+        return _config(omegaconf.over(found, Table(record.node, open=True), walk.steps), walk.steps)
     for word in walk.overrides:
         path = f"{word.name}/{word.value}"
         if word.name in composer.chosen or word.name in found.items or not word.value:
             continue
         if composer.loaded(path) is not None:
             composer.chosen.add(word.name)
-            found = omegaconf.over(found, composer.file(path, word.name.replace("/", ".")))
+            found = omegaconf.over(found, composer.file(path, word.name.replace("/", ".")), walk.steps)
     values = [word for word in walk.overrides if word.name not in composer.chosen]
-    return _config(omegaconf.over(found, omegaconf.dotted(values, record)))
+    return _config(omegaconf.over(found, omegaconf.dotted(values, record), walk.steps), walk.steps)
 
 
-def _config(table: Table) -> Table:
-    made = omegaconf.config(table)
+def _config(table: Table, steps: Steps) -> Table:
+    made = omegaconf.config(table, steps)
     assert isinstance(made, Table)
     return made
 
@@ -72,8 +75,9 @@ class _Composer:
     interpreter: Evaluator
     folder: str
     words: Mapping[str, Flag]
+    files: Steps
+    """Files that may still be read; merging them draws from the whole walk's."""
     chosen: set[str] = field(default_factory=set)
-    files: int = 0
 
     def loaded(self, path: str) -> tuple[Table, str | None] | None:
         """A file's content and the package in its head; None where it is not at hand."""
@@ -87,21 +91,21 @@ class _Composer:
 
     def file(self, path: str, package: str) -> Table:
         """A file with its defaults, nested as its package (dotted; empty for the root) says."""
-        self.files += 1
-        found = self.loaded(path) if self.files <= _MAX_FILES else None
+        found = self.loaded(path) if self.files.take() else None
         if found is None:
             return Table(open=True)
         content, header = found
         package = package if header is None else header.removeprefix("_global_").lstrip(".")
         own = Table(content.origin, {key: value for key, value in content.items.items() if key != "defaults"})
         own = _nested(own, package)
-        result, said = Table(content.origin), False
+        result, said, steps = Table(content.origin), False, self.interpreter.walk.steps
         defaults = content.items.get("defaults")
         for entry in defaults.items if isinstance(defaults, Items) else ():
             itself = isinstance(entry, Const) and entry.value == "_self_"
             said |= itself
-            result = omegaconf.over(result, own if itself else self._default(entry, posixpath.dirname(path), package))
-        return result if said else omegaconf.over(result, own)
+            more = own if itself else self._default(entry, posixpath.dirname(path), package)
+            result = omegaconf.over(result, more, steps)
+        return result if said else omegaconf.over(result, own, steps)
 
     def _default(self, entry: Value, beside: str, package: str) -> Table:
         """One entry of a defaults list: another file, or a group with the file that is chosen of it."""
@@ -123,7 +127,8 @@ class _Composer:
             if option is None or option == "null":
                 continue
             for name in option if isinstance(option, list) else [option]:
-                made = omegaconf.over(made, self._of_group(group, str(name), beside, package, own))
+                more = self._of_group(group, str(name), beside, package, own)
+                made = omegaconf.over(made, more, self.interpreter.walk.steps)
         return made
 
     def _of_group(self, group: str, name: str, beside: str, package: str, own: str) -> Table:

@@ -62,7 +62,7 @@ class Interpreter(Statements):
         self._modules = modules
         self._scopes: dict[str, Scope | None] = {}
         self._follows: dict[int, int] = {}
-        self._executed = 0
+        self._executed = walk.steps.within(_MAX_EXECUTED, "files run by exec")
 
     def run(self) -> None:
         """Walk the module, then the functions that nothing in it called."""
@@ -366,9 +366,8 @@ class Interpreter(Statements):
     def run_file(self, name: str) -> None:
         """Run the statements of another file as the module's own."""
         module = self._modules.beside(name) if self._modules is not None and not self.walk.frames else None
-        if module is None or self.walk.branch.taken is False or self._executed >= _MAX_EXECUTED:
+        if module is None or self.walk.branch.taken is False or not self._executed.take():
             return
-        self._executed += 1
         entry = self.has_entry
         self.block(module.body, self.globals)
         self.has_entry = entry

@@ -10,21 +10,24 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.documents.model import Kind
+from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import config_files, parsers
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import Class, Const, Items, Object, Record, Table, Unknown, Value, held
 
 
-def config(value: Value, root: Table | None = None) -> Value:
-    """A copy whose interpolations refer to it; ``"???"`` is a value that is missing."""
+def config(value: Value, steps: Steps, root: Table | None = None) -> Value:
+    """A copy whose interpolations refer to it; ``"???"`` is a value that is missing. A value takes a step."""
+    if not steps.take():
+        return Table(value.origin, open=True) if isinstance(value, Table) else Unknown(value.origin)
     if isinstance(value, Table):
         made = Table(value.origin, {}, value.open, over=value.over)
         made.root = root or made
-        made.items = {key: config(item, made.root) for key, item in value.items.items()}
+        made.items = {key: config(item, steps, made.root) for key, item in value.items.items()}
         return made
     if isinstance(value, Items):
-        return Items(value.origin, [config(item, root) for item in value.items], value.open)
+        return Items(value.origin, [config(item, steps, root) for item in value.items], value.open)
     return Unknown(value.origin) if isinstance(value, Const) and value.value == "???" else value
 
 
@@ -40,28 +43,31 @@ def as_table(value: Value | None) -> Table | None:
     return None
 
 
-def merged(values: Iterable[Value], record: Record) -> Value:
+def merged(values: Iterable[Value], record: Record, steps: Steps) -> Value:
     """``OmegaConf.merge``: the later wins, key by key."""
     result = Table(record.node)
     for value in values:
         table = as_table(value)
-        result = over(result, table) if table is not None else Table(record.node, open=True)
-    return config(result)
+        result = over(result, table, steps) if table is not None else Table(record.node, open=True)
+    return config(result, steps)
 
 
-def over(below: Table, above: Table) -> Table:
-    """Two configs merged key by key; the second wins."""
+def over(below: Table, above: Table, steps: Steps) -> Table:
+    """Two configs merged key by key, each of which takes a step; the second wins."""
     made = Table(above.origin if above.items else below.origin, {}, below.open or above.open)
     for key in dict.fromkeys([*below.items, *above.items]):
+        if not steps.take():
+            made.open = True
+            return made
         old, new = below.items.get(key), above.items.get(key)
         inner, outer = as_table(old), as_table(new)
         if inner is not None and outer is not None:
-            made.items[key] = over(inner, outer)
+            made.items[key] = over(inner, outer, steps)
         elif new is not None:
             made.items[key] = new if old is None else replace(new, over=old)
         elif old is not None:
             # What may be overridden by keys out of sight is not known.
-            made.items[key] = over(inner, Table(open=True)) if inner is not None and above.open else old
+            made.items[key] = over(inner, Table(open=True), steps) if inner is not None and above.open else old
             if inner is None and above.open:
                 made.items[key] = Unknown(old.origin)
     return made
@@ -113,19 +119,19 @@ def _put(table: Table, path: list[str], value: Value) -> None:
 
 
 def _load(interpreter: Evaluator, record: Record) -> Value:
-    return config(config_files.load(interpreter, record.value(0, "file_"), record, Kind.YAML))
+    return config(config_files.load(interpreter, record.value(0, "file_"), record, Kind.YAML), interpreter.walk.steps)
 
 
 def _create(interpreter: Evaluator, record: Record) -> Value:
     value = record.value(0, "obj")
     if value is None:
-        return config(Table(record.node))
+        return config(Table(record.node), interpreter.walk.steps)
     table = as_table(value)
-    return config(table) if table is not None else Unknown(record.node)
+    return config(table, interpreter.walk.steps) if table is not None else Unknown(record.node)
 
 
 def _merge(interpreter: Evaluator, record: Record) -> Value:
-    return Unknown(record.node) if record.spreads else merged(record.positional, record)
+    return Unknown(record.node) if record.spreads else merged(record.positional, record, interpreter.walk.steps)
 
 
 def _select(interpreter: Evaluator, record: Record) -> Value:

@@ -1,4 +1,4 @@
-"""What the walk through a script carries along: budget, branch, call stack and the calls seen so far."""
+"""What the walk through a script carries along: steps left, branch, call stack and the calls seen so far."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import lru_cache
 import libcst as cst
 
 from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.values import Field, Function, Library, Object, Record, Value
 
@@ -153,7 +154,8 @@ class Walk:
     """How the script declares a flag whose name has dashes, by the field's name."""
     switches: set[str] = field(default_factory=set)
     """Fields that a bare flag switches on and that take no value (``store_true``)."""
-    steps: int = 0
+    steps: Steps = field(default_factory=lambda: Steps(MAX_STEPS, "expressions of a script"))
+    """What everything that the walk starts draws from."""
     branch: Branch = field(default_factory=Branch)
     loops: int = 0
     """Open loops that run more than once, or nobody knows how often."""
@@ -173,8 +175,7 @@ class Walk:
     """What ``@hydra.main`` is told, by the id of the function that it decorates."""
 
     def step(self) -> None:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
+        if not self.steps.take():
             raise OutOfBudget
 
 

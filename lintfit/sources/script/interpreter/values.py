@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.documents.model import DataDocument, KeyPath, Span
+from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.launchers.flags import Flag
@@ -363,14 +364,22 @@ _MAX_INTERPOLATIONS = 8
 """References that are followed into one another."""
 
 
-def held(table: Table, key: Any, depth: int = 0) -> Value | None:
-    """What a table holds at a key, with OmegaConf's ``${other.key}`` followed; None where it lacks it."""
+_MAX_REFERENCES = 1000
+"""References that are followed for one value: a text may hold many that hold many in turn."""
+
+
+def held(table: Table, key: Any, depth: int = 0, steps: Steps | None = None) -> Value | None:
+    """What a table holds at a key, with OmegaConf's ``${other.key}`` followed; None where it lacks it.
+
+    Following a reference takes a step.
+    """
     value = table.items.get(key)
     text = value.value if isinstance(value, Const) else None
     if table.root is None or not isinstance(text, str) or "${" not in text:
         return value
     parts = _INTERPOLATION.split(text)
-    found = [_referred(table.root, name, depth) for name in parts[1::2]]
+    steps = steps if steps is not None else Steps(_MAX_REFERENCES, "references of a value")
+    found = [_referred(table.root, name, depth, steps) for name in parts[1::2]]
     if len(found) == 1 and parts[0] == parts[2] == "":
         return found[0]
     if "${" in "".join(parts[::2]) or not all(isinstance(part, Const) for part in found):
@@ -379,10 +388,12 @@ def held(table: Table, key: Any, depth: int = 0) -> Value | None:
     return Const(value.origin if value else None, "".join(a + b for a, b in zip(parts[::2], [*texts, ""], strict=True)))
 
 
-def _referred(root: Table, name: str, depth: int) -> Value:
+def _referred(root: Table, name: str, depth: int, steps: Steps) -> Value:
     current: Value = root
+    if depth >= _MAX_INTERPOLATIONS or not steps.take():
+        return Unknown()
     for part in name.split("."):
-        found = held(current, part, depth + 1) if isinstance(current, Table) and depth < _MAX_INTERPOLATIONS else None
+        found = held(current, part, depth + 1, steps) if isinstance(current, Table) else None
         if found is None:
             return Unknown()
         current = found

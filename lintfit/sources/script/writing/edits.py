@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, FileEdit
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
-from lintfit.findings.model import FileEdit
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, FileEdit
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
-from lintfit.findings.model import FileEdit
 from lintfit.sources.script.interpreter.models import owner_of
 from lintfit.sources.script.interpreter.values import Object, Record, objects, plain
 from lintfit.sources.script.reading.collector import sure_none

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.documents.regular import read_regular
+from lintfit.documents.door import read_regular
 from tests.support import lintfit
 
 SCRIPT = """\

@@ -1,43 +1,18 @@
-"""A vision-language model's language model as a model of its own, whose layers the rest of the estimate counts."""
+"""The encoder and the decoder of a model that has both, each as a model of its own."""
 
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
+from lintfit.memory.activations.families import traits
 from lintfit.memory.spec import Encoded, Spec
-
-_LANGUAGE: Memo[ModelFacts] = Memo()
-
-
-def language(facts: ModelFacts) -> ModelFacts:
-    """The facts with ``model_type`` and config of the language model; the same object for the same facts.
-
-    A model that only reads is its own language model.
-    """
-    if not facts.text_type:
-        return facts
-    return _LANGUAGE.get(facts, "", lambda: _text(facts))
-
-
-def _text(facts: ModelFacts) -> ModelFacts:
-    return replace(
-        facts,
-        model_type=facts.text_type,
-        config=facts.text_config,
-        code=facts.text_code,
-        vision=None,
-        text_type="",
-    )
-
 
 _HALVES: Memo[tuple[ModelFacts, ModelFacts]] = Memo()
 
 
 def halves(facts: ModelFacts) -> tuple[ModelFacts, ModelFacts] | None:
     """The encoder and the decoder as models of their own, each with all of the parameters; None for any other model."""
-    from lintfit.memory.activations.families import traits
-
     both = traits(facts).halves
     if both is None:
         return None

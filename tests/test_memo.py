@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from lintfit.memory.memo import Memo
+from lintfit.memo import Memo
 
 
 def test_an_owner_is_told_by_its_identity() -> None:

@@ -1,0 +1,146 @@
+"""Reads the comments that speak to lintfit, and takes a name out of one.
+
+``# lintfit: ignore[rule, LF101] reason`` at the end of a line covers that line, and the whole statement where it is the
+statement's first or last line. On a line of its own it covers the next line of code, and the whole statement (Python)
+or command (shell) that begins there; of a compound statement only its header. ``# lintfit: file-ignore[rule]`` covers
+the file. JSON also knows ``//`` and ``/* */``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.documents.comment_layout import Layout, layout
+from lintfit.documents.lines import line_end, line_start
+from lintfit.documents.model import Document, Edit, Kind, Span
+from lintfit.frozen import frozen
+
+IGNORE, FILE_IGNORE = "ignore", "file-ignore"
+
+_MARK = "lintfit:"
+_DIRECTIVE = re.compile(
+    r"(?P<sign>\#|//|/\*)[ \t]*lintfit:[ \t]*(?P<word>[A-Za-z][\w-]*)(?:[ \t]*\[(?P<rules>[^\]\r\n]*)\])?"
+)
+_NAME = re.compile(r"[^\s,]+")
+_NEXT_COMMENT = re.compile(r"[ \t]+#[ \t]*(?=[A-Za-z])")
+_CODE_LINE = re.compile(r"^[ \t]*(?!#|/[/*]|[ \t\r\n]|\Z)", re.MULTILINE)
+
+
+@frozen(eq=False)
+class Directive:
+    """One ``lintfit:`` comment as it is written.
+
+    ``word`` is what follows the colon, at ``word_span``; ``names`` are the rules in its brackets, each with its place,
+    None where it has no brackets. ``span`` reaches from the comment's sign to its end; a further comment behind it on
+    the line does not belong to it. ``covers`` are the lines that it speaks of, its own among them: a comment may be
+    what a finding is about. ``alone``: nothing but comments stand on its line.
+    """
+
+    document: Document
+    word: str
+    word_span: Span
+    names: tuple[tuple[str, Span], ...] | None
+    span: Span
+    covers: Span
+    alone: bool
+
+    @property
+    def silences(self) -> bool:
+        """Whether it is one of the two comments that silence anything."""
+        return self.word in (IGNORE, FILE_IGNORE)
+
+    def reaches(self, span: Span) -> bool:
+        """Whether a place begins on the lines that this covers, or (a comment behind code) ends there."""
+        last = max(span.start, span.end - 1)
+        return any(self.covers.start <= at <= self.covers.end for at in (span.start, *(() if self.alone else (last,))))
+
+
+def directives(document: Document) -> tuple[Directive, ...]:
+    """Every ``lintfit:`` comment of a document, in order. Where there is none, that is one search and no more."""
+    return tuple(_read(document)) if _MARK in document.text else ()
+
+
+def _read(document: Document) -> Iterator[Directive]:
+    text = document.text
+    lines: Layout | None = None
+    for match in _DIRECTIVE.finditer(text):
+        if match["sign"] != "#" and document.kind is not Kind.JSON:
+            continue
+        lines = lines or layout(document)
+        if not lines.is_comment(match.start()):
+            continue
+        line = lines.line_at(match.start())
+        end = _end(text, match)
+        alone = _comments_only(lines, line, match.start()) and not _code_behind(text, match, end, line)
+        names = None
+        if match["rules"] is not None:
+            names = tuple((name.group(), Span(*name.span())) for name in _NAME.finditer(text, *match.span("rules")))
+        whole = match["word"] == FILE_IGNORE
+        yield Directive(
+            document=document,
+            word=match["word"],
+            word_span=Span(*match.span("word")),
+            names=names,
+            span=Span(match.start(), end),
+            covers=Span(0, len(text)) if whole else _covered(lines, line, alone),
+            alone=alone,
+        )
+
+
+def _end(text: str, match: re.Match[str]) -> int:
+    end = line_end(text, match.end(), breaks=False)
+    if match["sign"] == "/*":
+        closing = text.find("*/", match.end(), end)
+        return closing + 2 if closing >= 0 else end
+    further = _NEXT_COMMENT.search(text, match.end(), end)
+    return further.start() if further else match.end() + len(text[match.end() : end].rstrip(" \t"))
+
+
+def _comments_only(lines: Layout, line: Span, end: int) -> bool:
+    """Whether a line begins with a comment, the one at hand or one before it."""
+    before = lines.document.text[line.start : end]
+    first = line.start + len(before) - len(before.lstrip(" \t"))
+    return first == end or (before.lstrip(" \t").startswith(("#", "//")) and lines.is_comment(first))
+
+
+def _code_behind(text: str, match: re.Match[str], end: int, line: Span) -> bool:
+    return match["sign"] == "/*" and bool(text[end : line.end].strip(" \t"))
+
+
+def _covered(lines: Layout, line: Span, alone: bool) -> Span:
+    if not alone:
+        statement = lines.lines_at(line.start)
+        at_an_end = statement.start == line.start or statement.end == line.end
+        return statement if at_an_end else line
+    text = lines.document.text
+    code = _CODE_LINE.search(text, line_end(text, line.end))
+    if code is None:
+        return line
+    following = lines.line_at(code.start())
+    statement = lines.lines_at(following.start)
+    return Span(line.start, statement.end if statement.start == following.start else following.end)
+
+
+def without(directive: Directive, name: Span) -> Edit:
+    """The edit that takes one of the names (by its place) out of the comment; the last one takes the comment along."""
+    spans = [span for _, span in directive.names or ()]
+    if len(spans) < 2:
+        return Edit(_whole(directive), "")
+    index = spans.index(name)
+    if index + 1 < len(spans):
+        return Edit(Span(name.start, spans[index + 1].start), "")
+    return Edit(Span(spans[index - 1].end, name.end), "")
+
+
+def _whole(directive: Directive) -> Span:
+    """The comment with the blanks before it; with its line where nothing else stands there."""
+    text, span = directive.document.text, directive.span
+    start = line_start(text, span.start)
+    end = line_end(text, span.end, breaks=False)
+    behind = text[span.end : end].strip(" \t")
+    if not behind and not text[start : span.start].strip(" \t"):
+        return Span(start, line_end(text, span.end))
+    if behind:
+        return Span(span.start, span.end + len(text[span.end : end]) - len(text[span.end : end].lstrip(" \t")))
+    return Span(len(text[: span.start].rstrip(" \t")), end)

@@ -1,0 +1,87 @@
+"""The counter of steps, and that everything that evaluates users' text ends when it is spent."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lintfit.documents.model import FileText
+from lintfit.documents.shell_arithmetic import calculate
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_reader import read_shell
+from lintfit.documents.steps import Steps
+from lintfit.documents.yaml_reader import read_yaml
+
+
+def test_steps_are_taken_until_there_are_none() -> None:
+    steps = Steps(3, "values")
+    assert steps.take(2) and steps.take() and not steps.spent and steps.reason == ""
+    assert not steps.take() and steps.spent
+    assert steps.reason == "more than 3 values: what comes after is not followed"
+
+
+def test_what_is_spent_stays_so() -> None:
+    steps = Steps(3, "values")
+    assert not steps.take(4)
+    assert not steps.take()
+
+
+def test_a_part_draws_from_the_whole() -> None:
+    steps = Steps(10, "values")
+    part = steps.within(4, "files")
+    assert part.take(4) and not part.take()
+    assert part.reason == "more than 4 files: what comes after is not followed" and not steps.spent
+    assert steps.take(6) and not steps.take()
+
+
+def test_a_part_ends_with_the_whole() -> None:
+    steps = Steps(2, "values")
+    part = steps.within(4, "files")
+    assert not part.take(3) and part.spent and steps.spent
+    assert part.reason == steps.reason == "more than 2 values: what comes after is not followed"
+
+
+def shell(text: str) -> ShellDocument:
+    return read_shell(FileText(Path("run.sh"), text))
+
+
+def test_a_shell_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A=one\nB=$A\npython $B\npython $A\n"
+    assert [command.words[-1].value for command in shell(text).commands] == ["one", "one"]
+    monkeypatch.setattr("lintfit.documents.shell_reader.MAX_STEPS", 5)  # the program, three statements, the value of A
+    found = shell(text)
+    assert [command.words[-1].value for command in found.commands] == [None]
+    assert [problem.detail for problem in found.problems] == [
+        "more than 5 steps of a shell script: what comes after is not followed"
+    ]
+
+
+def test_functions_of_a_shell_script_that_call_each_other_without_end() -> None:
+    calls = "".join(f"f{n}() {{ {f'f{n + 1};' * 40} }}\n" for n in range(40))
+    start = time.process_time()
+    found = shell(f"{calls}f40() {{ python deep.py; }}\nf0\npython train.py\n")
+    assert [command.words[-1].value for command in found.commands] == ["train.py"]
+    assert time.process_time() - start < 5
+
+
+def test_values_of_a_shell_script_that_hold_each_other_many_times() -> None:
+    values = "V0=(" + "a " * 4000 + ")\n" + "python " + '"${V0[@]}"' * 4000 + "\n"
+    start = time.process_time()
+    found = shell(values)
+    assert time.process_time() - start < 20
+    assert found.problems and "steps of a shell script" in found.problems[0].detail
+
+
+def test_arithmetic() -> None:
+    assert calculate("1+2*3", Steps(5, "signs")) == 7
+    assert calculate("1+2*3", Steps(4, "signs")) is None
+
+
+def test_aliases_of_a_yaml_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a: &a [1, 2, 3]\nb: [*a, *a]\n"
+    assert read_yaml(FileText(Path("a.yaml"), text)).problems == ()
+    monkeypatch.setattr("lintfit.documents.yaml_reader._MAX_VALUES", 12)
+    (problem,) = read_yaml(FileText(Path("a.yaml"), text)).problems
+    assert problem.detail == "the aliases unfold to more than 12 values: not a config"
