@@ -10,6 +10,7 @@ from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.run.gitignore import Ignored, ignored_in
 
 SUFFIXES: dict[str, Kind] = {
     ".json": Kind.JSON,
@@ -50,7 +51,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
     """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
 
     Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the flags
-    or of the config above a folder. A named path that does not exist, is neither file nor folder, or may not be listed
+    or of the config above a folder, and what ``.gitignore`` files name. A named path that does not exist, is neither file nor folder, or may not be listed
     becomes an error line. With ``options.as_found`` a file given by name counts as one that a search has found.
     """
     files: dict[Path, None] = {}
@@ -77,20 +78,23 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
 
 
 def _walk(folder: Path, cli: Options) -> Iterator[Path]:
+    ignored = {folder: ignored_in(folder)}
     for here, folders, names in door.walk(folder):
+        git = ignored.pop(here)
         options = config_for(here, cli)
-        folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
+        folders[:] = sorted(name for name in folders if not _skipped(here / name, options, git))
+        ignored.update((here / name, git.below(name)) for name in folders)
         for name in sorted(names):
             path = here / name
             wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
-            if wanted and not options.excluded(path):
+            if wanted and not options.excluded(path) and not git.has(name, is_folder=False):
                 yield path
 
 
-def _skipped(folder: Path, options: Options) -> bool:
-    return not_searched(folder.name) or options.excluded(folder)
+def _skipped(folder: Path, options: Options, git: Ignored) -> bool:
+    return not_searched(folder.name) or options.excluded(folder) or git.has(folder.name, is_folder=True)
 
 
 def not_searched(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Whether the values of a document are those that its schema allows, with one short mistake for each that is not.
 
-:func:`valid` is a validator for the part of JSON Schema (draft 2020-12) that the schemas of this package use; it takes
-the place of the jsonschema package, which takes longer to import than a whole check.
+What JSON Schema says, the jsonschema package judges (:mod:`lintfit.schema.judge`). What stands here is what it has no
+word for: what the libraries make of a value that the schema does not allow, and how to say it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,8 @@ from typing import Any
 from lintfit.documents.model import KeyPath, Node
 from lintfit.frozen import frozen, replace
 from lintfit.numerals import whole
+from lintfit.schema.judge import allows, is_of_type
 from lintfit.schema.sections import Key, Older, Schema, keys, newest, resolved, superseded
-
-KEYWORDS = frozenset(
-    {"type", "enum", "const", "anyOf", "allOf", "not", "if", "then", "else", "$ref"}
-    | {"properties", "patternProperties", "additionalProperties", "required", "items", "minItems", "maxItems"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-)
-"""What :func:`valid` knows; other keywords of the schemas are annotations."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _LAX_INTEGER = re.compile(r"\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*")
@@ -67,36 +61,13 @@ def mistakes(root: Node, whole: Schema, older: Older = newest) -> Iterator[Mista
         schema = resolved(key.schema, whole, key.entry.value)
         node = key.entry.value
         if (
-            (_shallow(node, schema) and _shallow(node, key.schema))
+            (allows(schema, node) and allows(key.schema, node))
             or _accepted(key, schema, node)
             or _calculated(node, schema, older)
             or _placeholder(node, schema)
         ):
             continue
         yield _mistake(key, schema, node, older)
-
-
-def valid(node: Node, schema: Schema | bool, whole: Schema) -> bool:
-    """Whether a node is valid against a schema, as the jsonschema package decides it."""
-    if isinstance(schema, bool):
-        return schema
-    if "$ref" in schema and not valid(node, resolved({"$ref": schema["$ref"]}, whole, node), whole):
-        return False
-    if not _scalar_valid(node, schema):
-        return False
-    if any(not valid(node, part, whole) for part in schema.get("allOf", ())):
-        return False
-    if "anyOf" in schema and not any(valid(node, part, whole) for part in schema["anyOf"]):
-        return False
-    if "not" in schema and valid(node, schema["not"], whole):
-        return False
-    if "if" in schema:
-        branch = "then" if valid(node, schema["if"], whole) else "else"
-        if not valid(node, schema.get(branch, True), whole):
-            return False
-    if node.shape == "mapping":
-        return _mapping_valid(node, schema, whole)
-    return node.shape != "sequence" or all(valid(one, schema.get("items", True), whole) for one in node.elements)
 
 
 def described(schema: Schema) -> str:
@@ -107,77 +78,6 @@ def described(schema: Schema) -> str:
 def shown(value: object) -> str:
     """A value as JSON writes it."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _mapping_valid(node: Node, schema: Schema, whole: Schema) -> bool:
-    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    last = {entry.key: entry.value for entry in node.entries}
-    if any(name not in last for name in schema.get("required", ())):
-        return False
-    for name, value in last.items():
-        matching = [properties[name]] if name in properties else []
-        matching += [child for pattern, child in patterns.items() if re.search(pattern, name)]
-        if not matching and schema.get("additionalProperties") is False:
-            return False
-        if not all(valid(value, child, whole) for child in matching):
-            return False
-    return True
-
-
-def _scalar_valid(node: Node, schema: Schema) -> bool:
-    types = schema.get("type")
-    if types is not None and not any(_is(node, name) for name in ([types] if isinstance(types, str) else types)):
-        return False
-    if "enum" in schema and not any(_equal(node, one) for one in schema["enum"]):
-        return False
-    if "const" in schema and not _equal(node, schema["const"]):
-        return False
-    if node.shape == "sequence":
-        size = len(node.elements)
-        return bool(schema.get("minItems", 0) <= size <= schema.get("maxItems", size))
-    return not _is(node, "number") or _in_range(node.value, schema)
-
-
-def _in_range(value: Any, schema: Schema) -> bool:
-    return not (
-        ("minimum" in schema and not value >= schema["minimum"])
-        or ("maximum" in schema and not value <= schema["maximum"])
-        or ("exclusiveMinimum" in schema and not value > schema["exclusiveMinimum"])
-        or ("exclusiveMaximum" in schema and not value < schema["exclusiveMaximum"])
-    )
-
-
-def _is(node: Node, name: str) -> bool:
-    value = node.value
-    if node.shape != "scalar":
-        return (node.shape, name) in (("mapping", "object"), ("sequence", "array"))
-    if name == "integer":
-        return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and _whole(value)))
-    if name == "number":
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return {"string": isinstance(value, str), "boolean": isinstance(value, bool), "null": value is None}.get(
-        name, False
-    )
-
-
-def _whole(value: float) -> bool:
-    return value.is_integer()
-
-
-def _equal(node: Node, value: object) -> bool:
-    """Equality as JSON Schema has it: 1 equals 1.0, but not true."""
-    if node.shape != "scalar":
-        return bool(node.plain() == value)
-    return node.value == value and isinstance(node.value, bool) == isinstance(value, bool)
-
-
-def _shallow(node: Node, schema: Schema) -> bool:
-    """Whether a value by itself is right: what is inside a section is judged key by key."""
-    if not _scalar_valid(node, schema):
-        return False
-    if "anyOf" in schema and not any(_shallow(node, part) for part in schema["anyOf"]):
-        return False
-    return node.shape != "sequence" or all(_shallow(one, schema.get("items", {})) for one in node.elements)
 
 
 def _too_new(schema: Schema, older: Older) -> bool:
@@ -201,7 +101,7 @@ def _accepted(key: Key, schema: Schema, node: Node) -> bool:
 def _calculated(node: Node, schema: Schema, older: Older) -> bool:
     """Whether an older version takes any number where the newest wants a whole one."""
     since = schema.get("x-integer-since")
-    return since is not None and bool(older(since)) and _is(node, "number")
+    return since is not None and bool(older(since)) and is_of_type(node, "number")
 
 
 def _placeholder(node: Node, schema: Schema) -> bool:
@@ -222,7 +122,9 @@ def _mistake(key: Key, schema: Schema, node: Node, older: Older) -> Mistake:
     passes = coerced or (isinstance(node.value, bool) and _coerced(node, schema))
     checked = strict or _checked(node, schema)
     bound = schema.get("x-range-since")
-    late = _is(node, "number") and (schema.get("x-range-unchecked") or (bound is not None and bool(older(bound))))
+    late = is_of_type(node, "number") and (
+        schema.get("x-range-unchecked") or (bound is not None and bool(older(bound)))
+    )
     return Mistake(
         path=key.path,
         node=node,
@@ -239,7 +141,7 @@ def _checked(node: Node, schema: Schema) -> bool:
     """Whether the library looks at a value of this type when it reads the file."""
     checked = schema.get("x-checked")
     if isinstance(checked, list):
-        return any(isinstance(node.value, float) if name == "float" else _is(node, name) for name in checked)
+        return any(isinstance(node.value, float) if name == "float" else is_of_type(node, name) for name in checked)
     return _is_section(schema) if checked is None else bool(checked)
 
 
@@ -262,7 +164,7 @@ def _coerced(node: Node, schema: Schema) -> bool:
         candidates.append(bool(value))
     if isinstance(value, str):
         candidates += _lax_values(value)
-    return any(_shallow(replace(node, value=one), schema) for one in candidates)
+    return any(allows(schema, replace(node, value=one)) for one in candidates)
 
 
 def _lax_values(text: str) -> Iterator[Any]:
@@ -287,14 +189,14 @@ def _literal(node: Node, schema: Schema) -> str | None:
         value = float(text) if value is None else value
     else:
         return None
-    return text if _shallow(replace(node, value=value), schema) else None
+    return text if allows(schema, replace(node, value=value)) else None
 
 
 def _wants_text(node: Node, schema: Schema) -> bool:
     value = node.value
     if node.shape != "scalar" or value is None or isinstance(value, str):
         return False
-    return _shallow(replace(node, value=str(value)), schema) and "enum" not in schema
+    return allows(schema, replace(node, value=str(value))) and "enum" not in schema
 
 
 def _choices(schema: Schema) -> Iterator[str]:

@@ -281,6 +281,13 @@ def test_a_check_of_one_json_loads_nothing_heavy(tmp_path: Path) -> None:
     assert modules.isdisjoint({"rich", "libcst", "ruamel", "tree_sitter", "tree_sitter_bash", "jsonschema"})
 
 
+def test_jsonschema_is_loaded_for_a_value_that_is_in_doubt(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 7}}')
+    done = python("-X", "importtime", "-m", "lintfit", "check", "ds.json", folder=tmp_path)
+    assert "invalid-value" in done.stdout
+    assert "jsonschema" in done.stderr
+
+
 def test_a_check_of_a_script_makes_no_matchers(tmp_path: Path) -> None:
     """``libcst.matchers`` writes 500 classes when it is loaded, which takes longer than most checks."""
     (tmp_path / "train.py").write_text("from transformers import Trainer\nTrainer(model='m').train()\n")

@@ -1,11 +1,9 @@
-"""Values against the schemas: the small validator against the jsonschema package, and the mistakes that it names."""
+"""Values against the schemas: the mistakes that are named, held against what jsonschema says of whole documents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,13 +14,11 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText, Node
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.run.versions import before
-from lintfit.schema.sections import Schema, SchemaName, load, section_at
-from lintfit.schema.values import KEYWORDS, Mistake, described, mistakes, valid
+from lintfit.schema.sections import SchemaName, load, section_at
+from lintfit.schema.values import Mistake, described, mistakes
 from tests.schema.configs import configs
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
-
-ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "title", "description", "default", "deprecated"})
 
 
 def root_of(text: str, name: SchemaName = "deepspeed") -> Node:
@@ -37,52 +33,13 @@ def found(text: str, name: SchemaName = "deepspeed", version: str | None = None)
 
 
 @pytest.mark.parametrize("name", ["deepspeed", "accelerate"])
-def test_the_validator_knows_every_keyword_of_the_schemas(name: SchemaName) -> None:
-    def keywords(schema: Any, named: bool) -> Iterator[str]:
-        if isinstance(schema, dict):
-            for key, value in schema.items():
-                if not named:
-                    yield key
-                if named or key not in ("default", "enum", "const"):
-                    yield from keywords(value, key in ("properties", "patternProperties", "$defs") and not named)
-        elif isinstance(schema, list):
-            for one in schema:
-                yield from keywords(one, False)
-
-    unknown = {key for key in keywords(load(name), False) if not key.startswith("x-")} - KEYWORDS - ANNOTATIONS
-    assert unknown == set()
-
-
-@pytest.mark.parametrize("name", ["deepspeed", "accelerate"])
 @given(data=st.data())
 @settings(max_examples=150)
-def test_the_validator_is_jsonschemas(name: SchemaName, data: st.DataObject) -> None:
+def test_a_valid_document_has_no_mistakes(name: SchemaName, data: st.DataObject) -> None:
     whole = load(name)
     config = data.draw(configs(whole, wrong=True))
-    node = root_of(json.dumps(config))
-    assert valid(node, whole, whole) == Draft202012Validator(whole).is_valid(config), config
-
-
-SMALL: tuple[tuple[Schema, str], ...] = (
-    ({"type": "integer"}, "1.0"),
-    ({"type": "integer"}, "true"),
-    ({"enum": [1, "1"]}, "true"),
-    ({"const": 1}, "1.0"),
-    ({"const": [1, 2]}, "[1, 2]"),
-    ({"type": ["number", "null"], "minimum": 0, "maximum": 1}, "null"),
-    ({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, "[1]"),
-    ({"type": "array", "items": {"type": "number"}}, '[1, "a"]'),
-    ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, '{"a": 1}'),
-    ({"if": {"required": ["a"]}, "else": {"required": ["b"]}}, "{}"),
-    ({"properties": {"a": {"not": {}}}}, '{"a": null}'),
-    ({"patternProperties": {"^_": True}, "additionalProperties": False}, '{"_a": 1, "b": 2}'),
-    ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, '{"b": 1}'),
-)
-
-
-@pytest.mark.parametrize(("schema", "text"), SMALL, ids=str)
-def test_keywords_one_by_one(schema: Schema, text: str) -> None:
-    assert valid(root_of(text), schema, schema) == Draft202012Validator(schema).is_valid(json.loads(text))
+    root = root_of(json.dumps(config))
+    assert list(mistakes(root, whole)) == [] or not Draft202012Validator(whole).is_valid(config), config
 
 
 @pytest.mark.parametrize(
@@ -149,13 +106,13 @@ def test_words() -> None:
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real configs is not here")
-def test_the_validator_is_jsonschemas_on_real_files() -> None:
+def test_valid_real_files_have_no_mistakes() -> None:
     whole = load("deepspeed")
     validator = Draft202012Validator(whole)
     compared = 0
     for path in sorted(CORPUS.glob("deepspeed*/*.json")):
         root = read_json(FileText(path, path.read_text("utf-8-sig"))).root
-        if root is not None and root.shape == "mapping":
-            assert valid(root, whole, whole) == validator.is_valid(root.plain()), path
+        if root is not None and root.shape == "mapping" and validator.is_valid(root.plain()):
+            assert list(mistakes(root, whole)) == [], path
             compared += 1
-    assert compared > 400
+    assert compared > 200
