@@ -3,7 +3,8 @@
     pip install -e '.[docs]' && python tools/docs_site.py
 
 The pages are those of this repository: ``README.md``, ``CHANGELOG.md``, ``CONTRIBUTING.md``, ``docs/``,
-``examples/README.md`` and ``rules/``, whose metadata becomes a heading and a line below it. ``--pages`` only gathers them, in ``build/site-pages``, for another generator.
+``examples/README.md`` and ``rules/``, whose metadata becomes a heading and a line below it. ``--pages`` only gathers
+them, in ``build/site-pages``, for another generator.
 """
 
 from __future__ import annotations
