@@ -61,3 +61,15 @@ def test_a_hook_is_given_what_a_search_of_a_folder_finds(hook: dict[str, Any], n
 def test_the_whole_repository_is_checked_where_the_config_changes() -> None:
     given = {hook["id"] for hook in HOOKS if re.search(hook["files"], "lintfit.toml")}
     assert given == {"lintfit-repository"}
+
+
+OWN: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+
+
+def test_hooks_of_this_repository_run_what_is_installed() -> None:
+    assert [repository["repo"] for repository in OWN] == ["local"]
+    (hooks,) = (repository["hooks"] for repository in OWN)
+    words = {hook["id"]: hook["entry"].split() for hook in hooks}
+    assert {entry[0] for entry in words.values()} == {"ruff", "mypy", "python"}
+    assert all(hook["language"] == "system" for hook in hooks)
+    assert all((ROOT / entry[1]).is_file() for entry in words.values() if entry[0] == "python")

@@ -2,8 +2,9 @@
 
     pip install -e '.[docs]' && python tools/docs_site.py
 
-The pages are those of this repository: ``README.md``, ``docs/``, ``examples/README.md`` and ``rules/``, whose metadata
-becomes a heading and a line below it. ``--pages`` only gathers them, in ``build/site-pages``, for another generator.
+The pages are those of this repository: ``README.md``, ``CHANGELOG.md``, ``CONTRIBUTING.md``, ``docs/``,
+``examples/README.md`` and ``rules/``, whose metadata becomes a heading and a line below it. ``--pages`` only gathers
+them, in ``build/site-pages``, for another generator.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CONFIG = ROOT / "build" / "zensical.toml"
 _CONFIG = """\
 [project]
 site_name = "lintfit"
-site_description = "Will this training run fit its cards?"
+site_description = "Will this training run fit its GPUs?"
 docs_dir = "site-pages"
 site_dir = "site"
 use_directory_urls = false
@@ -37,6 +38,7 @@ def gather(target: Path) -> list[Path]:
     """Copy every page to where the site expects it, the links between them unchanged; the pages' paths below it."""
     shutil.rmtree(target, ignore_errors=True)
     sources = {Path("index.md"): ROOT / "README.md", Path("examples/README.md"): ROOT / "examples" / "README.md"}
+    sources |= {Path(name): ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")}
     for folder in ("docs", "rules"):
         sources |= {Path(folder) / page.name: page for page in sorted((ROOT / folder).glob("*.md"))}
     rules = load_rules()
