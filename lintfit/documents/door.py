@@ -112,6 +112,11 @@ def is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
+def is_link(path: Path) -> bool:
+    """Whether this name is a symbolic link."""
+    return path.is_symlink()
+
+
 def is_listable(path: Path) -> bool:
     """Whether there is a folder. Raises OSError for one that may not be listed, which :func:`walk` passes over."""
     if not path.is_dir():

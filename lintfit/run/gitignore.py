@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.documents.door import is_there, read_regular
+from lintfit.documents.door import is_link, is_there, read_regular
 from lintfit.documents.paths import resolved
 from lintfit.frozen import frozen
 
@@ -84,7 +84,7 @@ def _files_of(folder: Path) -> tuple[tuple[Path, tuple[Pattern, ...]], ...]:
 def _read(path: Path) -> tuple[Pattern, ...]:
     """The patterns of a file. A link is not followed: git does not do so either, and it may lead anywhere."""
     try:
-        if resolved(path.parent) != path.parent or path.is_symlink():
+        if resolved(path.parent) != path.parent or is_link(path):
             return ()
         text = read_regular(path, LARGEST).decode("utf-8", errors="replace")
     except OSError:
