@@ -108,8 +108,8 @@ def _imported(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
             for name in node.names:
-                found = f"{node.module}.{name.name}"
-                yield from (each for each in (found if found in modules else node.module,) if each in modules)
+                either = (f"{node.module}.{name.name}", f"{node.module}")
+                yield from [each for each in either if each in modules][:1]
 
 
 def _circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
