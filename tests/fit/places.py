@@ -151,7 +151,7 @@ AXES: Mapping[str, Axis] = {
         SCRIPT | {RECIPE},
     ),
     "cards": Axis(
-        "more cards",
+        "more GPUs",
         {"gpus": 4, "gradient_accumulation_steps": 2},
         {"gradient_accumulation_steps": 4},
         ("nproc_per_node", "num_processes", "accumulation", "devices"),
