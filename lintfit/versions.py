@@ -45,8 +45,10 @@ def before(version: str | None, bound: str) -> bool | None:
     A version written ``<5`` (an upper bound in the requirements) is older than 5; of one written ``<6`` that is not
     known.
     """
-    have, want = release(version.removeprefix("<") if version else None), release(bound)
-    if have is None or want is None or version is None:
+    if version is None:
+        return None
+    have, want = release(version.removeprefix("<")), release(bound)
+    if have is None or want is None:
         return None
     if version.startswith("<"):
         return True if have <= want else None
