@@ -105,6 +105,13 @@ OPTIMIZERS: Mapping[str, str] = {
 """transformers' names by the class's own."""
 
 
+_SPELLED: Mapping[str, str] = {
+    "per_device_train_batch_size": "train.micro_batch_size",
+    "max_length": "train.max_seq_length",
+    "dtype": "precision",
+}
+
+
 @frozen(eq=False)
 class _Stated:
     """One key's value and where it stands: on the command line (``flag``) or in a config file."""
@@ -130,7 +137,10 @@ class LitGptRecipe:
     missing: Setting | None
     world: World = field(repr=False)
     dialect: str = "litgpt"
+    trains: bool = True
     uses_trainer: bool = False
+    uses_trl: bool = False
+    arguments_place: None = None
 
     @property
     def document(self) -> Document:
@@ -183,6 +193,19 @@ class LitGptRecipe:
             case "gpus":
                 return self._write("devices", value) if self._whole("num_nodes") == 1 else None
         return None
+
+    def argument(self, *names: str) -> None:
+        """None: LitGPT has no trainer with arguments."""
+
+    def write_argument(self, name: str, value: Any) -> None:
+        """None: LitGPT has no trainer with arguments."""
+
+    def spelled(self, argument: str, value: Any) -> str | None:
+        """LitGPT's own word for an argument of ``TrainingArguments``, where it has one."""
+        if argument in ("bf16", "fp16") and value is True:
+            return "--precision bf16-true" if argument == "bf16" else "--precision 16-mixed"
+        key = _SPELLED.get(argument)
+        return f"--{key} {_spelled(value)}" if key is not None else None
 
     def _write_accumulation(self, steps: int) -> tuple[FileEdit, ...] | None:
         micro, ranks = self._whole("train.micro_batch_size"), self._ranks
