@@ -108,8 +108,9 @@ OPTIMIZERS: Mapping[str, str] = {
 _SPELLED: Mapping[str, str] = {
     "per_device_train_batch_size": "train.micro_batch_size",
     "max_length": "train.max_seq_length",
-    "dtype": "precision",
 }
+_MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
+_OF_DTYPE = {"bfloat16": "bf16-true", "float16": "16-true", "float32": "32-true"}
 
 
 @frozen(eq=False)
@@ -189,7 +190,7 @@ class LitGptRecipe:
             case "weights_dtype" if name in self.adjustable and value in _TRUE:
                 return self._write("precision", _TRUE[value])
             case "bf16" | "fp16" if value is True:
-                return self._write("precision", "bf16-mixed" if name == "bf16" else "16-mixed")
+                return self._write("precision", _MIXED[name])
             case "gpus":
                 return self._write("devices", value) if self._whole("num_nodes") == 1 else None
         return None
@@ -202,8 +203,10 @@ class LitGptRecipe:
 
     def spelled(self, argument: str, value: Any) -> str | None:
         """LitGPT's own word for an argument of ``TrainingArguments``, where it has one."""
-        if argument in ("bf16", "fp16") and value is True:
-            return "--precision bf16-true" if argument == "bf16" else "--precision 16-mixed"
+        if argument in ("bf16", "fp16"):
+            return f"--precision {_MIXED[argument]}" if value is True else None
+        if argument == "dtype":
+            return f"--precision {_OF_DTYPE[value]}" if value in _OF_DTYPE else None
         key = _SPELLED.get(argument)
         return f"--{key} {_spelled(value)}" if key is not None else None
 

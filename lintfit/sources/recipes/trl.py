@@ -149,6 +149,11 @@ class TrlRecipe:
         place = setting.provenance.place
         if place is None or place.document is not self.source.document:
             return setting
+        if setting.name == "quantization":
+            for name in ("load_in_4bit", "load_in_8bit"):
+                asked = self.argument(name)
+                if asked is not None and asked.value is True and asked.provenance.kind == "file":
+                    return replace(setting, provenance=asked.provenance)
         return replace(setting, provenance=Provenance("derived", f"trl {self.launch.action} does so"))
 
 
