@@ -137,7 +137,7 @@ def of_runs(rules: Mapping[str, Rule]) -> list[Rule]:
 
 
 def of_scripts(rules: Mapping[str, Rule]) -> dict[str, str]:
-    """The rules about Python code by name, each with why it is not asked of a recipe; empty where its page is silent."""
+    """The rules about Python code by name, each with why no recipe is asked; empty where its page is silent."""
     return {rule.name: _why_not_of_recipes(rule) for rule in rules.values() if "script" in rule.files}
 
 

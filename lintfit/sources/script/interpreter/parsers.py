@@ -28,6 +28,7 @@ from lintfit.sources.script.interpreter.values import (
     Value,
     held,
 )
+from lintfit.sources.training_arguments import of_text
 
 _TRUE = frozenset({"yes", "true", "t", "y", "1", "on"})
 _FALSE = frozenset({"no", "false", "f", "n", "0", "off"})
@@ -152,22 +153,7 @@ def _scalar(text: str, kind: str) -> Any:
                 return float(text)
     except ValueError:
         return text
-    return guess(text)
-
-
-def guess(text: str) -> Any:
-    """What a flag's text most likely means for a field whose type is not at hand."""
-    lowered = text.lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if text == "None":
-        return None
-    for convert_to in (int, float):
-        try:
-            return convert_to(text)
-        except ValueError:
-            continue
-    return text
+    return of_text(text)
 
 
 def assign(fields: Iterable[Field], flags: Mapping[str, Flag]) -> dict[str, tuple[Flag, bool]]:
