@@ -59,6 +59,9 @@ ADAPTERS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields of ``LoraConfig``, and as TRL's ``ModelConfig`` calls them."""
 
+SEVERAL = frozenset({"lora_target_modules", "lora_modules_to_save", "target_modules", "modules_to_save"})
+"""Fields whose flag takes several words. One word alone stays one: TRL's ``ModelConfig`` makes it so."""
+
 
 def of_text(text: str) -> Any:
     """What a flag's text most likely means for a field whose type is not at hand."""

@@ -28,7 +28,7 @@ from lintfit.sources.script.interpreter.values import (
     Value,
     held,
 )
-from lintfit.sources.training_arguments import of_text
+from lintfit.sources.training_arguments import SEVERAL, of_text
 
 _TRUE = frozenset({"yes", "true", "t", "y", "1", "on"})
 _FALSE = frozenset({"no", "false", "f", "n", "0", "off"})
@@ -130,6 +130,8 @@ def convert(flag: Flag, declared: Field | None) -> Value:
     if declared is not None and declared.many:
         words = flag.words or (flag.value,)
         return Items(flag, [Const(flag, _scalar(word, declared.kind)) for word in words])
+    if declared is None and flag.name in SEVERAL and len(flag.words) > 1:
+        return Items(flag, [Const(flag, of_text(word)) for word in flag.words])
     if declared is not None and declared.kind == "flag":
         return Const(flag, True if declared.constant is None else declared.constant)
     if "$" in flag.value:
