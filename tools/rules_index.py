@@ -6,6 +6,7 @@ python tools/rules_index.py --check    exit 1 where it is out of date
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -56,6 +57,14 @@ batch and the mathematics of training; an *unsafe* one may change them and waits
 would delete a comment or the key that a comment stands by; one that would take away a key that code of the tree reads
 is only shown. [docs/silencing.md](../docs/silencing.md) says how to silence a finding, a rule, or all that is there
 today.
+"""
+
+_ASKS = """\
+## What rules ask of a run
+
+A rule about what a run does is asked of whatever trains it, a script or a front end's recipe (`files: [training]`); its
+page has a case of each. A rule about Python is asked of scripts (`files: [script]`); its page says why a recipe has
+nothing of the kind.
 """
 
 _UNCOVERED = """\
@@ -111,6 +120,8 @@ def index(rules: Mapping[str, Rule], planned: list[Entry]) -> str:
         if own:
             parts.append(f"## {title}\n\n| code | rule | severity | fix | |\n| --- | --- | --- | --- | --- |\n")
             parts[-1] += "".join(map(_row, own))
+    if of_runs(rules):
+        parts.extend(_asks(rules))
     if planned:
         parts.append(_UNCOVERED)
         for sort, title in _SORTS.items():
@@ -118,6 +129,35 @@ def index(rules: Mapping[str, Rule], planned: list[Entry]) -> str:
             if own_entries:
                 parts.append(f"### {title}\n\n" + "".join(map(_line, own_entries)))
     return "\n".join(parts)
+
+
+def of_runs(rules: Mapping[str, Rule]) -> list[Rule]:
+    """The rules about what a run does, which a script and a recipe answer alike."""
+    return [rule for rule in rules.values() if "training" in rule.files]
+
+
+def of_scripts(rules: Mapping[str, Rule]) -> dict[str, str]:
+    """The rules about Python code by name, each with why no recipe is asked; empty where its page is silent."""
+    return {rule.name: _why_not_of_recipes(rule) for rule in rules.values() if "script" in rule.files}
+
+
+def _why_not_of_recipes(rule: Rule) -> str:
+    _, _, quiet = rule.explanation().partition("\n## When it is quiet\n")
+    found = re.search(r"^- A recipe: (.+(?:\n  .+)*)", quiet, re.MULTILINE)
+    return " ".join(found[1].split()) if found is not None else ""
+
+
+def _asks(rules: Mapping[str, Rule]) -> Iterator[str]:
+    yield _ASKS
+    yield "| what the run does |\n| --- |\n" + "".join(f"| {_link(rule)} |\n" for rule in of_runs(rules))
+    scripts = of_scripts(rules)
+    yield "| the script's code | a recipe |\n| --- | --- |\n" + "".join(
+        f"| {_link(rules[name])} | {why} |\n" for name, why in scripts.items()
+    )
+
+
+def _link(rule: Rule) -> str:
+    return f"[{rule.name}]({rule.page.name})"
 
 
 def _row(rule: Rule) -> str:

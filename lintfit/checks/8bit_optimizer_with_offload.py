@@ -16,11 +16,11 @@ _BITSANDBYTES = re.compile(r"8bit$|^paged_|_bnb")
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "deepspeed":
+    if run.training is None or run.value("engine") != "deepspeed":
         return
     if run.value("offload_optimizer") not in ("cpu", "nvme") or not _forced(run):
         return
-    asked = run.script.settings.get("optimizer")
+    asked = run.training.settings.get("optimizer")
     if asked is None or not isinstance(asked.value, str) or asked.provenance.kind != "file":
         return
     reader = reader_of((run,))

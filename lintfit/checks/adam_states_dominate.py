@@ -9,6 +9,7 @@ from lintfit.checks.helpers.runs import arguments_of, enough, most, stated_at
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
+from lintfit.sources.training import Training
 
 _EIGHT_BIT = "adamw_8bit"
 _WORTH_IT = 0.1
@@ -23,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.method != "full" or spec.offload_optimizer != "none" or spec.optimizer not in _FULL_STATES:
         return
-    if run.script is None or (run.deepspeed is not None and run.deepspeed.node("optimizer") is not None):
+    if run.training is None or (run.deepspeed is not None and run.deepspeed.node("optimizer") is not None):
         return
     smaller = context.what_if(optimizer=_EIGHT_BIT)
     if smaller is None or estimate.capacity_bytes is None:
@@ -37,5 +38,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"AdamW's two states take {of_gib(now, estimate.capacity_bytes)}, in 8 bits {gib(then)}",
         severity=Severity.WARNING if fix is not None else Severity.INFO,
         fix=fix,
-        help='optim="adamw_8bit" quantizes the states in blocks; sharding or offloading them leaves the numbers alone',
+        help=f"{_eight_bit(run.training)} quantizes the states in blocks; "
+        "sharding or offloading them leaves the numbers alone",
     )
+
+
+def _eight_bit(training: Training) -> str:
+    return training.spelled("optim", _EIGHT_BIT) or "an 8-bit AdamW"

@@ -16,9 +16,9 @@ _SINCE = "4.38"
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+    if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    asked = run.script.argument("auto_find_batch_size")
+    asked = run.training.argument("auto_find_batch_size")
     if asked is None or asked.value is not True:
         return
     stage = stated_at(run, "zero_stage")
@@ -33,10 +33,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _fix(run: Run) -> Fix | None:
-    assert run.script is not None
-    call = run.script.facts.training_arguments
-    if call is None or run.script.facts.parse_call is not None:
-        edits = run.script.write_argument("auto_find_batch_size", False)
+    assert run.training is not None
+    call = run.script.facts.training_arguments if run.script is not None else None
+    if run.script is None or call is None or run.script.facts.parse_call is not None:
+        edits = run.training.write_argument("auto_find_batch_size", False)
     else:
         edits = run.script.remove_argument(call, "auto_find_batch_size")
     return Fix("delete it", Applicability.SAFE, edits) if edits else None

@@ -8,7 +8,6 @@ from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Argument, Call
-from lintfit.sources.script.source import ScriptSource
 
 KEYWORDS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
 
@@ -37,19 +36,21 @@ def how_known(run: Run, library_is_known: bool) -> Literal["stated", "default", 
     return "default" if library_is_known else "guess"
 
 
-def stated_place(run: Run, source: ScriptSource) -> Place | None:
+def stated_place(run: Run) -> Place | None:
     """Where the keywords stand, else where checkpointing is switched on."""
     for name in ("use_reentrant", "gradient_checkpointing"):
         setting = run.settings.get(name)
         if setting is not None and setting.provenance.place is not None:
             return setting.provenance.place
-    arguments = source.facts.training_arguments
+    arguments = run.script.facts.training_arguments if run.script is not None else None
     return arguments.place if arguments is not None else None
 
 
-def with_reentrant(source: ScriptSource, value: bool) -> Fix | None:
-    """A fix that makes the Trainer checkpoint so; None where its arguments do not stand in the script."""
-    facts = source.facts
+def with_reentrant(run: Run, value: bool) -> Fix | None:
+    """A fix that makes the Trainer checkpoint so; None where its arguments do not stand in a script."""
+    if run.script is None:
+        return None
+    facts = run.script.facts
     arguments = facts.training_arguments
     if arguments is None or facts.parse_call is not None or facts.trainer is None:
         return None
@@ -57,5 +58,5 @@ def with_reentrant(source: ScriptSource, value: bool) -> Fix | None:
     given = arguments.arguments.get(present)
     if given is not None and not (isinstance(given.value, dict) and set(given.value) <= {"use_reentrant"}):
         return None
-    edits = source.set_argument(arguments, present, f'{{"use_reentrant": {value}}}')
+    edits = run.script.set_argument(arguments, present, f'{{"use_reentrant": {value}}}')
     return Fix(f"checkpoint with use_reentrant={value}", Applicability.SAFE, edits) if edits else None

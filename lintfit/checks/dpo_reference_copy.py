@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
@@ -13,23 +14,34 @@ from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.sources.script.model import Argument
 
+if TYPE_CHECKING:
+    from lintfit.sources.script.source import ScriptSource
+
 _KINDS = ("dpo", "kto")
+_AHEAD = "precompute_ref_log_probs"
 _ROOM = 0.15
 """Share of the card that must be left for a waste to be information only."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("trainer") not in _KINDS or run.script.facts.trainer is None:
+    if run.training is None or run.value("trainer") not in _KINDS:
         return
-    trainer = run.script.facts.trainer
-    handed = trainer.argument("ref_model")
-    adapters = run.value("method") == "lora"
-    copied = handed is not None and hands_over(run.script, trainer, "ref_model")
-    if adapters and handed is not None and copied and trainer.taken is True:
-        yield _beside_adapters(context, handed)
-    elif not adapters and run.value("method") == "full" and run.value("reference_model") is True:
+    if run.script is not None and run.value("method") == "lora":
+        handed = _handed(run.script)
+        if handed is not None:
+            yield _beside_adapters(context, handed)
+    elif run.value("method") == "full" and run.value("reference_model") is True:
         yield from _beside_full(context)
+
+
+def _handed(script: ScriptSource) -> Argument | None:
+    """The reference model that the trainer is surely handed; a recipe has no word for one."""
+    trainer = script.facts.trainer
+    handed = trainer.argument("ref_model") if trainer is not None else None
+    if trainer is None or trainer.taken is not True or not hands_over(script, trainer, "ref_model"):
+        return None
+    return handed
 
 
 def _beside_adapters(context: RunContext, handed: Argument) -> Report:
@@ -67,8 +79,8 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     from lintfit.memory.rollouts.reference import reference_bytes
 
     run = context.run
-    assert run.script is not None
-    precomputed = run.script.argument("precompute_ref_log_probs")
+    assert run.training is not None
+    precomputed = run.training.argument(_AHEAD)
     severity = breaks_or_strains(context)
     without = context.what_if(reference_model=False)
     if severity is None or without is None or run.spec is None or precomputed is None or precomputed.value is not False:
@@ -82,11 +94,11 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
         f"the reference model takes {gib(taken)} on each GPU through all of the training",
         severity=severity if enough else Severity.WARNING,
         fix=_precompute(context) if enough else None,
-        help="precompute_ref_log_probs=True computes its log probabilities before training and lets go of it",
+        help=f"{run.training.spelled(_AHEAD, True)} computes its log probabilities before training and lets go of it",
     )
 
 
 def _precompute(context: RunContext) -> Fix | None:
-    assert context.run.script is not None
-    edits = context.run.script.write_argument("precompute_ref_log_probs", True)
+    assert context.run.training is not None
+    edits = context.run.training.write_argument(_AHEAD, True)
     return Fix("compute its log probabilities first", Applicability.SAFE, edits) if edits else None

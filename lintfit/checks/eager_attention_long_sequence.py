@@ -22,6 +22,8 @@ _WORTH_IT = 2**30
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run, spec, estimate = context.run, context.run.spec, context.estimate
+    if run.training is None:
+        return
     attention, length = run.settings.get("attention"), run.settings.get("seq_len")
     if attention is None or attention.value != "eager" or attention.provenance.place is None:
         return
@@ -48,7 +50,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=change(run, "use sdpa", Applicability.UNSAFE, {"attention": "sdpa"})
         if context.verdict is not Verdict.FITS
         else None,
-        help='pass attn_implementation="sdpa"',
+        help=f"pass {run.training.spelled('attn_implementation', 'sdpa')}",
     )
 
 

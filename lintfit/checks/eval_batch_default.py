@@ -34,7 +34,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
             related=_micro(run),
             fix=change(run, f"evaluate with batch {size}", Applicability.SAFE, {"eval_batch_size": size}),
-            help=f"{_argument(run)}={size}; training stays as it is",
+            help=f"{_said(run, size)}; training stays as it is",
         )
         return
 
@@ -45,9 +45,10 @@ def _place(run: Run) -> Place:
     return place or arguments_of(run)
 
 
-def _argument(run: Run) -> str:
-    own = run.script is not None and run.script.facts.training_arguments is None
-    return "the DataLoader's batch_size" if own else "per_device_eval_batch_size"
+def _said(run: Run, size: int) -> str:
+    training = run.training
+    stated = training.spelled("per_device_eval_batch_size", size) if training and training.uses_trainer else None
+    return stated or f"the DataLoader's batch_size={size}"
 
 
 def _whose(run: Run) -> str:

@@ -11,13 +11,14 @@ from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
+from lintfit.sources.recipes.base import Recipe
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.value("mixed_precision") != "fp16" or run.facts is None or run.facts.checkpoint_dtype != "bf16":
         return
-    if run.script is not None and not run.script.facts.trains:
+    if run.training is not None and not run.training.trains:
         return
     place = stated_at(run, "mixed_precision")
     if place is None or _adapters_in_fp32(run):
@@ -58,6 +59,8 @@ def _fix(run: Run) -> Fix | None:
 
 def _argument(run: Run) -> tuple[FileEdit, ...] | None:
     """``fp16=True`` or ``--fp16 True`` under the other name; ``Accelerator(mixed_precision="fp16")`` as such."""
+    if run.recipe is not None:
+        return _recipe(run.recipe)
     if run.script is None:
         return ()
     if _says(run.script.settings.get("mixed_precision"), "fp16"):
@@ -74,6 +77,16 @@ def _argument(run: Run) -> tuple[FileEdit, ...] | None:
     if document.text[start : start + 4] != "fp16":
         return None
     return (FileEdit(document.path, Edit(Span(start, start + 4), "bf16"), document),)
+
+
+def _recipe(recipe: Recipe) -> tuple[FileEdit, ...] | None:
+    """The front end's own word for the precision, or the switches of ``TrainingArguments``, each of its own."""
+    if _says(recipe.settings.get("mixed_precision"), "fp16"):
+        return recipe.write("bf16", True)
+    if not _says(recipe.settings.get("fp16"), True):
+        return ()
+    off, on = recipe.write_argument("fp16", False), recipe.write_argument("bf16", True)
+    return (*off, *on) if off is not None and on is not None else None
 
 
 def _launcher(run: Run) -> tuple[FileEdit, ...] | None:

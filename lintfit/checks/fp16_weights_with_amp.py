@@ -19,7 +19,7 @@ _UPCAST = re.compile(r"\bparam\w*|\bp\b")
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") not in ("single", "ddp") or not _scales(run):
+    if run.training is None or run.value("engine") not in ("single", "ddp") or not _scales(run):
         return
     if "engine" in run.unseen_flags:
         return
@@ -28,15 +28,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.settings.get("quantization") is not None or not _trained_in_fp16(run) or _upcasts(run):
         return
     flag = stated_at(run, "mixed_precision")
-    load = trained_load(run.script)
+    load = trained_load(run.script) if run.script is not None else None
     yield Report(
         stated_at(run, "weights_dtype") or (load.place if load is not None else anchor(run)),
         "the trained weights are fp16, and fp16 mixed precision scales their gradients: the first step stops with "
         "ValueError (Attempting to unscale FP16 gradients)",
         severity=_severity(run),
         related=(Related(flag, "fp16 mixed precision is on here"),) if flag is not None else (),
-        help="load the model in fp32, or cast what is trained: "
-        "for p in model.parameters(): if p.requires_grad: p.data = p.data.float()",
+        help=_help(run),
+    )
+
+
+def _help(run: Run) -> str:
+    if run.script is None:
+        return "load the model in fp32, or train in bf16"
+    return (
+        "load the model in fp32, or cast what is trained: "
+        "for p in model.parameters(): if p.requires_grad: p.data = p.data.float()"
     )
 
 
@@ -48,7 +56,8 @@ def _severity(run: Run) -> Severity:
 
 def _scales(run: Run) -> bool:
     """Whether something runs torch's GradScaler: the Trainer, or accelerate's loop with clipping or a scheduler."""
-    assert run.script is not None
+    if run.script is None:
+        return run.training is not None and run.training.uses_trainer
     facts = run.script.facts
     return (facts.trainer is not None and facts.trainer.taken is True) or facts.accelerator is not None
 
@@ -64,7 +73,8 @@ def _trained_in_fp16(run: Run) -> bool:
 
 def _upcasts(run: Run) -> bool:
     """Whether the script casts parameters one by one, or prepares them in a way that does."""
-    assert run.script is not None
+    if run.script is None:
+        return False
     if mentions(run, "cast_mixed_precision_params", "prepare_model_for_kbit", "prepare_model_for_int8", "_upcast"):
         return True
     casts = calls_of(run.script, "float", "to", "type")

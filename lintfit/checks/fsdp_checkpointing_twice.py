@@ -5,42 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.script_calls import is_trl
+from lintfit.checks.helpers.runs import anchor, arguments_of
 from lintfit.documents.model import FileEdit
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.settings.model import Place
+from lintfit.settings.model import Place, Provenance, Setting
 from lintfit.settings.values import Fsdp
-from lintfit.sources.script.model import Argument
 
+_NAMES = ("activation_checkpointing", "gradient_checkpointing")
 _KEYS = ("activation_checkpointing", "fsdp_activation_checkpointing")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "fsdp" or run.script.facts.trainer is None:
+    if run.training is None or run.value("engine") != "fsdp" or not run.training.uses_trainer:
+        return
+    if run.script is not None and run.script.facts.trainer is None:
         return
     argument = _argument(run)
     by_fsdp = _by_fsdp(run)
     if argument is not None and argument.value is True:
         if by_fsdp is not None:
-            yield _twice(run, argument.place, by_fsdp)
+            yield _twice(run, argument.provenance.place or anchor(run), by_fsdp)
         elif _gathers_again(run):
             yield _outside(run, argument)
     elif argument is None and by_fsdp is not None and _trl_default(run):
-        yield _twice(run, _arguments_place(run), by_fsdp)
+        yield _twice(run, arguments_of(run), by_fsdp)
 
 
-def _argument(run: Run) -> Argument | None:
-    assert run.script is not None
+def _argument(run: Run) -> Setting | None:
+    """What the trainer's arguments are told themselves, under either name."""
+    if run.script is None:
+        found = run.training.argument(*_NAMES) if run.training is not None else None
+        return found if found is not None and found.provenance.kind == "file" else None
     arguments = run.script.facts.training_arguments
-    return arguments.argument("activation_checkpointing", "gradient_checkpointing") if arguments is not None else None
+    argument = arguments.argument(*_NAMES) if arguments is not None else None
+    if argument is None:
+        return None
+    return Setting(argument.name or _NAMES[1], argument.value, Provenance("file", "", argument.place))
 
 
 def _by_fsdp(run: Run) -> Place | None:
     """Where FSDP itself is told to checkpoint."""
-    assert run.script is not None
-    arguments = run.script.facts.training_arguments
+    arguments = run.script.facts.training_arguments if run.script is not None else None
     config = arguments.argument("fsdp_config") if arguments is not None else None
     if config is not None and isinstance(config.value, dict) and any(config.value.get(key) is True for key in _KEYS):
         return config.place
@@ -51,22 +58,16 @@ def _by_fsdp(run: Run) -> Place | None:
 
 def _trl_default(run: Run) -> bool:
     """TRL's configs switch checkpointing on unless they are told not to (TRL 0.21 and up)."""
-    assert run.script is not None
-    arguments = run.script.facts.training_arguments
-    known = run.script.settings.get("gradient_checkpointing")
+    assert run.training is not None
+    arguments = run.script.facts.training_arguments if run.script is not None else None
+    known = run.training.settings.get("gradient_checkpointing")
     return (
-        arguments is not None
-        and not arguments.spreads
-        and is_trl(run.script)
+        (arguments is None or not arguments.spreads)
+        and run.training.uses_trl
         and known is not None
         and known.value is True
         and known.provenance.kind == "default"
     )
-
-
-def _arguments_place(run: Run) -> Place:
-    assert run.script is not None and run.script.facts.training_arguments is not None
-    return run.script.facts.training_arguments.place
 
 
 def _twice(run: Run, place: Place, by_fsdp: Place) -> Report:
@@ -77,18 +78,20 @@ def _twice(run: Run, place: Place, by_fsdp: Place) -> Report:
         severity=Severity.ERROR,
         related=(Related(by_fsdp, "FSDP checkpoints, too"),),
         fix=_off(run),
-        help="leave it to FSDP: gradient_checkpointing=False",
+        help=f"leave it to FSDP: {run.training.spelled(_NAMES[1], False) if run.training is not None else ''}",
     )
 
 
 def _off(run: Run) -> Fix | None:
-    assert run.script is not None
-    arguments = run.script.facts.training_arguments
-    if arguments is None or run.script.facts.parse_call is not None:
-        return None
     argument = _argument(run)
-    name = argument.name if argument is not None else "gradient_checkpointing"
-    edits = run.script.set_argument(arguments, name, "False")
+    name = argument.name if argument is not None else _NAMES[1]
+    if run.script is None:
+        edits = run.training.write_argument(name, False) if run.training is not None else None
+    else:
+        arguments = run.script.facts.training_arguments
+        if arguments is None or run.script.facts.parse_call is not None:
+            return None
+        edits = run.script.set_argument(arguments, name, "False")
     return Fix("leave it to FSDP", Applicability.SAFE, edits) if edits else None
 
 
@@ -99,18 +102,18 @@ def _gathers_again(run: Run) -> bool:
     return sharded and run.settings.get("quantization") is None
 
 
-def _outside(run: Run, argument: Argument) -> Report:
+def _outside(run: Run, argument: Setting) -> Report:
     return Report(
-        argument.place,
+        argument.provenance.place or anchor(run),
         f"{argument.name} under FSDP's full sharding recomputes outside of FSDP's units: every layer's weights are "
         "gathered once more in the backward pass",
         severity=Severity.WARNING,
-        fix=_moved(run, argument),
+        fix=_moved(run),
         help="use activation_checkpointing of fsdp_config instead",
     )
 
 
-def _moved(run: Run, argument: Argument) -> Fix | None:
+def _moved(run: Run) -> Fix | None:
     """Switch FSDP's on in the Accelerate file and the argument off."""
     off = _off(run)
     on: tuple[FileEdit, ...] | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import breaks_or_strains, change, enough
+from lintfit.checks.helpers.runs import anchor, breaks_or_strains, change, enough
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.run.model import Run
+from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call, ScriptFacts
 
 _SMALL = 500_000_000
@@ -22,25 +24,39 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     facts, spec = run.facts, run.spec
     weights = run.settings.get("weights_dtype")
-    if run.script is None or facts is None or spec is None or weights is None or not run.script.facts.trains:
+    if run.training is None or facts is None or spec is None or weights is None or not run.training.trains:
         return
     if weights.value != "fp32" or weights.provenance.kind != "default" or facts.checkpoint_dtype not in _HALF:
         return
-    call = _trained_load(run.script.facts)
-    if call is None or facts.parameters < _SMALL or spec.quantization is not None:
+    place = _load(run)
+    if place is None or facts.parameters < _SMALL or spec.quantization is not None:
         return
     severity = _severity(context, spec)
     if severity is None:
         return
     yield Report(
-        call.place,
+        place,
         f"no dtype is given, and {weights.provenance.detail or 'transformers before 5'} loads fp32: "
         f"{gib(4 * facts.parameters)} for {billions(facts.parameters)} parameters "
         f"that the checkpoint holds in {facts.checkpoint_dtype} ({gib(2 * facts.parameters)})",
         severity=severity,
         fix=_fix(context, spec, facts.checkpoint_dtype),
-        help=f"pass torch_dtype=torch.{_HALF[facts.checkpoint_dtype]}, or shard the fp32 weights if they are trained",
+        help=f"pass {_said(run, facts.checkpoint_dtype)}, or shard the fp32 weights if they are trained",
     )
+
+
+def _load(run: Run) -> Place | None:
+    """Where the trained model is loaded without a dtype; of a model that TRL loads by its name, another rule speaks."""
+    if run.script is None:
+        return None if run.training is None or run.training.uses_trl else anchor(run)
+    call = _trained_load(run.script.facts)
+    return call.place if call is not None else None
+
+
+def _said(run: Run, dtype: str) -> str:
+    if run.recipe is None:
+        return f"torch_dtype=torch.{_HALF[dtype]}"
+    return run.recipe.spelled("dtype", _HALF[dtype]) or _HALF[dtype]
 
 
 def _trained_load(facts: ScriptFacts) -> Call | None:

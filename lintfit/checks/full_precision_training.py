@@ -18,7 +18,7 @@ _SMALL = 500_000_000
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     spec, estimate = run.spec, context.estimate
-    if run.script is None or spec is None or estimate is None or not run.script.facts.trains:
+    if run.training is None or spec is None or estimate is None or not run.training.trains:
         return
     if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" or "mixed_precision" in run.doubtful:
         return
@@ -40,7 +40,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"activations and logits take {gib(now)}{then}",
         severity=min(severity, Severity.ERROR),
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
-        help=f"pass {half}=True: weights, gradients and optimizer states keep their size without DeepSpeed",
+        help=f"pass {run.training.spelled(half, True)}: "
+        "weights, gradients and optimizer states keep their size without DeepSpeed",
     )
 
 

@@ -16,7 +16,10 @@ _WORTH_IT = 0.05
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     spec, estimate = run.spec, context.estimate
-    if run.script is None or spec is None or estimate is None or not run.script.facts.trains:
+    if run.training is None or spec is None or estimate is None or not run.training.trains:
+        return
+    said = run.training.spelled("gradient_checkpointing", True)
+    if said is None:
         return
     if spec.gradient_checkpointing or "gradient_checkpointing" in run.doubtful:
         return
@@ -33,5 +36,5 @@ def check_run(context: RunContext) -> Iterator[Report]:
         "for a second forward pass in every step",
         severity=severity,
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
-        help="pass gradient_checkpointing=True to the trainer's arguments",
+        help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

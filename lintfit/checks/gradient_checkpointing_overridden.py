@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.checkpointing import KEYWORDS, keywords_of, reentrant_of
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
-from lintfit.checks.helpers.script_calls import calls_of, is_trl, on_trained_model
+from lintfit.checks.helpers.script_calls import calls_of, on_trained_model
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call
@@ -15,7 +15,7 @@ from lintfit.sources.script.model import Argument, Call
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.script.facts.trainer is None or is_trl(run.script):
+    if run.script is None or run.script.facts.trainer is None or run.script.uses_trl:
         return
     arguments = run.script.facts.training_arguments
     if arguments is None or arguments.spreads or any(_given(arguments, name) for name in KEYWORDS):

@@ -16,7 +16,7 @@ _MOST_STEPS = 1024
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("trainer") not in ("grpo", "rloo") or older((run,), "trl", "0.15"):
+    if run.training is None or run.value("trainer") not in ("grpo", "rloo") or older((run,), "trl", "0.15"):
         return
     gpus = run.settings.get("gpus")
     if gpus is None or not isinstance(gpus.value, int) or gpus.provenance.kind == "assumed":
@@ -67,8 +67,8 @@ def _evaluation(run: Run, gpus: int) -> Iterator[Report]:
 
 
 def _argument(run: Run, *names: str) -> Setting | None:
-    assert run.script is not None
-    return run.script.argument(*names)
+    assert run.training is not None
+    return run.training.argument(*names)
 
 
 def _whole(run: Run, name: str) -> Setting | None:

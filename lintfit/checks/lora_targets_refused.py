@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from lintfit.catalog.facts import ModelFacts
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older, only_load
+from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
+from lintfit.sources.recipes.base import Recipe
 from lintfit.sources.script.model import Call
 
 _PASSED_BY = ("conv1d", "out_proj")
@@ -67,12 +69,23 @@ def _passed_by(
 
 def _surely(run: Run) -> Place | None:
     """Where the adapters are asked for, in a run that surely has them, on a model that transformers loads."""
-    if run.script is None or run.value("method") != "lora":
+    if run.value("method") != "lora":
+        return None
+    if run.recipe is not None:
+        return _asked_of_trl(run.recipe, anchor(run))
+    if run.script is None:
         return None
     config, load = run.script.facts.peft_config, only_load(run)
     if config is None or config.taken is not True or not config.function.startswith("peft."):
         return None
     return config.place if load is not None and not _own_code(load) else None
+
+
+def _asked_of_trl(recipe: Recipe, place: Place) -> Place | None:
+    """The place for TRL's front end, which hands PEFT what it is told; others name the modules of their own models."""
+    own_code = recipe.argument("trust_remote_code")
+    trusted = own_code is not None and own_code.value is not False
+    return place if recipe.uses_trl and not trusted else None
 
 
 def _own_code(load: Call) -> bool:

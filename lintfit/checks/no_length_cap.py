@@ -7,30 +7,50 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Severity
+from lintfit.run.model import Run
+from lintfit.settings.model import Place, Setting
+from lintfit.sources.script.model import Argument
 
 _CONFIGS = re.compile(r"^trl\..*(SFT|DPO|KTO|CPO|ORPO|Reward|BCO)Config$")
+_KINDS = {"causal-lm": "SFT", "dpo": "DPO", "kto": "KTO", "reward": "Reward"}
 _SINCE = {"SFT": "0.16", "DPO": "0.13"}
 """TRL from which None means no limit; before, the tokenizer's own or 512 took its place."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    made = run.script.facts.training_arguments if run.script is not None else None
-    if run.script is None or made is None or not _CONFIGS.search(made.function):
+    asked = _asked(run)
+    if run.training is None or asked is None:
         return
-    length, packing = made.argument("max_length"), run.script.argument("packing")
-    if length is None or length.value is not None or length.provenance.kind != "file":
+    kind, length, place = asked
+    packing = run.training.argument("packing")
+    if length.value is not None or length.provenance.kind != "file":
         return
     if packing is not None and packing.value is not False:
         return
-    kind = made.name.removesuffix("Config")
     spared = older((run,), "trl", _SINCE.get(kind, "0.16"))
     if spared:
         return
     yield Report(
-        length.whole,
+        place,
         "max_length=None: nothing is cut, so that the longest sample decides the peak",
         severity=Severity.WARNING if spared is False else milder(Severity.WARNING),
         help="set max_length to what the cards hold; lintfit estimate --seq-len N says it",
     )
+
+
+def _asked(run: Run) -> tuple[str, Argument | Setting, Place] | None:
+    """The kind of TRL's config with its ``max_length`` and where that stands; None where it has none."""
+    if run.recipe is not None:
+        length = run.recipe.argument("max_length") if run.recipe.uses_trl else None
+        kind = _KINDS.get(str(run.value("trainer")))
+        if length is None or kind is None:
+            return None
+        return kind, length, length.provenance.place or anchor(run)
+    made = run.script.facts.training_arguments if run.script is not None else None
+    argument = made.argument("max_length") if made is not None else None
+    if made is None or argument is None or not _CONFIGS.search(made.function):
+        return None
+    return made.name.removesuffix("Config"), argument, argument.whole

@@ -8,7 +8,6 @@ from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor
-from lintfit.checks.helpers.script_calls import is_trl
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
@@ -22,17 +21,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.value("method") != "lora" or run.value("gradient_checkpointing") is not True:
         return
-    if run.value("use_reentrant") is not False or is_trl(run.script):
+    if run.value("use_reentrant") is not False or run.script.uses_trl:
         return
     severity = _severity(run)
     if severity is None:
         return
     yield Report(
-        stated_place(run, run.script) or anchor(run),
+        stated_place(run) or anchor(run),
         "non-reentrant checkpointing of frozen parameters under ZeRO-3: DeepSpeed before 0.19.4 frees them while a "
         "layer is recomputed, and backward stops with CheckpointError (recomputed shape [0])",
         severity=severity,
-        fix=with_reentrant(run.script, True) if severity is Severity.ERROR else None,
+        fix=with_reentrant(run, True) if severity is Severity.ERROR else None,
         help='use DeepSpeed 0.19.4, or gradient_checkpointing_kwargs={"use_reentrant": True} with '
         "model.enable_input_require_grads()",
     )

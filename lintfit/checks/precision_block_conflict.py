@@ -45,16 +45,22 @@ def _keep_one(document: DataDocument, bf16: str, runs: Sequence[Run]) -> Fix | N
 
 def check_run(context: RunContext) -> Iterator[Report]:
     """The trainer's own flags; a DeepSpeed JSON is judged by itself."""
-    script = context.run.script
-    arguments = script.facts.training_arguments if script is not None else None
-    if arguments is None:
-        return
-    bf16, fp16 = arguments.argument("bf16"), arguments.argument("fp16")
-    if bf16 is not None and fp16 is not None and bf16.value is True and fp16.value is True:
+    bf16, fp16 = _argument(context.run, "bf16"), _argument(context.run, "fp16")
+    if bf16 is not None and fp16 is not None:
         yield Report(
-            fp16.provenance.place or fp16.place,
+            fp16,
             "bf16 and fp16 are both true: TrainingArguments stops with ValueError "
             '"At most one of fp16 and bf16 can be True"',
-            related=(Related(bf16.provenance.place or bf16.place, "bf16 is set here"),),
+            related=(Related(bf16, "bf16 is set here"),),
             help="keep bf16 on GPUs of compute capability 8.0 and up, fp16 on older ones",
         )
+
+
+def _argument(run: Run, name: str) -> Place | None:
+    """Where the trainer's arguments are told that this is true."""
+    if run.script is None:
+        stated = run.training.argument(name) if run.training is not None else None
+        return stated.provenance.place if stated is not None and stated.value is True else None
+    arguments = run.script.facts.training_arguments
+    argument = arguments.argument(name) if arguments is not None else None
+    return argument.provenance.place or argument.place if argument is not None and argument.value is True else None

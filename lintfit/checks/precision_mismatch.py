@@ -33,11 +33,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _config_against_arguments(run: Run) -> Iterator[Report]:
     """transformers compares ``fp16.enabled`` and ``bf16.enabled`` with the arguments unless they are "auto"."""
-    assert run.deepspeed is not None and run.script is not None
+    assert run.deepspeed is not None and run.training is not None
     if older((run,), "transformers", COMPARES):
         return
     for name in _PRECISIONS:
-        block, argument = run.deepspeed.settings.get(name), run.script.settings.get(name)
+        block, argument = run.deepspeed.settings.get(name), run.training.settings.get(name)
         if block is None or not isinstance(block.value, bool) or argument is None:
             continue
         value = bool(argument.value) if argument.value is None or isinstance(argument.value, bool) else None
@@ -52,8 +52,17 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
             "(DeepSpeed config values that mismatch TrainingArguments values)",
             related=_here(argument, f"{name} is set here"),
             fix=_follow(run, name, stated or value),
-            help=f'write "auto" here and {name}=True in the arguments to train in {name}',
+            help=f'write "auto" here and {_said(run, name)} to train in {name}',
         )
+
+
+def _spelled(run: Run, name: str) -> str:
+    """The trainer's switch as it is said where the run says its arguments."""
+    return (run.training.spelled(name, True) if run.training is not None else None) or f"{name}=True"
+
+
+def _said(run: Run, name: str) -> str:
+    return f"{name}=True in the arguments" if run.recipe is None else _spelled(run, name)
 
 
 def _not_given(run: Run, name: str) -> str:
@@ -68,39 +77,39 @@ def _follow(run: Run, name: str, arguments_decide: bool) -> Fix | None:
     if arguments_decide:
         document = run.deepspeed.document
         return assigned(document, f"let the arguments fill {name}", Applicability.SAFE, {(name, "enabled"): "auto"})
-    return change(run, f"pass {name}=True, as the config has it", Applicability.UNSAFE, {name: True})
+    return change(run, f"pass {_spelled(run, name)}, as the config has it", Applicability.UNSAFE, {name: True})
 
 
 def _launcher_is_not_heard(run: Run) -> Iterator[Report]:
     """With a config of its own the Trainer fills "auto" from its arguments, whatever accelerate was told."""
-    assert run.deepspeed is not None and run.script is not None
+    assert run.deepspeed is not None and run.training is not None
     asked = _launcher(run)
     if asked is None or asked.value not in _PRECISIONS or run.value("mixed_precision") != "no":
         return
     name = str(asked.value)
     block = run.deepspeed.settings.get(name)
-    if run.script.settings.get("deepspeed") is None or asked.provenance.place is None:
+    if run.training.settings.get("deepspeed") is None or asked.provenance.place is None:
         return
     if block is not None and block.value is not AUTO:
         return
     yield Report(
         asked.provenance.place,
         f"mixed_precision {name} does not reach a Trainer that has its own DeepSpeed config: "
-        f"without {name}=True in the arguments the run trains in fp32",
+        f"without {_said(run, name)} the run trains in fp32",
         severity=Severity.WARNING,
-        fix=change(run, f"pass {name}=True", Applicability.UNSAFE, {name: True}),
+        fix=change(run, f"pass {_spelled(run, name)}", Applicability.UNSAFE, {name: True}),
     )
 
 
 def _launcher_against_arguments(run: Run) -> Iterator[Report]:
     """Without a JSON the plugin takes its precision from the launcher and compares it with the arguments."""
-    assert run.script is not None
+    assert run.training is not None
     asked = _launcher(run)
     if asked is None or asked.value not in _PRECISIONS or asked.provenance.place is None:
         return
     name = str(asked.value)
-    argument = run.script.settings.get(name)
-    other = run.script.settings.get("fp16" if name == "bf16" else "bf16")
+    argument = run.training.settings.get(name)
+    other = run.training.settings.get("fp16" if name == "bf16" else "bf16")
     if argument is None or argument.provenance.kind == "assumed":
         return
     if argument.value not in (False, None) or (other is not None and other.value not in (False, None, True)):
@@ -110,15 +119,15 @@ def _launcher_against_arguments(run: Run) -> Iterator[Report]:
         f"mixed_precision is {name} here, and the trainer's {name} is off: the Trainer stops with ValueError "
         "(DeepSpeed config values that mismatch TrainingArguments values)",
         related=_here(argument, f"{name} is set here"),
-        fix=change(run, f"pass {name}=True, as the launcher has it", Applicability.UNSAFE, {name: True}),
-        help=f"pass {name}=True, or set mixed_precision to what the arguments say",
+        fix=change(run, f"pass {_spelled(run, name)}, as the launcher has it", Applicability.UNSAFE, {name: True}),
+        help=f"pass {_spelled(run, name)}, or set mixed_precision to what the arguments say",
     )
 
 
 def _config_against_launcher(run: Run) -> Iterator[Report]:
     """Accelerate alone: a literal in the JSON wins, silently where it switches the asked precision off."""
     assert run.deepspeed is not None
-    asked = run.script.settings.get("mixed_precision") if run.script is not None else None
+    asked = run.training.settings.get("mixed_precision") if run.training is not None else None
     asked = asked if asked is not None and asked.known else _launcher(run)
     if asked is None or asked.value not in _PRECISIONS:
         return

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from lintfit.catalog.quantized import quant_method
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older, only_load
+from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
-from lintfit.settings.model import Setting
-from lintfit.sources.script.model import Call
+from lintfit.settings.model import Place, Setting
 
 _CLASSES = {
     "aqlm": "AqlmConfig",
@@ -39,7 +39,7 @@ _MERGED, _COMPARED = "4.38", "4.56"
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     stated, model = run.settings.get("quantization"), run.settings.get("model")
-    load = only_load(run)
+    load = _load(run)
     if load is None or stated is None or model is None or not isinstance(model.value, str):
         return
     method = quant_method(run.facts.config if run.facts is not None else {}, model.value)
@@ -73,6 +73,14 @@ def _severity(run: Run, method: str) -> Severity | None:
     return None if before else Severity.ERROR
 
 
-def _named(model: Setting, load: Call) -> tuple[Related, ...]:
+def _load(run: Run) -> Place | None:
+    """Where transformers loads the model, with the config that the run asks for."""
+    if run.recipe is not None:
+        return anchor(run) if run.recipe.uses_trl else None
+    load = only_load(run)
+    return load.place if load is not None else None
+
+
+def _named(model: Setting, load: Place) -> tuple[Related, ...]:
     place = model.provenance.place
-    return (Related(place if place is not None else load.place, "the model is named here"),)
+    return (Related(place if place is not None else load, "the model is named here"),)

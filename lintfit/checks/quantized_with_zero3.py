@@ -22,7 +22,7 @@ _NEEDED = (
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+    if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
     if run.value("quantization") not in ("nf4", "nf4-double"):
         return
@@ -42,6 +42,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _stored_as_floats(run: Run) -> bool:
     """Whether the packed weights are held as a floating-point tensor, or nobody can tell."""
+    if run.recipe is not None:
+        stored = run.recipe.argument("bnb_4bit_quant_storage")
+        return stored is None or stored.value not in ("uint8", None)
     assert run.script is not None
     config = run.script.facts.quantization_config
     if config is None or config.spreads:

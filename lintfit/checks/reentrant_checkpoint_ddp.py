@@ -7,38 +7,44 @@ from collections.abc import Iterator
 from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor
-from lintfit.checks.helpers.script_calls import calls_of, is_trl
+from lintfit.checks.helpers.script_calls import calls_of
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 
+_SCRIPT = 'gradient_checkpointing_kwargs={"use_reentrant": False}, or ddp_find_unused_parameters=False'
+_RECIPE = "--gradient_checkpointing_kwargs '{\"use_reentrant\": false}', or --ddp_find_unused_parameters false"
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "ddp" or run.value("gradient_checkpointing") is not True:
+    if run.training is None or run.value("engine") != "ddp" or run.value("gradient_checkpointing") is not True:
         return
     if run.value("use_reentrant") is not True or (run.value("gpus") or 0) < 2:
         return
     known = how_known(run, "transformers" in run.versions)
-    if known not in ("stated", "default") or (known == "default" and is_trl(run.script)):
+    if known not in ("stated", "default") or (known == "default" and run.training.uses_trl):
         return
     cause = _searches(run)
     if cause is None:
         return
     why, place = cause
     yield Report(
-        stated_place(run, run.script) or anchor(run),
+        stated_place(run) or anchor(run),
         f"reentrant checkpointing under DDP, and {why}: backward stops with RuntimeError "
         "(Expected to mark a variable ready only once)",
         related=(Related(place, "DDP is told so here"),) if place is not None else (),
-        fix=with_reentrant(run.script, False),
-        help='pass gradient_checkpointing_kwargs={"use_reentrant": False}, or ddp_find_unused_parameters=False',
+        fix=with_reentrant(run, False),
+        help="pass " + (_RECIPE if run.recipe is not None else _SCRIPT),
     )
 
 
 def _searches(run: Run) -> tuple[str, Place | None] | None:
     """Why DDP looks for unused parameters, which it does before the recomputed layers have run."""
-    assert run.script is not None
+    if run.script is None:
+        asked = run.training.argument("ddp_find_unused_parameters") if run.training is not None else None
+        told = asked is not None and asked.value is True
+        return ("ddp_find_unused_parameters is true", asked.provenance.place) if asked is not None and told else None
     facts = run.script.facts
     for call in calls_of(run.script, "DistributedDataParallelKwargs", "DistributedDataParallel", "DDP"):
         flag = call.argument("find_unused_parameters")

@@ -43,10 +43,10 @@ def _frozen_embedding(run: Run) -> Iterator[Report]:
         return
     many = "all" if trained == spec.facts.layers else trained
     yield Report(
-        stated_place(run, script) or anchor(run),
+        stated_place(run) or anchor(run),
         f"reentrant checkpointing behind a frozen embedding: no gradient reaches the layers, {many} of which are to be "
         "trained; torch only warns (None of the inputs have requires_grad=True)",
-        fix=with_reentrant(script, False),
+        fix=with_reentrant(run, False),
         help='pass gradient_checkpointing_kwargs={"use_reentrant": False}, or call model.enable_input_require_grads()',
     )
 

@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.runs import anchor, place_of
 from lintfit.findings.model import Related
+from lintfit.run.model import Run
+from lintfit.settings.model import Place
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.source import ScriptSource
 
 _ADAPTERS = ("add_adapter", "load_adapter", "get_peft_model", "PeftModel", "inject_adapter_in_model", "get_peft_config")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("quantization") not in ("nf4", "nf4-double", "int8"):
+    if run.value("quantization") not in ("nf4", "nf4-double", "int8") or run.value("method") != "full":
         return
-    facts, trainer = run.script.facts, run.script.facts.trainer
-    if run.value("method") != "full" or facts.peft_config is not None or trainer is None or trainer.taken is not True:
-        return
-    if not trainer.function.startswith(("transformers.", "trl.")) or trainer.spreads:
-        return
-    handed = trainer.argument("peft_config")
-    if (handed is not None and handed.value is not None) or run.script.calls(*_ADAPTERS) or not _one_load(context):
+    place = _trained_at(run)
+    if place is None:
         return
     yield Report(
         place_of(run, "quantization"),
         f"{'an 8' if run.value('quantization') == 'int8' else 'a 4'}-bit model without adapters cannot be trained: "
         "the Trainer stops with ValueError "
         "(You cannot perform fine-tuning on purely quantized models)",
-        related=(Related(trainer.place, "it is trained here"),),
-        help="add LoRA adapters (peft_config, get_peft_model), or load the model unquantized",
+        related=(Related(place, "it is trained here"),) if run.recipe is None else (),
+        help=f"add LoRA adapters ({'--use_peft' if run.recipe is not None else 'peft_config, get_peft_model'}), "
+        "or load the model unquantized",
     )
 
 
-def _one_load(context: RunContext) -> bool:
-    assert context.run.script is not None
-    loads = [load for load in context.run.script.facts.loads if load.taken is not False]
+def _trained_at(run: Run) -> Place | None:
+    """Where a Trainer surely trains the one model that is loaded, without adapters."""
+    if run.script is None:
+        return anchor(run) if run.training is not None and run.training.uses_trainer else None
+    facts, trainer = run.script.facts, run.script.facts.trainer
+    if facts.peft_config is not None or trainer is None or trainer.taken is not True or trainer.spreads:
+        return None
+    handed = trainer.argument("peft_config")
+    if not trainer.function.startswith(("transformers.", "trl.")) or (handed is not None and handed.value is not None):
+        return None
+    return trainer.place if not run.script.calls(*_ADAPTERS) and _one_load(run.script) else None
+
+
+def _one_load(script: ScriptSource) -> bool:
+    loads = [load for load in script.facts.loads if load.taken is not False]
     return len(loads) == 1 and loads[0].taken is True

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
+from lintfit.settings.model import Place, Setting
 
 _SMALL = 500_000_000
 """Parameters below which an fp32 copy is nobody's problem."""
@@ -17,22 +19,34 @@ _SMALL = 500_000_000
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     weights = run.settings.get("weights_dtype")
-    trainer = run.script.facts.trainer if run.script is not None else None
-    if trainer is None or weights is None or weights.value != "fp32" or weights.provenance.kind != "default":
+    if weights is None or weights.value != "fp32" or weights.provenance.kind != "default":
         return
-    if not weights.provenance.detail.startswith("TRL") or run.value("method") != "lora" or run.facts is None:
+    loader = _loader(run, weights)
+    if loader is None or run.value("method") != "lora" or run.facts is None:
         return
+    name, place = loader
     parameters = run.facts.parameters
     if parameters < _SMALL or run.facts.checkpoint_dtype not in ("bf16", "fp16"):
         return
     yield Report(
-        trainer.place,
-        f"{trainer.name} loads a model that it is given by name in float32: the frozen base takes "
+        place,
+        f"{name} loads a model that it is given by name in float32: the frozen base takes "
         f"{gib(4 * parameters)} for {billions(parameters)} parameters instead of {gib(2 * parameters)}",
         severity=_severity(context),
         fix=_fix(run),
-        help='pass model_init_kwargs={"dtype": "bfloat16"} in the trainer\'s config',
+        help="pass --dtype bfloat16"
+        if run.recipe is not None
+        else 'pass model_init_kwargs={"dtype": "bfloat16"} in the trainer\'s config',
     )
+
+
+def _loader(run: Run, weights: Setting) -> tuple[str, Place] | None:
+    """What loads the model by its name, and where: TRL's trainer, or its command line."""
+    if run.recipe is not None and run.launch is not None:
+        return (f"trl {run.launch.action}", anchor(run)) if run.recipe.uses_trl else None
+    trainer = run.script.facts.trainer if run.script is not None else None
+    by_name = trainer is not None and weights.provenance.detail.startswith("TRL")
+    return (trainer.name, trainer.place) if trainer is not None and by_name else None
 
 
 def _severity(context: RunContext) -> Severity:
@@ -40,11 +54,14 @@ def _severity(context: RunContext) -> Severity:
 
 
 def _fix(run: Run) -> Fix | None:
+    gpu = run.hardware.gpu
+    dtype = "float16" if gpu is not None and gpu.native_bf16 is False else "bfloat16"
+    if run.recipe is not None:
+        written = run.recipe.write_argument("dtype", dtype)
+        return Fix(f"load the base in {dtype}", Applicability.SAFE, written) if written else None
     assert run.script is not None
     arguments = run.script.facts.training_arguments
     if arguments is None or run.script.facts.parse_call is not None or "model_init_kwargs" in arguments.arguments:
         return None
-    gpu = run.hardware.gpu
-    dtype = "float16" if gpu is not None and gpu.native_bf16 is False else "bfloat16"
     edits = run.script.set_argument(arguments, "model_init_kwargs", f'{{"dtype": "{dtype}"}}')
     return Fix(f"load the base in {dtype}", Applicability.SAFE, edits) if edits else None

@@ -12,13 +12,14 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.run.model import Run
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+    if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    initialize = run.script.facts.initialize
+    initialize = run.script.facts.initialize if run.script is not None else None
     if initialize is not None and initialize.name == "initialize":
         yield from _by_hand(context)
     else:
@@ -63,5 +64,10 @@ def _gathered(context: RunContext) -> Iterator[Report]:
         fix=change(run, "generate from shards", Applicability.SAFE, {"ds3_gather_for_generation": False})
         if saves
         else None,
-        help="ds3_gather_for_generation=False generates from shards and is slower; vLLM is faster",
+        help=f"{_shards(context.run)} generates from shards and is slower; vLLM is faster",
     )
+
+
+def _shards(run: Run) -> str:
+    name = "ds3_gather_for_generation"
+    return (run.training.spelled(name, False) if run.training is not None else None) or f"{name}=False"

@@ -25,10 +25,10 @@ _WAYS = (
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+    if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
     block = run.facts.code.moe_block if run.facts is not None else ""
-    if not block or not run.script.facts.trains or mentions(run, *_WAYS):
+    if not block or not run.training.trains or mentions(run, *_WAYS):
         return
     severity = _severity(run)
     if severity is None:
@@ -39,8 +39,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         "weights, and the run hangs",
         severity=severity,
         fix=_fix(run, block),
-        help=f"call deepspeed.utils.set_z3_leaf_modules(model, [{block}]) before training",
+        help=_help(run, block),
     )
+
+
+def _help(run: Run, block: str) -> str:
+    if run.recipe is not None:
+        return f"name {block} in deepspeed_moe_layer_cls_names of the Accelerate file"
+    return f"call deepspeed.utils.set_z3_leaf_modules(model, [{block}]) before training"
 
 
 def _severity(run: Run) -> Severity | None:

@@ -27,7 +27,7 @@ _ADAPTERS_APART = "4.47"
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+    if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
     if mentions(run, "zero_to_fp32", "get_fp32_state_dict_from_zero_checkpoint", ".save_16bit_model(") or _gathers(run):
         return
@@ -58,7 +58,8 @@ def _trainer(run: Run, place: Place) -> Iterator[Report]:
 
 def _runs_the_loop(run: Run) -> bool:
     """Whether the trainer trains and saves by itself; the PPO trainers of older TRL are stepped by the script."""
-    assert run.script is not None
+    if run.script is None:
+        return run.training is not None and run.training.uses_trainer
     trainer = run.script.facts.trainer
     calls = calls_of(run.script, "train")
     return trainer is not None and any(call.receiver == trainer.assigned_to for call in calls if call.receiver)
@@ -119,7 +120,8 @@ def _what(run: Run) -> str:
 
 def _saves(run: Run) -> bool:
     """Whether the trainer writes a model: on its own, or because the script asks it to."""
-    assert run.script is not None
+    if run.script is None:  # every command of TRL's ends with save_model
+        return True
     arguments = run.script.facts.training_arguments
     if arguments is None or _never(arguments):
         return any(True for _ in calls_of(run.script, "save_model"))

@@ -26,7 +26,8 @@ _CODE = re.compile(r"LF[0-9]{3}")
 class Rule:
     """One rule as its page's front matter describes it.
 
-    ``files`` are the dialects that must be there for the rule to run (``any`` where a run is enough). ``fix`` says in
+    ``files`` are the dialects that must be there for the rule to run (``any`` where a run is enough, ``training`` where
+    a script or a recipe is). ``fix`` says in
     words whether the rule has a fix (``none``, ``safe``, ``unsafe``, ``sometimes safe``, ``display``).
     """
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
+    from lintfit.sources.training import Training
 
 
 _WITHOUT_BYTES = frozenset(
@@ -127,6 +128,11 @@ class Run:
         """The effective value of a setting, ``default`` where it is absent or not known."""
         setting = self.settings.get(name)
         return setting.value if setting is not None and setting.known else default
+
+    @property
+    def training(self) -> Training | None:
+        """What says how the run trains, its script or the recipe in its place; None where neither is read."""
+        return self.script if self.script is not None else self.recipe
 
     @property
     def count_open(self) -> bool:

@@ -18,7 +18,6 @@ from lintfit.settings.values import InLauncherFile
 if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
     from lintfit.sources.launchers.launch import Launch
-    from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
 
 
@@ -66,7 +65,7 @@ def _nobody(run: Run) -> str:
 
 
 def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-    author = _author(run)
+    author = run.training
     match name:
         case "mixed_precision":
             return _write_precision(run, value)
@@ -109,7 +108,7 @@ def _write_size(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
 def _write_optimizer(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
         raise CannotWrite("the DeepSpeed config names the optimizer")
-    author = _author(run)
+    author = run.training
     written = author.write("optimizer", value) if author is not None else None
     if written is None and run.script is not None and not has_trainer(run):
         raise CannotWrite("the script makes its optimizer itself")
@@ -117,7 +116,7 @@ def _write_optimizer(run: Run, value: str) -> tuple[FileEdit, ...] | None:
 
 
 def _write_loss(run: Run, value: str) -> tuple[FileEdit, ...] | None:
-    author = _author(run)
+    author = run.training
     if author is None:
         return None
     written = author.write("use_liger_kernel", True) if value == "liger" else author.write("loss", value)
@@ -128,7 +127,7 @@ def _write_loss(run: Run, value: str) -> tuple[FileEdit, ...] | None:
 
 def _write_predictions(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     """No logits out of the evaluation: the loss alone."""
-    author = _author(run)
+    author = run.training
     return author.write("prediction_loss_only", True) if author is not None and value == "none" else None
 
 
@@ -223,11 +222,6 @@ FSDP_ARGUMENTS = ("fsdp_config", "fsdp_min_num_params", "fsdp_transformer_layer_
 """Fields of ``TrainingArguments`` about FSDP, the one that switches it on last."""
 
 
-def _author(run: Run) -> ScriptSource | Recipe | None:
-    """What states the settings that are nobody else's: the script with its flags, or the recipe in its place."""
-    return run.script if run.script is not None else run.recipe
-
-
 def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML."""
     setting = run.settings.get(name)
@@ -275,7 +269,7 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
                 return None
             edits.extend(written)
             states_it = True
-    author = _author(run)
+    author = run.training
     if author is not None:
         written = author.write(name, value)
         if written is None and not (states_it and name not in author.settings):
@@ -298,7 +292,7 @@ def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None
     if run.deepspeed is not None:
         block = run.deepspeed.settings.get(value)
         if block is not None and block.value is False:
-            edits.extend(run.deepspeed.write(value, AUTO if _author(run) is not None else True) or ())
+            edits.extend(run.deepspeed.write(value, AUTO if run.training is not None else True) or ())
     written = _precision_outside(run, value)
     if written is None and not edits:
         return None
@@ -307,7 +301,7 @@ def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None
 
 def _precision_outside(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     if has_trainer(run) or run.recipe is not None:
-        author = _author(run)
+        author = run.training
         return author.write(value, True) if author is not None else None
     if run.script is not None and "mixed_precision" in run.script.settings:
         return run.script.write("mixed_precision", value)
@@ -321,7 +315,7 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
     """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
     from lintfit.sources.deepspeed import new_config
 
-    author = _author(run)
+    author = run.training
     if author is None:
         return None
     stated = dict(zero)

@@ -289,6 +289,14 @@ def test_jsonschema_is_loaded_for_a_value_that_is_in_doubt(tmp_path: Path) -> No
     assert "jsonschema" in done.stderr
 
 
+def test_a_check_of_a_recipe_reads_no_python(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("litgpt finetune_lora meta-llama/Llama-2-7b-hf --precision 32-true\n")
+    done = python("-X", "importtime", "-m", "lintfit", "check", "run.sh", "--gpu", "RTX 3090", folder=tmp_path)
+    modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "full-precision-training" in done.stdout
+    assert "libcst" not in modules
+
+
 def test_a_check_of_a_script_makes_no_matchers(tmp_path: Path) -> None:
     """``libcst.matchers`` writes 500 classes when it is loaded, which takes longer than most checks."""
     (tmp_path / "train.py").write_text("from transformers import Trainer\nTrainer(model='m').train()\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from lintfit.commands.check import check
 from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options
-from lintfit.options.rules_catalog import INDEX, load_rules
+from lintfit.options.rules_catalog import INDEX, Rule, load_rules
 from tests.rules.pages import CHECKS, PAGES, Case, cases_of
 from tests.rules.style import wrong_with
+from tools.rules_index import of_runs, of_scripts
 
 PAGE_FILES = sorted(page for page in PAGES.glob("*.md") if page.name != INDEX)
 CASES = [case for page in PAGE_FILES for case in cases_of(page)]
@@ -78,6 +80,26 @@ def test_a_page_is_whole(page: Path) -> None:
     assert [case for case in cases if case.findings == []], "no case that stays quiet"
     assert all(case.findings is not None and case.files for case in cases)
     assert len({case.title for case in cases}) == len(cases)
+
+
+@pytest.mark.parametrize("rule", of_runs(load_rules()), ids=lambda rule: rule.name)
+def test_a_rule_about_what_a_run_does_speaks_of_a_recipe_and_of_a_script(rule: Rule) -> None:
+    assert "script" not in rule.files
+    reported = [case for case in cases_of(rule.page) if case.findings]
+    recipes = [case for case in reported if _of_a_recipe(case)]
+    assert recipes, "no case in which a recipe's run is reported"
+    assert len(recipes) < len(reported)
+
+
+def _of_a_recipe(case: Case) -> bool:
+    launched = any(re.match(r"(trl|litgpt) ", text) for name, text in case.files.items() if name.endswith(".sh"))
+    return launched and not any(name.endswith(".py") for name in case.files)
+
+
+def test_a_rule_about_python_says_why_it_asks_no_recipe() -> None:
+    reasons = of_scripts(load_rules())
+    assert "forced-float32" in reasons
+    assert [name for name, why in reasons.items() if not why.endswith(".")] == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -25,6 +25,8 @@ def reader_of(runs: Iterable[Run]) -> Reader | None:
 
 def _reader(run: Run) -> Reader | None:
     if run.script is None:
+        if run.training is not None and run.training.uses_trainer:
+            return "transformers"
         return "accelerate" if run.accelerate is not None else None
     facts = run.script.facts
     arguments = facts.training_arguments
@@ -85,6 +87,6 @@ def init_is_off(run: Run) -> bool:
     Trainer's own config is published always.
     """
     flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
-    in_script = run.script.settings.get("deepspeed") if run.script is not None else None
-    off = flag is not None and flag.value is not True and in_script is None
+    own = run.training.settings.get("deepspeed") if run.training is not None else None
+    off = flag is not None and flag.value is not True and own is None
     return off and older((run,), "accelerate", "1.0") is True

@@ -65,6 +65,7 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     present = {
         "deepspeed": run.deepspeed,
         "accelerate": run.accelerate,
+        "training": run.training,
         "script": run.script,
         "launcher": run.launch,
     }

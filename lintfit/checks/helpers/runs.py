@@ -30,10 +30,8 @@ def anchor(run: Run) -> Place:
 
 def arguments_of(run: Run) -> Place:
     """Where an argument of the trainer that nobody gave would be written."""
-    if run.script is not None:
-        facts = run.script.facts
-        if facts.training_arguments is not None and facts.parse_call is None:
-            return facts.training_arguments.place
+    if run.training is not None and run.training.uses_trainer:
+        return run.training.arguments_place or anchor(run)
     return anchor(run)
 
 

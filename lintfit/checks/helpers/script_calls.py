@@ -56,10 +56,3 @@ def knows_deepspeed(source: ScriptSource, before: Call) -> bool | None:
     if not makers:
         return False
     return any(call.order < before.order and call.taken is True for call in makers) or None
-
-
-def is_trl(source: ScriptSource) -> bool:
-    """Whether TRL runs the loop, which sets some of transformers' arguments itself."""
-    facts = source.facts
-    calls = [call for call in (facts.training_arguments, facts.trainer) if call is not None]
-    return any(call.function.startswith("trl.") or call.name.endswith("Config") for call in calls)

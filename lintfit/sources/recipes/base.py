@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from lintfit.documents.model import Document, FileEdit
+from lintfit.documents.model import Document
 from lintfit.settings.model import Setting
 from lintfit.sources.recipes.front_ends import READERS, FrontEnd
+from lintfit.sources.training import Training
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
@@ -26,34 +27,20 @@ World = Callable[[Setting | None], Setting | None]
 """The number of processes in the end, given what the recipe says: lintfit's own options come in here."""
 
 
-class Recipe(Protocol):
-    """One launch of a front end, read with its recipe."""
+class Recipe(Training, Protocol):
+    """One launch of a front end, read with its recipe.
 
-    @property
-    def document(self) -> Document:
-        """The recipe's own file, the launch's where everything stands on the command line."""
-
-    @property
-    def dialect(self) -> str: ...
-
-    @property
-    def settings(self) -> Mapping[str, Setting]:
-        """The effective settings, with what they overrode, defaults included."""
+    ``document`` is the recipe's own file, the launch's where everything stands on the command line; ``settings`` are
+    the effective ones, with what they overrode, defaults included.
+    """
 
     @property
     def missing(self) -> Setting | None:
         """The setting that names the recipe's file, where that was not found or could not be read."""
 
     @property
-    def uses_trainer(self) -> bool:
-        """Whether transformers' Trainer runs the loop, so that a DeepSpeed JSON's "auto" is filled."""
-
-    @property
     def adjustable(self) -> frozenset[str]:
         """The settings that :meth:`write` can change in this launch; what is not here cannot be planned."""
-
-    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-        """The edits that make the launch say ``name = value`` where the setting lives; None where it cannot."""
 
 
 def read_recipe(

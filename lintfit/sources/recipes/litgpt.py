@@ -105,6 +105,14 @@ OPTIMIZERS: Mapping[str, str] = {
 """transformers' names by the class's own."""
 
 
+_SPELLED: Mapping[str, str] = {
+    "per_device_train_batch_size": "train.micro_batch_size",
+    "max_length": "train.max_seq_length",
+}
+_MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
+_OF_DTYPE = {"bfloat16": "bf16-true", "float16": "16-true", "float32": "32-true"}
+
+
 @frozen(eq=False)
 class _Stated:
     """One key's value and where it stands: on the command line (``flag``) or in a config file."""
@@ -130,7 +138,10 @@ class LitGptRecipe:
     missing: Setting | None
     world: World = field(repr=False)
     dialect: str = "litgpt"
+    trains: bool = True
     uses_trainer: bool = False
+    uses_trl: bool = False
+    arguments_place: None = None
 
     @property
     def document(self) -> Document:
@@ -179,10 +190,25 @@ class LitGptRecipe:
             case "weights_dtype" if name in self.adjustable and value in _TRUE:
                 return self._write("precision", _TRUE[value])
             case "bf16" | "fp16" if value is True:
-                return self._write("precision", "bf16-mixed" if name == "bf16" else "16-mixed")
+                return self._write("precision", _MIXED[name])
             case "gpus":
                 return self._write("devices", value) if self._whole("num_nodes") == 1 else None
         return None
+
+    def argument(self, *names: str) -> None:
+        """None: LitGPT has no trainer with arguments."""
+
+    def write_argument(self, name: str, value: Any) -> None:
+        """None: LitGPT has no trainer with arguments."""
+
+    def spelled(self, argument: str, value: Any) -> str | None:
+        """LitGPT's own word for an argument of ``TrainingArguments``, where it has one."""
+        if argument in ("bf16", "fp16"):
+            return f"--precision {_MIXED[argument]}" if value is True else None
+        if argument == "dtype":
+            return f"--precision {_OF_DTYPE[value]}" if value in _OF_DTYPE else None
+        key = _SPELLED.get(argument)
+        return f"--{key} {_spelled(value)}" if key is not None else None
 
     def _write_accumulation(self, steps: int) -> tuple[FileEdit, ...] | None:
         micro, ranks = self._whole("train.micro_batch_size"), self._ranks

@@ -82,6 +82,19 @@ class TrlRecipe:
         return True
 
     @property
+    def uses_trl(self) -> bool:
+        return True
+
+    @property
+    def trains(self) -> bool:
+        return True
+
+    @property
+    def arguments_place(self) -> None:
+        """None: the launch line is all that there is."""
+        return None
+
+    @property
     def adjustable(self) -> frozenset[str]:
         return _ADJUSTABLE
 
@@ -98,17 +111,54 @@ class TrlRecipe:
         """Changes or adds the flag, or the key of the ``--config`` file where that decides."""
         if name in _FLAGS:
             return self.launch.set_flag(_FLAGS[name], str(value))
-        edits = self.source.write(name, value)
+        return self._outside(self.source.write(name, value))
+
+    def _outside(self, edits: tuple[FileEdit, ...] | None) -> tuple[FileEdit, ...] | None:
+        """Edits of the user's files; None where they would change TRL's own script."""
         if edits is None or any(edit.document is self.source.document for edit in edits):
             return None
         return edits
+
+    def argument(self, *names: str) -> Setting | None:
+        """A field of the trainer's config or of ``ModelConfig``: a flag, a key of the config file, or the default."""
+        from lintfit.sources.script.interpreter.values import plain
+
+        reading = self.source.reading
+        for made in reading.parsed:
+            value = reading.attribute(made, *names)
+            if value is not None:
+                return self._placed(Setting(names[0], plain(value), reading.calls.provenance(value.origin)))
+        return None
+
+    def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Changes or adds the flag, or the key of the ``--config`` file where that decides."""
+        found = self.argument(name)
+        place = found.provenance.place if found is not None else None
+        if place is not None and isinstance(place.document, DataDocument):
+            from lintfit.sources.data_writer import edits
+
+            return edits(place.document, {(name,): value})
+        return self.launch.set_flag(name, _spelled(value))
+
+    def spelled(self, argument: str, value: Any) -> str:
+        """An argument as a flag: ``--bf16 true``."""
+        return f"--{argument} {_spelled(value)}"
 
     def _placed(self, setting: Setting) -> Setting:
         """What stands in no file of the user's follows from how TRL's own script goes."""
         place = setting.provenance.place
         if place is None or place.document is not self.source.document:
             return setting
+        if setting.name == "quantization":
+            for name in ("load_in_4bit", "load_in_8bit"):
+                asked = self.argument(name)
+                if asked is not None and asked.value is True and asked.provenance.kind == "file":
+                    return replace(setting, provenance=asked.provenance)
         return replace(setting, provenance=Provenance("derived", f"trl {self.launch.action} does so"))
+
+
+def _spelled(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_recipe(

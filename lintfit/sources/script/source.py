@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, FileEdit, Kind
-from lintfit.settings.model import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults
 from lintfit.sources.script.interpreter.interpreter import Interpreter
@@ -51,6 +51,37 @@ class ScriptSource:
     @property
     def dialect(self) -> str:
         return "script"
+
+    @property
+    def trains(self) -> bool:
+        """Whether the script trains a model, by a trainer or in a loop of its own."""
+        return self.facts.trains
+
+    @property
+    def uses_trainer(self) -> bool:
+        """Whether transformers' Trainer, or a child of it, runs the loop."""
+        return self.facts.training_arguments is not None
+
+    @property
+    def uses_trl(self) -> bool:
+        """Whether TRL runs the loop, which sets some of transformers' arguments itself."""
+        calls = [call for call in (self.facts.training_arguments, self.facts.trainer) if call is not None]
+        return any(call.function.startswith("trl.") or call.name.endswith("Config") for call in calls)
+
+    @property
+    def adjustable(self) -> None:
+        """None: what can be changed in Python is found by trying."""
+        return None
+
+    @property
+    def arguments_place(self) -> Place | None:
+        """The call that makes the trainer's arguments, where the script itself does, else the trainer."""
+        made = self.facts.training_arguments or self.facts.trainer
+        return made.place if made is not None and self.facts.parse_call is None else None
+
+    def spelled(self, argument: str, value: Any) -> str:
+        """An argument as Python says it: ``bf16=True``."""
+        return f'{argument}="{value}"' if isinstance(value, str) else f"{argument}={value!r}"
 
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that make the run say ``name = value`` where the setting lives; None where it cannot.

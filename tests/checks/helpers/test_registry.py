@@ -27,6 +27,12 @@ def test_rules_are_chosen_by_what_is_there() -> None:
     assert not names & {"removed-argument", "unknown-top-level-key"}
 
 
+def test_rules_about_a_training_are_asked_of_a_recipe() -> None:
+    of_recipes = {rule.name for rule, _ in rules_for({"training", "launcher"})}
+    assert {"gradient-checkpointing-off", "full-precision-training"} <= of_recipes
+    assert not of_recipes & {"forced-float32", "removed-argument"}
+
+
 def test_rules_that_are_not_wanted_are_not_imported() -> None:
     assert rules_for({"deepspeed"}, lambda rule: False) == []
 
@@ -35,7 +41,7 @@ def test_a_config_needs_nothing_heavy() -> None:
     code = (
         "import sys\n"
         "from lintfit.checks.helpers.registry import rules_for\n"
-        "rules_for({'deepspeed', 'accelerate'})\n"
+        "rules_for({'deepspeed', 'accelerate', 'training', 'launcher'})\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     root = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.checks.helpers.script_calls import calls_of, is_trl, knows_deepspeed, on_trained_model, trained_load
+from lintfit.checks.helpers.script_calls import calls_of, knows_deepspeed, on_trained_model, trained_load
 from tests.sources.scripts import script
 
 TRAINER = """
@@ -73,4 +73,4 @@ def test_trl_is_known_by_its_trainer(library: str, expected: bool) -> None:
         args = {classes[0]}(output_dir="out")
         {classes[1]}(model="a/b", args=args).train()
     """)
-    assert is_trl(source) is expected
+    assert source.uses_trl is expected

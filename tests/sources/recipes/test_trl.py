@@ -48,6 +48,13 @@ def test_flags(shell_document: Read) -> None:
     assert found["gradient_checkpointing"] is False
 
 
+@pytest.mark.parametrize(("words", "targets"), [("q_proj v_proj", ["q_proj", "v_proj"]), ("all-linear", "all-linear")])
+def test_a_flag_of_several_words(shell_document: Read, words: str, targets: Any) -> None:
+    command = f"trl sft --model_name_or_path m --use_peft --lora_target_modules {words} --max_length 512"
+    found = values(recipe(shell_document, command))
+    assert (found["lora_targets"], found["seq_len"]) == (targets, 512)
+
+
 def test_the_dtype_of_an_older_trl(shell_document: Read) -> None:
     older = recipe(shell_document, "trl sft --model_name_or_path m --torch_dtype float16", {"trl": "0.19.1"})
     assert values(older)["weights_dtype"] == "fp16"

@@ -30,6 +30,7 @@ from lintfit.sources.script.interpreter.values import (
     alternatives,
     choice,
 )
+from lintfit.sources.training_arguments import of_text
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
@@ -324,7 +325,7 @@ class Interpreter(Statements):
                 filled[name] = (off, True)  # Fire's way to say no
         given |= {n: parsers.fill(entry, filled.get(n), self.walk.assume) for n, entry in declared.items()}
         unfilled = [name for name in declared if name not in filled]
-        given |= {name: Const(node, parsers.guess(word)) for name, word in zip(unfilled, words, strict=False)}
+        given |= {name: Const(node, of_text(word)) for name, word in zip(unfilled, words, strict=False)}
         self.walk.parses |= bool(declared)
         self.walk.parsed.append(Object(node, function.name, attributes=dict(given), parsed=True))
         self._parameters(node.params, given, scope, spreads=True)

@@ -12,9 +12,10 @@ from typing import Any
 from lintfit.documents.model import Kind
 from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.script.interpreter import config_files, parsers
+from lintfit.sources.script.interpreter import config_files
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import Class, Const, Items, Object, Record, Table, Unknown, Value, held
+from lintfit.sources.training_arguments import of_text
 
 
 def config(value: Value, steps: Steps, root: Table | None = None) -> Value:
@@ -93,7 +94,7 @@ def dotted(words: Iterable[Flag], record: Record) -> Table:
             inner.items[part] = inner = deeper if isinstance(deeper, Table) else Table(record.node)
         value = word.value
         known = value is not None and "$" not in value
-        guess = None if value in ("null", "~") else parsers.guess(value or "")
+        guess = None if value in ("null", "~") else of_text(value or "")
         inner.items[last] = Const(word, guess) if known else Unknown(word)
     return table
 
@@ -107,7 +108,7 @@ def _from_list(interpreter: Evaluator, record: Record) -> Value:
         if not isinstance(word, Const) or not isinstance(word.value, str):
             return Table(record.node, open=True)
         name, _, text = word.value.partition("=")
-        _put(table, name.split("."), Const(word.origin, parsers.guess(text)))
+        _put(table, name.split("."), Const(word.origin, of_text(text)))
     return table
 
 

@@ -28,6 +28,7 @@ from lintfit.sources.script.interpreter.values import (
     Value,
     held,
 )
+from lintfit.sources.training_arguments import SEVERAL, of_text
 
 _TRUE = frozenset({"yes", "true", "t", "y", "1", "on"})
 _FALSE = frozenset({"no", "false", "f", "n", "0", "off"})
@@ -129,6 +130,8 @@ def convert(flag: Flag, declared: Field | None) -> Value:
     if declared is not None and declared.many:
         words = flag.words or (flag.value,)
         return Items(flag, [Const(flag, _scalar(word, declared.kind)) for word in words])
+    if declared is None and flag.name in SEVERAL and len(flag.words) > 1:
+        return Items(flag, [Const(flag, of_text(word)) for word in flag.words])
     if declared is not None and declared.kind == "flag":
         return Const(flag, True if declared.constant is None else declared.constant)
     if "$" in flag.value:
@@ -152,22 +155,7 @@ def _scalar(text: str, kind: str) -> Any:
                 return float(text)
     except ValueError:
         return text
-    return guess(text)
-
-
-def guess(text: str) -> Any:
-    """What a flag's text most likely means for a field whose type is not at hand."""
-    lowered = text.lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if text == "None":
-        return None
-    for convert_to in (int, float):
-        try:
-            return convert_to(text)
-        except ValueError:
-            continue
-    return text
+    return of_text(text)
 
 
 def assign(fields: Iterable[Field], flags: Mapping[str, Flag]) -> dict[str, tuple[Flag, bool]]:

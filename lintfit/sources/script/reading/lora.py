@@ -11,16 +11,10 @@ from lintfit.sources.script.interpreter.values import Object, Record, alternativ
 from lintfit.sources.script.reading import freezing
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.reading.handed_on import HandedOn, Use
+from lintfit.sources.training_arguments import ADAPTERS
 
 _COLLECTS = re.compile(r"all_?linear|linear_?(layer|module|name)", re.IGNORECASE)
 _LOW_RANK = frozenset({"LoraConfig", "AdaLoraConfig"})
-_LORA = {
-    "lora_rank": ("r", "lora_r", "rank"),
-    "lora_targets": ("target_modules", "lora_target_modules"),
-    "lora_modules_to_save": ("modules_to_save", "lora_modules_to_save"),
-    "lora_dropout": ("lora_dropout",),
-    "use_dora": ("use_dora",),
-}
 
 
 def method(reading: Reading, load: Record | None) -> None:
@@ -48,7 +42,7 @@ def method(reading: Reading, load: Record | None) -> None:
     _saved(reading, record)
     values = {passed.name: passed.value for passed in record.passed if passed.name is not None}
     values |= made.attributes if made is not None else {}
-    for name, keywords in _LORA.items():
+    for name, keywords in ADAPTERS.items():
         value = next((values[keyword] for keyword in keywords if keyword in values), None)
         if value is None and made is not None:
             value = reading.attribute(made, *keywords)

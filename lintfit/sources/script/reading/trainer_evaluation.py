@@ -12,15 +12,7 @@ import libcst as cst
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Value, alternatives, objects, plain
 from lintfit.sources.script.reading.collector import Reading, sure_none
-
-ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "eval_batch_size": ("per_device_eval_batch_size", "per_gpu_eval_batch_size"),
-    "eval_accumulation_steps": ("eval_accumulation_steps",),
-    "eval_do_concat_batches": ("eval_do_concat_batches",),
-    "predict_with_generate": ("predict_with_generate",),
-    "generation_num_beams": ("generation_num_beams",),
-}
-"""Settings by the names of the fields of ``TrainingArguments`` and ``Seq2SeqTrainingArguments``."""
+from lintfit.sources.training_arguments import EVALUATION
 
 _KEEPING = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer", "trl.SFTTrainer"})
 """Trainers whose evaluation is ``Trainer.evaluation_loop``, as it is."""
@@ -37,7 +29,7 @@ def read(reading: Reading) -> None:
     if asked is None and not _between_steps(reading, trainer, made):
         return
     record = made.call if made.call is not None and not made.parsed else None
-    for name, fields in ARGUMENTS.items():
+    for name, fields in EVALUATION.items():
         value = reading.attribute(made, *fields)
         if value is not None and plain(value) is not None:
             reading.put(name, value, record)

@@ -28,39 +28,7 @@ from lintfit.sources.script.reading import (
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
 from lintfit.sources.script.reading.collector import Reading, sure_none
-
-ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "bf16": ("bf16",),
-    "fp16": ("fp16",),
-    "micro_batch_size": ("per_device_train_batch_size", "per_gpu_train_batch_size"),
-    "gradient_accumulation_steps": ("gradient_accumulation_steps",),
-    "optimizer": ("optim",),
-    "learning_rate": ("learning_rate",),
-    "adam_beta1": ("adam_beta1",),
-    "adam_beta2": ("adam_beta2",),
-    "adam_epsilon": ("adam_epsilon",),
-    "weight_decay": ("weight_decay",),
-    "max_grad_norm": ("max_grad_norm",),
-    "warmup_steps": ("warmup_steps",),
-    "warmup_ratio": ("warmup_ratio",),
-    "deepspeed": ("deepspeed",),
-    "fsdp": ("fsdp",),
-    "num_generations": ("num_generations",),
-    "max_completion_length": ("max_completion_length",),
-    "max_prompt_length": ("max_prompt_length",),
-    "use_vllm": ("use_vllm",),
-    "vllm_mode": ("vllm_mode",),
-    "vllm_gpu_memory_utilization": ("vllm_gpu_memory_utilization",),
-    "vllm_enable_sleep_mode": ("vllm_enable_sleep_mode",),
-    "steps_per_generation": ("steps_per_generation",),
-    "ds3_gather_for_generation": ("ds3_gather_for_generation",),
-    "beta": ("beta",),
-    "response_length": ("response_length",),
-    "rollout_batch_size": ("local_rollout_forward_batch_size",),
-    "mini_batches": ("num_mini_batches",),
-}
-"""Settings by the names of the fields of ``TrainingArguments`` and TRL's configs."""
-
+from lintfit.sources.training_arguments import TRAINING
 
 _TRAINERS = re.compile(r"(DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward|SFT)", re.IGNORECASE)
 
@@ -153,7 +121,7 @@ def objects_of(value: Value) -> bool:
 
 def _arguments(reading: Reading, made: Object) -> None:
     record = made.call if made.call is not None and not made.parsed else None
-    for name, fields in ARGUMENTS.items():
+    for name, fields in TRAINING.items():
         value = reading.attribute(made, *fields)
         if value is None or (made.parsed and made.open and plain(value) is UNKNOWN):
             continue

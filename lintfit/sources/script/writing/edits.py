@@ -22,7 +22,7 @@ from lintfit.sources.script.reading.calls import whole
 from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN, BY_STRATEGY
-from lintfit.sources.script.reading.training import ARGUMENTS
+from lintfit.sources.training_arguments import TRAINING
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -84,7 +84,7 @@ class Writer:
     def setting(self, name: str, value: Any) -> Edits | None:
         """A field of the arguments object; without one, the argument of the hand-written loop that states it."""
         if self.found.arguments is not None:
-            return self.argument(ARGUMENTS[name], value)
+            return self.argument(TRAINING[name], value)
         home = self.source.reading.homes.get(name)
         if home is None or home.record is None:
             if name == "gradient_accumulation_steps" and self.found.accelerator is not None:

@@ -6,10 +6,9 @@ from typing import Any
 
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
-from lintfit.sources.script.reading import trainer_evaluation
-from lintfit.sources.script.reading.training import ARGUMENTS
 from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad
 from lintfit.sources.script.writing.edits import TORCH, Edits, Script, Writer
+from lintfit.sources.training_arguments import EVALUATION, TRAINING
 
 
 def write(source: Script, name: str, value: Any) -> Edits | None:
@@ -54,8 +53,8 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return writer.argument((name,), value)
         case "eval_batch_size" if source.reading.found.arguments is None:
             return writer.setting(name, value)
-        case _ if name in trainer_evaluation.ARGUMENTS:
-            return writer.argument(trainer_evaluation.ARGUMENTS[name], value)
-        case _ if name in ARGUMENTS:
+        case _ if name in EVALUATION:
+            return writer.argument(EVALUATION[name], value)
+        case _ if name in TRAINING:
             return writer.setting(name, value)
     return None

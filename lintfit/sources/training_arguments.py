@@ -1,0 +1,78 @@
+"""Settings by the names that transformers, TRL and PEFT give them, whoever says them: Python, a flag, or a key of YAML.
+
+Each setting has the names of its field, the newest first; the value of a field is the setting's where nothing else is
+said. :func:`of_text` makes a value of what a flag says; Python and YAML have values of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+TRAINING: Mapping[str, tuple[str, ...]] = {
+    "bf16": ("bf16",),
+    "fp16": ("fp16",),
+    "micro_batch_size": ("per_device_train_batch_size", "per_gpu_train_batch_size"),
+    "gradient_accumulation_steps": ("gradient_accumulation_steps",),
+    "optimizer": ("optim",),
+    "learning_rate": ("learning_rate",),
+    "adam_beta1": ("adam_beta1",),
+    "adam_beta2": ("adam_beta2",),
+    "adam_epsilon": ("adam_epsilon",),
+    "weight_decay": ("weight_decay",),
+    "max_grad_norm": ("max_grad_norm",),
+    "warmup_steps": ("warmup_steps",),
+    "warmup_ratio": ("warmup_ratio",),
+    "deepspeed": ("deepspeed",),
+    "fsdp": ("fsdp",),
+    "num_generations": ("num_generations",),
+    "max_completion_length": ("max_completion_length",),
+    "max_prompt_length": ("max_prompt_length",),
+    "use_vllm": ("use_vllm",),
+    "vllm_mode": ("vllm_mode",),
+    "vllm_gpu_memory_utilization": ("vllm_gpu_memory_utilization",),
+    "vllm_enable_sleep_mode": ("vllm_enable_sleep_mode",),
+    "steps_per_generation": ("steps_per_generation",),
+    "ds3_gather_for_generation": ("ds3_gather_for_generation",),
+    "beta": ("beta",),
+    "response_length": ("response_length",),
+    "rollout_batch_size": ("local_rollout_forward_batch_size",),
+    "mini_batches": ("num_mini_batches",),
+}
+"""Fields of ``TrainingArguments`` and of TRL's configs."""
+
+EVALUATION: Mapping[str, tuple[str, ...]] = {
+    "eval_batch_size": ("per_device_eval_batch_size", "per_gpu_eval_batch_size"),
+    "eval_accumulation_steps": ("eval_accumulation_steps",),
+    "eval_do_concat_batches": ("eval_do_concat_batches",),
+    "predict_with_generate": ("predict_with_generate",),
+    "generation_num_beams": ("generation_num_beams",),
+}
+"""Fields of ``TrainingArguments`` and ``Seq2SeqTrainingArguments`` that count where the trainer evaluates."""
+
+ADAPTERS: Mapping[str, tuple[str, ...]] = {
+    "lora_rank": ("r", "lora_r", "rank"),
+    "lora_targets": ("target_modules", "lora_target_modules"),
+    "lora_modules_to_save": ("modules_to_save", "lora_modules_to_save"),
+    "lora_dropout": ("lora_dropout",),
+    "use_dora": ("use_dora",),
+}
+"""Fields of ``LoraConfig``, and as TRL's ``ModelConfig`` calls them."""
+
+SEVERAL = frozenset({"lora_target_modules", "lora_modules_to_save", "target_modules", "modules_to_save"})
+"""Fields whose flag takes several words. One word alone stays one: TRL's ``ModelConfig`` makes it so."""
+
+
+def of_text(text: str) -> Any:
+    """What a flag's text most likely means for a field whose type is not at hand."""
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    if text == "None":
+        return None
+    for convert_to in (int, float):
+        try:
+            return convert_to(text)
+        except ValueError:
+            continue
+    return text
