@@ -32,6 +32,11 @@ class Steps:
         return Steps(most, what, self)
 
     @property
+    def taken(self) -> int:
+        """How many steps were taken."""
+        return self._most - self._left
+
+    @property
     def reason(self) -> str:
         """Why what comes after is not known, as a clause; empty while there are steps left."""
         if not self.spent:

@@ -18,7 +18,7 @@ from lintfit.documents.yaml_reader import read_yaml
 def test_steps_are_taken_until_there_are_none() -> None:
     steps = Steps(3, "values")
     assert steps.take(2) and steps.take() and not steps.spent and steps.reason == ""
-    assert not steps.take() and steps.spent
+    assert not steps.take() and steps.spent and steps.taken == 3
     assert steps.reason == "more than 3 values: what comes after is not followed"
 
 
