@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from lintfit.frozen import frozen
+from lintfit.versions import parsed
 
 DATA = Path(__file__).parent / "data" / "defaults.json"
 
@@ -59,8 +59,8 @@ def _class(library: str, cls: str) -> Mapping[str, Any] | None:
 
 def version_key(version: str) -> tuple[int, ...]:
     """A version as numbers: ``v4.57.0.dev0`` is (4, 57, 0)."""
-    numbers = re.match(r"\D{0,2}(\d{1,9}(?:\.\d{1,9})*)", version.strip())
-    return tuple(int(part) for part in numbers[1].split(".")) if numbers else ()
+    found = parsed(version.strip().removeprefix("<"))
+    return found.release if found is not None else ()
 
 
 def _index(versions: list[str], version: str | None) -> int:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 
 from lintfit.memory.spec import Spec
-
-Release = tuple[int, int, int]
+from lintfit.versions import Release as Release
+from lintfit.versions import release as release
 
 NEWEST_TRANSFORMERS = (5, 23)
 LAST_TRANSFORMERS_4 = (4, 57)
@@ -19,18 +17,6 @@ GROUPED_EXPERTS = (5, 0)
 TOO_OLD: Mapping[str, tuple[int, ...]] = {"torch": (2, 4), "trl": (0, 26)}
 """Libraries whose versions below these go with no transformers 5: it disables PyTorch before 2.4
 (``utils/import_utils.py``), and TRL 0.25 and before came out ahead of it."""
-
-_NUMBERS = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
-
-
-@lru_cache(maxsize=256)
-def release(text: str | None) -> Release | None:
-    """The first three numbers of a version string; None where it is absent or begins with no number (``main``)."""
-    found = _NUMBERS.match(text or "")
-    if found is None:
-        return None
-    major, minor, patch = (int(number or 0) for number in found.groups())
-    return major, minor, patch
 
 
 def before_transformers_5(versions: Mapping[str, str]) -> bool:

@@ -51,8 +51,9 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
     """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
 
     Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the flags
-    or of the config above a folder, and what ``.gitignore`` files name. A named path that does not exist, is neither file nor folder, or may not be listed
-    becomes an error line. With ``options.as_found`` a file given by name counts as one that a search has found.
+    or of the config above a folder, and what ``.gitignore`` files name. A named path that does not exist, is neither
+    file nor folder, or may not be listed becomes an error line. With ``options.as_found`` a file given by name counts
+    as one that a search has found.
     """
     files: dict[Path, None] = {}
     named: set[Path] = set()

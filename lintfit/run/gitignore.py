@@ -99,8 +99,10 @@ def _heeded(line: str) -> bool:
 
 def _compiled(lines: list[str]) -> Iterator[Pattern]:
     """Each line by itself: git passes over the ones that are no patterns (``!``), pathspec stops at them."""
-    for line in lines:
-        from pathspec import GitIgnoreSpec
+    if not lines:
+        return
+    from pathspec import GitIgnoreSpec
 
+    for line in lines:
         with suppress(ValueError):
             yield from GitIgnoreSpec.from_lines([line]).patterns

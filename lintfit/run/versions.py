@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.documents.regular import read_regular
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
-from lintfit.numerals import natural
+from lintfit.versions import before as before
+from lintfit.versions import concrete as concrete
+from lintfit.versions import parsed, release
+
+if TYPE_CHECKING:
+    from packaging.specifiers import Specifier
 
 BEFORE_5 = "<5"
 
@@ -42,19 +49,26 @@ _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
-_PIN = re.compile(
-    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*["'])?"""
-    r"""(?:(?:>=?|!=)\s*v?\d+(?:\.\d+)*\S*?\s*,\s*)*"""
-    r"""(?P<op>===|==|~=|<=|<|\^)\s*v?(?P<version>\d+(?:\.\d+)*)""",
+_REQUIREMENT = re.compile(
+    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*(?:{{\s*version\s*=\s*)?["'])?[( ]*"""
+    r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
+    r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
     re.ASCII,
 )
-_FLOOR = re.compile(
-    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*["'])?>=\s*v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII
-)
-_ELSEWHERE = re.compile(
-    r"""^(?!.*\bor\b).*\b(?:sys_platform|platform_system)\s*==\s*["'](?:darwin|win32|Darwin|Windows)["']"""
-)
-"""A requirement that only holds on other systems than those that train."""
+"""A library and what is asked of its version, as requirements, Pipfile and Poetry write it; its marker."""
+_MARKER = re.compile(r"""(?:;|\bmarkers\s*=\s*")\s*(?P<marker>.+)""")
+_TRAINS_ON = {
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "extra": "",
+}
+"""The machine that requirements are read for; its Python is the one that runs lintfit."""
+_LONGEST_ASKED = 200
+"""Characters of what is asked of one library."""
+_LONGEST_MARKER = 400
+"""Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
 _CONDA_PIN = re.compile(
     rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
 )
@@ -75,7 +89,8 @@ _LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"
 def versions_near(path: Path, root: Path) -> Mapping[str, str]:
     """Library → version, from the project files beside and above a file, the nearest first.
 
-    ``==`` and ``~=`` give the version itself, ``<=`` the bound; ``<`` and ``^`` the bound marked with a leading ``<``.
+    ``==`` gives the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``, and so do ``~=``,
+    ``==4.*`` and Poetry's ``^``, which have one.
     A library without an upper bound is absent: the newest is assumed. What ``>=`` asks for stands under the library's
     name with ``>=`` behind it (``transformers>=``), a commit of its repository with ``@`` (``transformers@``).
     """
@@ -131,13 +146,12 @@ def _read_folder(folder: Path) -> Mapping[str, str]:
         for section in _POETRY_SECTION.finditer(text) if path.name == "pyproject.toml" else ():
             for match in _POETRY.finditer(section["lines"]):
                 found.setdefault("torch" if match["name"] == "pytorch" else match["name"], match["version"])
-        for match in _PIN.finditer(text):
-            found.setdefault(match["name"], _bound(match["op"], match["version"]))
+        for match in _REQUIREMENT.finditer(text):
+            for key, version in _asked(match):
+                found.setdefault(key, version)
         for match in _REPOSITORY.finditer(text):
             tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
             found.setdefault(match["name"].lower() + ("" if tagged else COMMIT), match["at"])
-        for match in _FLOOR.finditer(text):
-            found.setdefault(match["name"] + FLOOR, match["version"])
     return found
 
 
@@ -146,16 +160,89 @@ def _matching(folder: Path) -> Iterator[Path]:
         yield from sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name))
 
 
-def _bound(operator: str, version: str) -> str:
-    """Poetry's ``^4.40`` takes anything before 5."""
-    if operator == "^":
-        major = natural(version.partition(".")[0])
-        return f"<{major + 1}" if major is not None else version
-    return f"<{version}" if operator == "<" else version
+def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """What a requirement says of a library: its version or upper bound, and the oldest that it takes."""
+    from packaging.specifiers import SpecifierSet
+
+    if len(match["asked"]) > _LONGEST_ASKED or not _holds(match["rest"]):
+        return
+    try:
+        asked = SpecifierSet(_without_carets(match["asked"]).strip(" \t,"))
+    except ValueError:
+        return
+    name, bounds = match["name"], [text for one in asked if (text := _bound(one)) is not None]
+    pins = [text for text in bounds if not text.startswith("<")]
+    if bounds:
+        yield name, min(pins or bounds, key=_order)
+    floors = [one.version.removesuffix(".*") for one in asked if one.operator in (">=", "~=") or _any_of(one)]
+    if floors:
+        yield name + FLOOR, _plain(max(floors, key=_order))
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return release(version.removeprefix("<")) or ()
+
+
+def _bound(one: Specifier) -> str | None:
+    """A version that is asked for, or the first that no longer will do, marked with ``<``."""
+    version = one.version.removesuffix(".*")
+    if one.operator == "~=":
+        return "<" + _next(version, -2)
+    if _any_of(one):
+        return "<" + _next(version, -1)
+    if one.operator in ("==", "===", "<="):
+        return _plain(version)
+    return "<" + _plain(version) if one.operator == "<" else None
+
+
+def _any_of(one: Specifier) -> bool:
+    return one.operator == "==" and one.version.endswith(".*")
+
+
+def _next(version: str, place: int) -> str:
+    """The version after all those that begin alike up to a place: of 4.40 the one after the last but one is 5."""
+    found = parsed(version)
+    numbers = list(found.release) if found is not None else []
+    kept = numbers[: len(numbers) + place + 1] or numbers[:1]
+    return ".".join(map(str, [*kept[:-1], kept[-1] + 1]))
+
+
+def _plain(version: str) -> str:
+    """Without what marks a build: ``2.1.0+cu118`` is 2.1.0."""
+    found = parsed(version)
+    return found.base_version if found is not None else version
+
+
+def _without_carets(asked: str) -> str:
+    """Poetry's ``^4.40`` takes anything before 5, ``^0.15`` anything before 0.16."""
+
+    def written_out(match: re.Match[str]) -> str:
+        numbers = match["version"].split(".")
+        place = next((i for i, number in enumerate(numbers) if number != "0"), len(numbers) - 1)
+        return f">={match['version']},<{_next(match['version'], place - len(numbers))}"
+
+    return re.sub(r"\^\s*v?(?P<version>\d{1,9}(?:\.\d{1,9})*)", written_out, asked)
+
+
+def _holds(rest: str | None) -> bool:
+    """Whether a requirement holds on the machines that train, by the marker behind it; what is none does not count."""
+    found = _MARKER.search(rest or "")
+    if found is None:
+        return True
+    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+
+    text = found["marker"][:_LONGEST_MARKER]
+    for end in reversed([quote.end() for quote in re.finditer(r"""["')]""", text)]):
+        with suppress(InvalidMarker):
+            marker = Marker(text[:end])
+            with suppress(UndefinedComparison, UndefinedEnvironmentName):
+                return marker.evaluate(_TRAINS_ON)
+            return True
+    return True
 
 
 def _without_comments(text: str) -> str:
-    return "\n".join(line.split("#", 1)[0] for line in text.splitlines() if not _ELSEWHERE.search(line))
+    return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
 
 
 def _text(path: Path) -> str:
@@ -163,33 +250,3 @@ def _text(path: Path) -> str:
         return read_regular(path, LARGEST).decode("utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def before(version: str | None, bound: str) -> bool | None:
-    """Whether a version is older than a bound; None where the version is not known.
-
-    A version written ``<5`` (an upper bound in the requirements) is older than 5; of one written ``<6`` that is not
-    known.
-    """
-    if version is None:
-        return None
-    exclusive = version.startswith("<")
-    have, want = _parts(version.removeprefix("<")), _parts(bound)
-    if exclusive:
-        return True if have <= want else None
-    return have < want
-
-
-def concrete(version: str) -> str:
-    """A version that an upper bound admits: ``<5`` gives 4.99, ``<4.50`` gives 4.49.99; others stay as they are."""
-    if not version.startswith("<"):
-        return version
-    parts = [int(part) for part in re.findall(r"\d{1,9}", version)[:3]]
-    while len(parts) > 1 and parts[-1] == 0:
-        parts.pop()
-    return ".".join(map(str, [*parts[:-1], max(0, parts[-1] - 1), 99]))
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    parts = [int(part) for part in re.findall(r"\d{1,9}", version)[:3]]
-    return tuple(parts + [0] * (3 - len(parts)))

@@ -279,6 +279,7 @@ def test_a_check_of_one_json_loads_nothing_heavy(tmp_path: Path) -> None:
     modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "lintfit" in modules
     assert modules.isdisjoint({"rich", "libcst", "ruamel", "tree_sitter", "tree_sitter_bash", "jsonschema"})
+    assert modules.isdisjoint({"packaging", "pathspec"})
 
 
 def test_jsonschema_is_loaded_for_a_value_that_is_in_doubt(tmp_path: Path) -> None:
@@ -302,7 +303,7 @@ def test_an_estimate_of_a_spec_loads_no_parser_of_flags(tmp_path: Path) -> None:
     done = python("-X", "importtime", "-m", "lintfit", "estimate", "--spec", "spec.json", folder=tmp_path)
     modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "lintfit.memory.estimator" in modules
-    assert modules.isdisjoint({"click", "dataclasses", "inspect", "torch", "numpy"})
+    assert modules.isdisjoint({"click", "dataclasses", "inspect", "torch", "numpy", "packaging"})
 
 
 @pytest.mark.parametrize(

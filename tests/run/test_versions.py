@@ -17,7 +17,7 @@ from lintfit.run.versions import before, concrete, versions_near
         ("requirements.txt", "transformers==4.56.1\n", {"transformers": "4.56.1"}),
         ("requirements.txt", "transformers>=5.6.0\n", {"transformers>=": "5.6.0"}),
         ("requirements.txt", "trl>=0.18,<0.20  # tested\n", {"trl": "<0.20", "trl>=": "0.18"}),
-        ("requirements.txt", "# transformers==4.30\npeft~=0.15.2\n", {"peft": "0.15.2"}),
+        ("requirements.txt", "# transformers==4.30\npeft~=0.15.2\n", {"peft": "<0.16", "peft>=": "0.15.2"}),
         ("requirements.txt", "deepspeed\n", {}),
         ("requirements.txt", "auto-gptq==0.5.1\ngptqmodel==2.0.0\n", {"auto-gptq": "0.5.1", "gptqmodel": "2.0.0"}),
         ("requirements.txt", "auto_gptq<=0.6.0\n", {"auto_gptq": "0.6.0"}),
@@ -27,7 +27,23 @@ from lintfit.run.versions import before, concrete, versions_near
         ("requirements.txt", "git+https://github.com/huggingface/transformers.git\n", {}),
         ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
          {"transformers>=": "4.51.1", "trl": "0.9.6"}),
-        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.40"\n', {"transformers": "<5"}),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.40"\n',
+         {"transformers": "<5", "transformers>=": "4.40"}),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npeft = "^0.15"\ntrl = {version = "^0.9.1", extras = ["a"]}\n',
+         {"peft": "<0.16", "peft>=": "0.15", "trl": "<0.10", "trl>=": "0.9.1"}),
+        ("requirements.txt", "transformers==4.*\ntrl~=0.9\n",
+         {"transformers": "<5", "transformers>=": "4", "trl": "<1", "trl>=": "0.9"}),
+        ("requirements.txt", "torch==2.1.0+cu118 ; python_version >= '3'\ndeepspeed==0.15.0rc1\n",
+         {"torch": "2.1.0", "deepspeed": "0.15.0"}),
+        ("requirements.txt", "transformers<5,!=4.50.0,>=4.40,<4.56\n",
+         {"transformers": "<4.56", "transformers>=": "4.40"}),
+        ("requirements.txt", "torch==1.13.1; python_version < '3.8'\ntorch==2.4.0; python_version >= '3.8'\n",
+         {"torch": "2.4.0"}),
+        ("requirements.txt", "torch==2.2.0; os_name == 'nt'\ntorch (>=2.3)\n", {"torch>=": "2.3"}),
+        ("setup.py", "install_requires=['torch==2.4.0', 'peft==0.13; sys_platform == \"darwin\"', 'trl==0.9.6']\n",
+         {"torch": "2.4.0", "trl": "0.9.6"}),
+        ("requirements.txt", f"peft=={'9' * 5000}\ntorch>=2.1,>=2.4\n", {"torch>=": "2.4"}),
+        ("requirements.txt", "torch==nonsense\ntrl==0.9.6 ; nonsense\n", {"trl": "0.9.6"}),
         ("pyproject.toml", '[tool.poetry]\nname = "trl"\n[tool.poetry.dependencies]\npytorch = "2.0.1"\nextra = "1"\n'
          'deepspeed = "0.12.2"\npeft = {version = "0.7.1", source = "pypi"}\n[tool.other]\ntransformers = "4.36.0"\n',
          {"torch": "2.0.1", "deepspeed": "0.12.2", "peft": "0.7.1"}),
@@ -62,7 +78,17 @@ def test_the_nearest_file_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "bound", "older"),
-    [("4.56.1", "5", True), ("<5", "5", True), ("5.0", "5", False), (None, "5", None), ("<6", "5", None)],
+    [
+        ("4.56.1", "5", True),
+        ("<5", "5", True),
+        ("5.0", "5", False),
+        (None, "5", None),
+        ("<6", "5", None),
+        ("5.0.0.dev0", "5", False),
+        ("4.9", "4.10", True),
+        ("main", "5", None),
+        ("<4.50", "4.50.0", True),
+    ],
 )
 def test_before(version: str | None, bound: str, older: bool | None) -> None:
     assert before(version, bound) is older

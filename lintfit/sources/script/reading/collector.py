@@ -10,7 +10,6 @@ import libcst as cst
 
 from lintfit.documents.model import DataDocument, Kind
 from lintfit.frozen import frozen, replace
-from lintfit.numerals import whole
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.state import Defaults, Flagged, Gradient, Pixels, Replaced
@@ -29,6 +28,7 @@ from lintfit.sources.script.interpreter.values import (
 )
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.facts import Found
+from lintfit.versions import concrete, release
 
 
 @dataclass(slots=True)
@@ -151,20 +151,8 @@ class Home:
 
 
 def version_numbers(text: str | None) -> tuple[int, ...] | None:
-    """``"4.48.1"`` as ``(4, 48, 1)``, ``"<5"`` as ``(4, 99)``, right before it; None for nothing or nonsense."""
-    if not text:
-        return None
-    numbers: list[int] = []
-    for part in text.split("."):
-        number = whole("".join(ch for ch in part if ch.isdigit()))
-        if number is None:
-            break
-        numbers.append(number)
-    if text.startswith("<") and any(numbers):
-        while numbers[-1] == 0:
-            numbers.pop()
-        numbers[-1:] = [numbers[-1] - 1, 99]
-    return tuple(numbers) or None
+    """``"4.48"`` as ``(4, 48, 0)``, ``"<5"`` as ``(4, 99, 0)``, right before it; None for nothing or nonsense."""
+    return release(concrete(text)) if text else None
 
 
 def dtype_name(value: Value) -> Any:
