@@ -64,6 +64,8 @@ _TRAINS_ON = {
     "extra": "",
 }
 """The machine that requirements are read for; its Python is the one that runs lintfit."""
+_LONGEST_ASKED = 200
+"""Characters of what is asked of one library."""
 _LONGEST_MARKER = 400
 """Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
 _CONDA_PIN = re.compile(
@@ -159,24 +161,25 @@ def _matching(folder: Path) -> Iterator[Path]:
 
 def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:
     """What a requirement says of a library: its version or upper bound, and the oldest that it takes."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
-    if not _holds(match["rest"]):
+    if len(match["asked"]) > _LONGEST_ASKED or not _holds(match["rest"]):
         return
     try:
         asked = SpecifierSet(_without_carets(match["asked"]).strip(" \t,"))
-    except InvalidSpecifier:
+    except ValueError:
         return
-    name, bounds = match["name"], [_bound(one) for one in asked]
-    pin = next((text for text in bounds if text is not None and not text.startswith("<")), None)
-    upper = [text for text in bounds if text is not None and text.startswith("<")]
-    if pin is not None:
-        yield name, pin
-    elif upper:
-        yield name, min(upper, key=lambda text: release(text[1:]) or ())
+    name, bounds = match["name"], [text for one in asked if (text := _bound(one)) is not None]
+    pins = [text for text in bounds if not text.startswith("<")]
+    if bounds:
+        yield name, min(pins or bounds, key=_order)
     floors = [one.version.removesuffix(".*") for one in asked if one.operator in (">=", "~=") or _any_of(one)]
     if floors:
-        yield name + FLOOR, _plain(floors[0])
+        yield name + FLOOR, _plain(max(floors, key=_order))
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return release(version.removeprefix("<")) or ()
 
 
 def _bound(one: Specifier) -> str | None:

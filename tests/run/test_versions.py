@@ -42,6 +42,7 @@ from lintfit.run.versions import before, concrete, versions_near
         ("requirements.txt", "torch==2.2.0; os_name == 'nt'\ntorch (>=2.3)\n", {"torch>=": "2.3"}),
         ("setup.py", "install_requires=['torch==2.4.0', 'peft==0.13; sys_platform == \"darwin\"', 'trl==0.9.6']\n",
          {"torch": "2.4.0", "trl": "0.9.6"}),
+        ("requirements.txt", f"peft=={'9' * 5000}\ntorch>=2.1,>=2.4\n", {"torch>=": "2.4"}),
         ("requirements.txt", "torch==nonsense\ntrl==0.9.6 ; nonsense\n", {"trl": "0.9.6"}),
         ("pyproject.toml", '[tool.poetry]\nname = "trl"\n[tool.poetry.dependencies]\npytorch = "2.0.1"\nextra = "1"\n'
          'deepspeed = "0.12.2"\npeft = {version = "0.7.1", source = "pypi"}\n[tool.other]\ntransformers = "4.36.0"\n',
