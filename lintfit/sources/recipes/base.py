@@ -1,7 +1,9 @@
 """What a front end's recipe is to a run: settings from its YAML file and its launch line, and a way to restate them.
 
 A format is one module with ``read_recipe(launch, open_file, world, versions)`` that returns a :class:`Recipe`, and a
-line in :data:`lintfit.sources.recipes.front_ends.READERS`. The recipe takes the script's place: it states the
+line in :data:`lintfit.sources.recipes.front_ends.READERS`. Its keys, defaults and their order are its own;
+:mod:`lintfit.sources.recipes.keys` holds what they state, :mod:`lintfit.sources.training_arguments` the names that it
+shares with transformers. The recipe takes the script's place: it states the
 settings that a script would state, under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp``
 where the front end starts its processes itself.
 """

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import DataDocument, Document, Span
-from lintfit.frozen import frozen
-from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting, is_count
+from lintfit.documents.model import DataDocument, Document
+from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.recipes.base import OpenFile, World
+from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -113,28 +113,13 @@ _MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _OF_DTYPE = {"bfloat16": "bf16-true", "float16": "16-true", "float32": "32-true"}
 
 
-@frozen(eq=False)
-class _Stated:
-    """One key's value and where it stands: on the command line (``flag``) or in a config file."""
-
-    value: Any
-    provenance: Provenance
-    flag: Flag | None = None
-    beaten: tuple[_Stated, ...] = ()
-
-    def setting(self, name: str, value: Any) -> Setting:
-        beaten = tuple(Setting(name, other.value, other.provenance) for other in self.beaten)
-        return Setting(name, value, self.provenance, beaten)
-
-
 @dataclass(frozen=True, eq=False)
 class LitGptRecipe:
     """One launch of LitGPT with the config files that it names."""
 
     launch: Launch
     action: str
-    stated: Mapping[str, _Stated]
-    config: DataDocument | None
+    keys: Keys
     missing: Setting | None
     world: World = field(repr=False)
     dialect: str = "litgpt"
@@ -145,7 +130,7 @@ class LitGptRecipe:
 
     @property
     def document(self) -> Document:
-        return self.config if self.config is not None else self.launch.document
+        return self.keys.config if self.keys.config is not None else self.launch.document
 
     @property
     def method(self) -> str | None:
@@ -177,22 +162,22 @@ class LitGptRecipe:
         """
         match name:
             case "micro_batch_size":
-                return self._write("train.micro_batch_size", value)
+                return self.keys.write("train.micro_batch_size", value)
             case "gradient_accumulation_steps":
                 return self._write_accumulation(value)
             case "seq_len":
-                return self._write("train.max_seq_length", value)
+                return self.keys.write("train.max_seq_length", value)
             case "lora_rank":
-                return self._write("lora_r", value)
+                return self.keys.write("lora_r", value)
             case "quantization" if name in self.adjustable:
                 spelled = next((word for word, known in QUANTIZERS.items() if known == value), None)
-                return self._write("quantize", spelled) if spelled is not None else None
+                return self.keys.write("quantize", spelled) if spelled is not None else None
             case "weights_dtype" if name in self.adjustable and value in _TRUE:
-                return self._write("precision", _TRUE[value])
+                return self.keys.write("precision", _TRUE[value])
             case "bf16" | "fp16" if value is True:
-                return self._write("precision", _MIXED[name])
+                return self.keys.write("precision", _MIXED[name])
             case "gpus":
-                return self._write("devices", value) if self._whole("num_nodes") == 1 else None
+                return self.keys.write("devices", value) if self._whole("num_nodes") == 1 else None
         return None
 
     def argument(self, *names: str) -> None:
@@ -208,35 +193,25 @@ class LitGptRecipe:
         if argument == "dtype":
             return f"--precision {_OF_DTYPE[value]}" if value in _OF_DTYPE else None
         key = _SPELLED.get(argument)
-        return f"--{key} {_spelled(value)}" if key is not None else None
+        return f"--{key} {spelled(value)}" if key is not None else None
 
     def _write_accumulation(self, steps: int) -> tuple[FileEdit, ...] | None:
         micro, ranks = self._whole("train.micro_batch_size"), self._ranks
         if micro is None or ranks is None:
             return None
         samples = steps * micro * ranks
-        return (
-            () if self.value("train.global_batch_size") == samples else self._write("train.global_batch_size", samples)
-        )
+        if self.value("train.global_batch_size") == samples:
+            return ()
+        return self.keys.write("train.global_batch_size", samples)
 
-    def _write(self, key: str, value: Any) -> tuple[FileEdit, ...] | None:
-        found = self.stated.get(key)
-        if found is not None and found.flag is not None:
-            return found.flag.write(_spelled(value)) if found.flag.write is not None else None
-        if self.config is not None and (found is None or found.provenance.place is not None):
-            from lintfit.sources.data_writer import edits
-
-            return edits(self.config, {tuple(key.split(".")): value})
-        return self.launch.set_flag(key, _spelled(value))
-
-    def _found(self, key: str) -> _Stated:
-        stated = self.stated.get(key)
+    def _found(self, key: str) -> Stated:
+        stated = self.keys.get(key)
         if stated is not None and not (stated.value is None and key == "precision"):
             return stated
         if self.missing is not None:
-            return _Stated(UNKNOWN, self.missing.provenance)
+            return Stated(UNKNOWN, self.missing.provenance)
         defaults = PRETRAINING if self.action == "pretrain" else DEFAULTS
-        return _Stated(defaults.get(key), Provenance.default(_WHOSE))
+        return Stated(defaults.get(key), Provenance.default(_WHOSE))
 
     def _whole(self, key: str) -> int | None:
         value = self.value(key)
@@ -264,7 +239,7 @@ class LitGptRecipe:
             listed = visible.value if visible is not None and isinstance(visible.value, str) else None
             value = len([one for one in listed.split(",") if one.strip()]) if listed is not None else UNKNOWN
             if visible is not None and listed is not None:
-                devices = _Stated(value, visible.provenance)
+                devices = Stated(value, visible.provenance)
         known = is_count(value) and nodes is not None
         return devices.setting("gpus", value * nodes if known and nodes is not None else UNKNOWN)
 
@@ -283,12 +258,12 @@ class LitGptRecipe:
         yield Setting("loss", "full", Provenance.default("chunked_cross_entropy keeps the logits of every chunk"))
 
     def _model(self) -> Iterator[Setting]:
-        config = self.stated.get("model_config")
+        config = self.keys.get("model_config")
         if self.action == "pretrain" and config is not None and config.value is not None:
             yield config.setting("model", UNKNOWN)
             return
         for key in ("model_name", "checkpoint_dir") if self.action == "pretrain" else ("checkpoint_dir",):
-            found = self.stated.get(key)
+            found = self.keys.get(key)
             if found is not None:
                 yield found.setting("model", found.value if isinstance(found.value, str) else UNKNOWN)
                 return
@@ -319,7 +294,7 @@ class LitGptRecipe:
         if any(switches[key].value is True for key in ("lora_query", "lora_key", "lora_value")):
             targets += FUSED
         told = all(isinstance(one.value, bool) for one in switches.values())
-        stated = next((one for key, one in switches.items() if key in self.stated), switches["lora_query"])
+        stated = next((one for key, one in switches.items() if key in self.keys), switches["lora_query"])
         yield stated.setting("lora_targets", targets if told else UNKNOWN)
 
     def _batch(self) -> Iterator[Setting]:
@@ -375,29 +350,21 @@ def read_recipe(
     launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
 ) -> LitGptRecipe:
     """A LitGPT launch with the files of its ``--config`` options, the last of which is the one that is edited."""
-    stated: dict[str, _Stated] = {}
-    config: DataDocument | None = None
+    keys = Keys(launch)
     missing: Setting | None = None
-    _positional(launch, stated)
+    _positional(keys)
     for flag in launch.flags:
         if flag.name != "config":
-            _put(stated, flag.name.removesuffix(".class_path"), _Stated(_scalar(flag.value), _provenance(flag), flag))
-            _trailing(launch, flag, stated)
+            keys.put(flag.name.removesuffix(".class_path"), Stated(_scalar(flag.value), of_flag(flag), flag))
+            _trailing(keys, flag)
             continue
         document = open_file(flag.value) if flag.value is not None and "$" not in flag.value else None
         if not isinstance(document, DataDocument) or document.root is None or document.root.shape != "mapping":
-            missing = Setting("config", flag.value, _provenance(flag))
+            missing = Setting("config", flag.value, of_flag(flag))
             continue
-        config, missing = document, None
-        for key, value in _entries(document):
-            _put(stated, key, value)
-    return LitGptRecipe(launch, launch.action or "", stated, config, missing, world)
-
-
-def _put(stated: dict[str, _Stated], key: str, value: _Stated) -> None:
-    before = stated.get(key)
-    beaten = (before, *before.beaten) if before is not None else ()
-    stated[key] = _Stated(value.value, value.provenance, value.flag, beaten)
+        missing = None
+        keys.read(document, KEYS)
+    return LitGptRecipe(launch, launch.action or "", keys, missing, world)
 
 
 def _argument(launch: Launch) -> str:
@@ -405,41 +372,23 @@ def _argument(launch: Launch) -> str:
     return "model_name" if launch.action == "pretrain" else "checkpoint_dir"
 
 
-def _positional(launch: Launch, stated: dict[str, _Stated]) -> None:
+def _positional(keys: Keys) -> None:
+    launch = keys.launch
     if not launch.invocation.positional:
         return
     word = launch.invocation.positional[0]
     value = word.value if word.value is not None else UNKNOWN
-    _put(stated, _argument(launch), _Stated(value, Provenance.at(launch.document, word.span)))
+    keys.put(_argument(launch), Stated(value, Provenance.at(launch.document, word.span)))
 
 
-def _trailing(launch: Launch, flag: Flag, stated: dict[str, _Stated]) -> None:
+def _trailing(keys: Keys, flag: Flag) -> None:
     """A positional argument behind a flag: every flag of LitGPT takes one value."""
-    if len(flag.words) > 1 and _argument(launch) not in stated:
+    if len(flag.words) > 1 and _argument(keys.launch) not in keys:
         value = flag.words[1] if "$" not in flag.words[1] else UNKNOWN
-        _put(stated, _argument(launch), _Stated(value, _provenance(flag)))
-
-
-def _provenance(flag: Flag) -> Provenance:
-    return Provenance("file", "", flag.origin)
+        keys.put(_argument(keys.launch), Stated(value, of_flag(flag)))
 
 
 KEYS = (*DEFAULTS, "checkpoint_dir", "model_name", "model_config")
-
-
-def _entries(document: DataDocument) -> Iterator[tuple[str, _Stated]]:
-    """The keys that matter of a config file, nested ones with dots."""
-    root = document.root
-    assert root is not None
-    for key in KEYS:
-        node = root.get(*key.split("."))
-        if node is not None:
-            yield key, _Stated(node.plain(), Provenance("file", "", Place(document, _shown(node.span, document))))
-
-
-def _shown(span: Span, document: Document) -> Span:
-    """A span to point at, also where a value is empty (``quantize:``)."""
-    return span if span.end > span.start else Span(max(0, span.start - 1), span.start)
 
 
 def _scalar(text: str | None) -> Any:
@@ -455,10 +404,6 @@ def _scalar(text: str | None) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _spelled(value: Any) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _known(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.documents.model import DataDocument, Document, FileText, Kind
 from lintfit.settings.model import Provenance, Setting
 from lintfit.sources.recipes.base import OpenFile, World
+from lintfit.sources.recipes.keys import spelled, write_key
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -135,14 +136,12 @@ class TrlRecipe:
         found = self.argument(name)
         place = found.provenance.place if found is not None else None
         if place is not None and isinstance(place.document, DataDocument):
-            from lintfit.sources.data_writer import edits
-
-            return edits(place.document, {(name,): value})
-        return self.launch.set_flag(name, _spelled(value))
+            return write_key(place.document, name, value)
+        return self.launch.set_flag(name, spelled(value, none="None"))
 
     def spelled(self, argument: str, value: Any) -> str:
         """An argument as a flag: ``--bf16 true``."""
-        return f"--{argument} {_spelled(value)}"
+        return f"--{argument} {spelled(value, none='None')}"
 
     def _placed(self, setting: Setting) -> Setting:
         """What stands in no file of the user's follows from how TRL's own script goes."""
@@ -155,10 +154,6 @@ class TrlRecipe:
                 if asked is not None and asked.value is True and asked.provenance.kind == "file":
                     return replace(setting, provenance=asked.provenance)
         return replace(setting, provenance=Provenance("derived", f"trl {self.launch.action} does so"))
-
-
-def _spelled(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_recipe(

@@ -1,0 +1,102 @@
+"""The keys of a front end: which flags and config files state them, one over the other, and how one is restated.
+
+A front end brings its own names, defaults and order; what a key that is stated remembers and how it is written back is
+the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lintfit.documents.model import DataDocument, Span
+from lintfit.frozen import frozen
+from lintfit.settings.model import Place, Provenance, Setting
+from lintfit.sources.launchers.flags import Flag
+
+if TYPE_CHECKING:
+    from lintfit.findings.model import FileEdit
+    from lintfit.sources.launchers.launch import Launch
+
+
+@frozen(eq=False)
+class Stated:
+    """One key's value and where it stands: on the command line (``flag``) or in a config file."""
+
+    value: Any
+    provenance: Provenance
+    flag: Flag | None = None
+    beaten: tuple[Stated, ...] = ()
+
+    def setting(self, name: str, value: Any) -> Setting:
+        """The setting that follows from the key, and what the key stands over."""
+        beaten = tuple(Setting(name, other.value, other.provenance) for other in self.beaten)
+        return Setting(name, value, self.provenance, beaten)
+
+
+@dataclass(eq=False)
+class Keys:
+    """What a launch states key by key; nested keys have dots. What is put later stands over what is there."""
+
+    launch: Launch
+    stated: dict[str, Stated] = field(default_factory=dict)
+    config: DataDocument | None = None
+    """The config file that is edited, the last one that was read."""
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.stated
+
+    def get(self, key: str) -> Stated | None:
+        return self.stated.get(key)
+
+    def put(self, key: str, value: Stated) -> None:
+        """Let a value stand over those before it."""
+        before = self.stated.get(key)
+        beaten = (before, *before.beaten) if before is not None else ()
+        self.stated[key] = Stated(value.value, value.provenance, value.flag, beaten)
+
+    def read(self, document: DataDocument, names: Iterable[str]) -> None:
+        """Take these keys from a config file."""
+        self.config = document
+        for key, value in _entries(document, names):
+            self.put(key, value)
+
+    def write(self, key: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Changes the flag where a flag decides, else the config file, else adds a flag."""
+        found = self.stated.get(key)
+        if found is not None and found.flag is not None:
+            return found.flag.write(spelled(value)) if found.flag.write is not None else None
+        if self.config is not None and (found is None or found.provenance.place is not None):
+            return write_key(self.config, key, value)
+        return self.launch.set_flag(key, spelled(value))
+
+
+def write_key(document: DataDocument, key: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """The edits that give a config file's key, nested ones with dots, a value."""
+    from lintfit.sources.data_writer import edits
+
+    return edits(document, {tuple(key.split(".")): value})
+
+
+def of_flag(flag: Flag) -> Provenance:
+    return Provenance("file", "", flag.origin)
+
+
+def spelled(value: Any, none: str = "null") -> str:
+    """A value as the words of a flag."""
+    return none if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _entries(document: DataDocument, names: Iterable[str]) -> Iterator[tuple[str, Stated]]:
+    root = document.root
+    assert root is not None
+    for key in names:
+        node = root.get(*key.split("."))
+        if node is not None:
+            yield key, Stated(node.plain(), Provenance("file", "", Place(document, _shown(node.span))))
+
+
+def _shown(span: Span) -> Span:
+    """A span to point at, also where a value is empty (``quantize:``)."""
+    return span if span.end > span.start else Span(max(0, span.start - 1), span.start)
