@@ -5,7 +5,8 @@
 Writes ``lintfit/catalog/data/config_defaults.json`` from the config classes of the installed transformers (torch is not
 needed), with its version and today's date. Of a class's fields it takes those that ``lintfit/catalog`` and
 ``lintfit/memory`` name somewhere and whose default is not None, which stands for a value that the class derives. Model
-types that transformers does not have state their defaults themselves.
+types that transformers does not have state their defaults themselves. Of the configs inside another's, such as
+``vision_config``, it writes those that ``lintfit/catalog`` asks for by name (``defaults("qwen2_vl.vision_config")``).
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ ABOUT = (
     "written by tools/update_architectures.py"
 )
 
+PART = r"\w+\.\w+_config"
+
 NOT_OF_A_SHAPE = frozenset({"architectures", "dtype", "is_decoder", "is_encoder_decoder", "use_cache"})
 """Fields that say how a class is used, which a run decides, not its config."""
 
@@ -43,14 +46,20 @@ def main() -> None:
 
     found = rows()
     DATA.write_text(text(found, transformers.__version__, datetime.date.today()), encoding="utf-8")
-    print(f"{DATA.relative_to(ROOT)}: {len(found)} model types of transformers {transformers.__version__}")
+    print(f"{DATA.relative_to(ROOT)}: {len(found)} configs of transformers {transformers.__version__}")
 
 
 def rows() -> dict[str, dict[str, Any]]:
-    """The defaults of every model type of the catalogue that transformers has, in the order of its class's fields."""
+    """The defaults of every config of the catalogue that transformers has, in the order of its class's fields."""
     keys = words_read()
-    found = ((name, declared(name)) for name in architectures.names())
+    found = ((name, declared(name)) for name in (*architectures.names(), *parts_asked()))
     return {name: {key: fields[key] for key in fields if key in keys} for name, fields in found if fields is not None}
+
+
+def parts_asked() -> tuple[str, ...]:
+    """The configs inside another's that the catalogue takes the defaults of: ``<model type>.<key>``."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / READERS[0]).rglob("*.py"))
+    return tuple(sorted({text for tree in trees for text in strings(tree) if re.fullmatch(PART, text)}))
 
 
 def words_read() -> frozenset[str]:
@@ -81,16 +90,24 @@ def declared(name: str) -> Mapping[str, Any] | None:
     What a class works out once it is made is left out: it depends on what the config does state. So is the share of a
     head that rotary embedding is applied to, but where the class itself sets it whatever the rest.
     """
-    from transformers import CONFIG_MAPPING
-
-    known = next((each for each in (name, name.replace("_", "-")) if has(each)), None)
-    if known is None:
+    cls = config_class(name)
+    if cls is None:
         return None
-    cls = CONFIG_MAPPING[known]
     fields = {each.name: default(each) for each in dataclasses.fields(cls)}
     rope = getattr(cls(), "rope_parameters", None) or {}
     fields["partial_rotary_factor"] = fields.get("partial_rotary_factor") or rope.get("partial_rotary_factor")
     return {key: value for key, value in fields.items() if plain(value)}
+
+
+def config_class(name: str) -> Any:
+    """The class of a model type, or of a config inside its config; None where transformers has none."""
+    from transformers import CONFIG_MAPPING
+
+    model_type, _, part = name.partition(".")
+    known = next((each for each in (model_type, model_type.replace("_", "-")) if has(each)), None)
+    if known is None:
+        return None
+    return CONFIG_MAPPING[known].sub_configs[part] if part else CONFIG_MAPPING[known]
 
 
 def has(model_type: str) -> bool:
@@ -103,7 +120,12 @@ def has(model_type: str) -> bool:
 def default(field: dataclasses.Field[Any]) -> Any:
     """A field's default; None where it has none."""
     made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-    return list(made) if isinstance(made, tuple) else made
+    return listed(made)
+
+
+def listed(value: Any) -> Any:
+    """A value with lists for tuples, as JSON has them."""
+    return [listed(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def plain(value: Any) -> bool:

@@ -22,14 +22,14 @@ def _text() -> str:
 
 
 def types() -> tuple[str, ...]:
-    """The model types of the file, with underscores."""
+    """The model types of the file, with underscores, and the configs inside theirs: ``qwen2_vl.vision_config``."""
     return tuple(json.loads(_text())["defaults"])
 
 
 def defaults(model_type: str, **own: Any) -> Mapping[str, Any]:
     """The defaults of a model type (with underscores), and over them what its class does not declare.
 
-    A type is a line of the file: only this one is parsed.
+    ``qwen2_vl.vision_config`` is the config inside its own. A type is a line of the file: only this one is parsed.
     """
     mark = f'\n  "{model_type}": '
     found: dict[str, Any] = json.JSONDecoder().raw_decode(_text(), _text().index(mark) + len(mark))[0]

@@ -37,7 +37,7 @@ def test_what_a_type_states_itself_stands_over_its_class() -> None:
 
 
 def test_every_row_is_of_an_architecture_and_every_key_one_that_is_read() -> None:
-    assert set(FILE["defaults"]) <= set(architectures.names())
+    assert set(FILE["defaults"]) <= {*architectures.names(), *tool.parts_asked()}
     keys = {key for row in FILE["defaults"].values() for key in row}
     assert keys <= tool.words_read()
 
@@ -52,6 +52,14 @@ def test_a_spelling_that_the_file_states_counts_before_the_default_of_another() 
     config = Config({"num_local_experts": 8}, {"num_experts": 128}, "config.json")
     assert config.size("num_experts", "num_local_experts", kind="experts") == 8
     assert Config({}, {"num_experts": 128}, "config.json").size("num_local_experts", "num_experts") == 128
+
+
+def test_a_config_inside_another_has_defaults_of_its_own() -> None:
+    inner = config_defaults.defaults("qwen2_vl.vision_config")
+    assert (inner["depth"], inner["embed_dim"], inner["patch_size"]) == (32, 1280, 14)
+    assert "embed_dim" not in config_defaults.defaults("qwen2_vl")
+    assert {"qwen2_vl.vision_config", "idefics2.perceiver_config"} <= set(tool.parts_asked())
+    assert set(tool.parts_asked()) <= set(FILE["defaults"])
 
 
 def test_strings_of_code_are_taken_for_keys_and_prose_is_not() -> None:

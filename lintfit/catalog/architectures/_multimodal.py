@@ -7,22 +7,14 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-SIGLIP: Mapping[str, Any] = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-}
+SIGLIP = defaults("siglip.vision_config")
 """transformers ``SiglipVisionConfig``."""
 
-CLIP: Mapping[str, Any] = {**SIGLIP, "patch_size": 32, "hidden_act": "quick_gelu"}
+CLIP = defaults("clip.vision_config")
 """transformers ``CLIPVisionConfig``."""
 
 

@@ -10,36 +10,15 @@ from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import part, patches, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.errors import shown
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS: Mapping[str, Any] = {"num_query_tokens": 32}
-VISION: Mapping[str, Any] = {
-    "hidden_size": 1408,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 39,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 14,
-    "hidden_act": "gelu",
-    "qkv_bias": True,
-}
-QUERIES: Mapping[str, Any] = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "max_position_embeddings": 512,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "cross_attention_frequency": 2,
-    "use_qformer_text_input": False,
-}
+VISION = defaults("blip_2.vision_config", num_channels=3)  # BLIP-2's class does not name it
+QUERIES = defaults("blip_2.qformer_config")
 """``Blip2VisionConfig``, ``Blip2QFormerConfig`` and their copies."""
 
 

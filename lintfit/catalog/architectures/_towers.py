@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.catalog.architectures._blocks import gated_mlp, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import CLIP, SIGLIP, clip, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.errors import shown
 from lintfit.frozen import frozen, replace
@@ -23,22 +24,7 @@ PIXTRAL: Mapping[str, Any] = {
     "hidden_act": "gelu",
 }
 """transformers ``PixtralVisionConfig``."""
-INTERN: Mapping[str, Any] = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 448,
-    "patch_size": 14,
-    "hidden_act": "gelu",
-    "attention_bias": False,
-    "use_qk_norm": False,
-    "norm_type": "layer_norm",
-    "use_mask_token": False,
-    "use_absolute_position_embeddings": True,
-    "use_mean_pooling": True,
-}
+INTERN = defaults("internvl.vision_config", image_size=448, patch_size=14)  # two sides each in the class
 """transformers ``InternVLVisionConfig``."""
 
 

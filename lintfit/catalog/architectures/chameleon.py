@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import janus
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
@@ -16,19 +13,7 @@ from lintfit.frozen import replace
 
 REQUIRED: tuple[str, ...] = ()
 DEFAULTS = defaults("chameleon")
-QUANTISED: Mapping[str, Any] = {
-    "embed_dim": 256,
-    "num_embeddings": 8192,
-    "double_latent": False,
-    "latent_channels": 256,
-    "resolution": 512,
-    "in_channels": 3,
-    "base_channels": 128,
-    "channel_multiplier": [1, 1, 2, 2, 4],
-    "num_res_blocks": 2,
-    "attn_resolutions": None,
-    "attn_type": "vanilla",
-}
+QUANTISED = defaults("chameleon.vq_config")
 NOTES = ("training on text: what the encoder of images keeps until it has made words of them is not counted",)
 
 

@@ -14,13 +14,7 @@ from lintfit.catalog.facts import MoE, Tensor
 REQUIRED = ("d_model", "n_heads", "n_layers", "vocab_size")
 DEFAULTS = defaults("dbrx")
 ATTENTION: Mapping[str, Any] = {"attn_pdrop": 0.0, "clip_qkv": None, "kv_n_heads": 1}
-FFN: Mapping[str, Any] = {
-    "ffn_hidden_size": 3584,
-    "moe_num_experts": 4,
-    "moe_top_k": 1,
-    "moe_jitter_eps": None,
-    "moe_normalize_expert_weights": 1.0,
-}
+FFN = defaults("dbrx.ffn_config")
 
 
 def shape(config: Config) -> Shape:

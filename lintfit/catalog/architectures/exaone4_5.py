@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import known, qwen2_5_vl, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -17,7 +14,7 @@ EXAONE4 = known("exaone4")
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("exaone4_5")
-VISION: Mapping[str, Any] = {**qwen2_5_vl.VISION, "num_key_value_heads": 8}
+VISION = defaults("exaone4_5.vision_config")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

@@ -17,18 +17,7 @@ BART = known("bart")
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("florence2")
-VISION: Mapping[str, Any] = {
-    "in_channels": 3,
-    "depths": [1, 1, 9, 1],
-    "patch_size": [7, 3, 3, 3],
-    "patch_prenorm": [False, True, True, True],
-    "embed_dim": [128, 256, 512, 1024],
-    "num_heads": [4, 8, 16, 32],
-    "mlp_ratio": 4.0,
-    "qkv_bias": True,
-    "projection_dim": 1024,
-    "max_position_embeddings": 50,
-}
+VISION = defaults("florence2.vision_config")
 """``Florence2VisionConfig``."""
 SIDE, STRIDE = 768, 32
 """Pixels of an image's side as the processor makes it, and those that become one patch by the last stage."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _mobilenet, gemma3n_text
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -15,19 +12,8 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("gemma3n")
-VISION: Mapping[str, Any] = {"architecture": "mobilenetv5_300m_enc", "hidden_size": 2048, "vocab_size": 128}
-AUDIO: Mapping[str, Any] = {
-    "vocab_size": 128,
-    "input_feat_size": 128,
-    "hidden_size": 1536,
-    "conf_attention_context_left": 13,
-    "conf_num_attention_heads": 8,
-    "conf_num_hidden_layers": 12,
-    "conf_conv_kernel_size": 5,
-    "sscp_conv_channel_size": [128, 32],
-    "sscp_conv_kernel_size": [[3, 3], [3, 3]],
-    "sscp_conv_stride_size": [[2, 2], [2, 2]],
-}
+VISION = defaults("gemma3n.vision_config")
+AUDIO = defaults("gemma3n.audio_config")
 IMAGE = 768
 """Pixels of a side, which the processor makes of any image."""
 NOTES = ("of sound the encoder's parameters and what every token has of it; no clip",)

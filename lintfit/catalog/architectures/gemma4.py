@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gemma4_text
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._decoder import GEMMA_NORMS
@@ -16,25 +13,8 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("gemma4", vision_soft_tokens_per_image=280)
-VISION: Mapping[str, Any] = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 12,
-    "num_key_value_heads": 12,
-    "head_dim": 64,
-    "patch_size": 16,
-    "pooling_kernel_size": 3,
-    "position_embedding_size": 10240,
-}
-AUDIO: Mapping[str, Any] = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 8,
-    "subsampling_conv_channels": [128, 32],
-    "conv_kernel_size": 5,
-    "output_proj_dims": 1536,
-}
+VISION = defaults("gemma4.vision_config")
+AUDIO = defaults("gemma4.audio_config")
 CHANNELS = 3
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gemma4_text
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -15,21 +12,16 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("gemma4_unified", vision_soft_tokens_per_image=280)
-TEXT: Mapping[str, Any] = {
-    **gemma4_text.DEFAULTS,
-    "max_position_embeddings": 262144,
-    "sliding_window": 1024,
-    "hidden_size_per_layer_input": 0,
-    "use_bidirectional_attention": "vision",
-}
-VISION: Mapping[str, Any] = {
-    "patch_size": 16,
-    "pooling_kernel_size": 3,
-    "mm_embed_dim": 3840,
-    "mm_posemb_size": 1120,
-    "output_proj_dims": 3840,
-}
-AUDIO: Mapping[str, Any] = {"audio_embed_dim": 640}
+# The class has none of the keys for the parts of Gemma 4 that this model goes without.
+TEXT = defaults(
+    "gemma4_unified.text_config",
+    vocab_size_per_layer_input=262144,
+    hidden_size_per_layer_input=0,
+    enable_moe_block=False,
+    global_head_dim=512,
+)
+VISION = defaults("gemma4_unified.vision_config")
+AUDIO = defaults("gemma4_unified.audio_config")
 CHANNELS = 3
 
 

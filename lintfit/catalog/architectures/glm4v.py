@@ -23,20 +23,7 @@ TEXT: Mapping[str, Any] = {
     "max_position_embeddings": 32768,
     "partial_rotary_factor": 1.0,
 }
-VISION: Mapping[str, Any] = {
-    "depth": 24,
-    "hidden_size": 1536,
-    "hidden_act": "silu",
-    "attention_bias": False,
-    "num_heads": 12,
-    "in_channels": 3,
-    "image_size": 336,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-    "out_hidden_size": 4096,
-    "intermediate_size": 13696,
-}
+VISION = defaults("glm4v.vision_config")
 MOST_PATCHES = 30_000
 """Patches of the largest image that the processor leaves: ``longest_edge`` is 28 * 28 * 15000 pixels of two frames, and
 an image counts as two (``image_processing_glm4v.py:smart_resize``)."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import glm4_moe, glm4v
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -17,12 +14,7 @@ REQUIRED = glm4v.REQUIRED
 DEFAULTS = defaults("glm4v_moe")
 CODE = Code(liger=True)
 NOTES = glm4_moe.NOTES
-TEXT: Mapping[str, Any] = {
-    **glm4_moe.DEFAULTS,
-    "vocab_size": 151424,
-    "max_position_embeddings": 65536,
-    "attention_bias": True,
-}
+TEXT = defaults("glm4v_moe.text_config", use_qk_norm=False)  # no key of this class
 
 
 def text_of(config: Config) -> Config:

@@ -27,14 +27,7 @@ TEXT: Mapping[str, Any] = {
     "num_key_value_heads": 8,
     "max_position_embeddings": 131072,
 }
-VISION: Mapping[str, Any] = {
-    **glm4v.VISION,
-    "hidden_size": 1024,
-    "attention_bias": True,
-    "num_heads": 16,
-    "out_hidden_size": 1536,
-    "intermediate_size": 4096,
-}
+VISION = defaults("glm_ocr.vision_config")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
-from lintfit.catalog.architectures.idefics3 import VISION as SIGLIP_3
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -16,15 +12,8 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
 DEFAULTS = defaults("idefics2")
-VISION: Mapping[str, Any] = {**SIGLIP_3, "hidden_size": 768, "num_attention_heads": 12}
-PERCEIVER: Mapping[str, Any] = {
-    "hidden_size": 4096,
-    "resampler_n_latents": 64,
-    "resampler_depth": 3,
-    "resampler_n_heads": 16,
-    "resampler_head_dim": 96,
-    "num_key_value_heads": 4,
-}
+VISION = defaults("idefics2.vision_config")
+PERCEIVER = defaults("idefics2.perceiver_config")
 MOST_TILES = 4 + 1
 """``do_image_splitting`` cuts an image into four and keeps it beside them (``Idefics2ImageProcessor``)."""
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
@@ -15,16 +12,7 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
 DEFAULTS = defaults("idefics3")
-VISION: Mapping[str, Any] = {
-    "hidden_size": 1152,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "gelu_pytorch_tanh",
-}
+VISION = defaults("idefics3.vision_config")
 MOST_TILES = 4 * 4 + 1
 """An image is enlarged to four tiles a side at most, and stands beside them (``Idefics3ImageProcessor``)."""
 

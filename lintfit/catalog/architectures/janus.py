@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part, patches
@@ -15,34 +12,8 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("janus")
-VISION: Mapping[str, Any] = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "mlp_ratio": 4.0,
-    "attention_bias": True,
-    "projection_dim": 2048,
-    "use_qk_norm": False,
-    "depth": 2,
-}
-DRAWN: Mapping[str, Any] = {
-    "embed_dim": 8,
-    "num_embeddings": 16384,
-    "double_latent": False,
-    "latent_channels": 256,
-    "in_channels": 3,
-    "base_channels": 128,
-    "channel_multiplier": [1, 1, 2, 2, 4],
-    "num_res_blocks": 2,
-    "out_channels": 3,
-    "projection_dim": 2048,
-    "num_hidden_layers": 2,
-    "image_token_embed_dim": 2048,
-}
+VISION = defaults("janus.vision_config")
+DRAWN = defaults("janus.vq_config")
 NOTES = ("of Janus' own drawing only the parameters count: training on images that it reads runs none of it",)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -15,17 +12,7 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("kimi_k25")
-VISION: Mapping[str, Any] = {
-    "patch_size": 14,
-    "pos_emb_height": 64,
-    "pos_emb_width": 64,
-    "num_attention_heads": 16,
-    "num_hidden_layers": 27,
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "hidden_act": "gelu_pytorch_tanh",
-    "merge_kernel_size": [2, 2],
-}
+VISION = defaults("kimi_k25.vision_config")
 NOTES = deepseek_v3.NOTES
 MOST_PATCHES = 16_384
 """Patches of the largest image that the processor leaves (``max_patches`` of ``image_processing_kimi_k25.py``)."""

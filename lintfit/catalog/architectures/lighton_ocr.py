@@ -9,7 +9,6 @@ from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
-from lintfit.frozen import replace
 
 REQUIRED = ()
 DEFAULTS = defaults(
@@ -35,10 +34,7 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def shape(config: Config) -> Shape:
-    model, text = llava.text_of(config, "qwen3")
-    numbers: Shape = model.shape(text)
-    vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
-    return replace(numbers, vision=vision)
+    return mistral3.shape_with(config, "qwen3")
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama4_text
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import as_shape, part, tower_of
@@ -16,20 +13,7 @@ from lintfit.frozen import replace
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("llama4")
 CODE = Code(flash_attention_2=NEVER, liger=True, text_by_auto=True)
-VISION: Mapping[str, Any] = {
-    "hidden_size": 768,
-    "hidden_act": "gelu",
-    "num_hidden_layers": 34,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "intermediate_size": 5632,
-    "vision_output_dim": 7680,
-    "image_size": 448,
-    "patch_size": 14,
-    "pixel_shuffle_ratio": 0.5,
-    "projector_input_dim": 4096,
-    "projector_output_dim": 4096,
-}
+VISION = defaults("llama4.vision_config")
 TILES = 16
 """Tiles that the processor cuts an image into at most, the whole beside them (``image_processing_llama4.py``)."""
 
@@ -58,7 +42,7 @@ def encoder(vision: Config, name: str) -> list[Tensor]:
     tower, layer = tower_of(vision), f"{name}.model.layers.{{}}"
     width, layers = tower.hidden, tower.layers
     patches = ((tower.image_size or 0) // tower.patch) ** 2
-    given, output = (vision.size(f"projector_{way}_dim", kind="hidden") for way in ("input", "output"))
+    given, output = (vision.size(key, kind="hidden") for key in ("projector_input_dim", "projector_output_dim"))
     found = [
         *linear(f"{name}.patch_embedding.linear", width, vision.size("num_channels") * tower.patch**2),
         Tensor(f"{name}.class_embedding", (width,), 1, "other"),

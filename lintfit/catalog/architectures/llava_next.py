@@ -12,15 +12,7 @@ from lintfit.frozen import replace
 REQUIRED = llava.REQUIRED
 DEFAULTS = defaults(
     "llava_next",
-    vision_config={
-        "model_type": "clip_vision_model",
-        "hidden_size": 1024,
-        "intermediate_size": 4096,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "image_size": 336,
-        "patch_size": 14,
-    },
+    vision_config=llava.DEFAULTS["vision_config"],
     image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
 )
 

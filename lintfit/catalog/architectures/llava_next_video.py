@@ -11,16 +11,8 @@ from lintfit.catalog.facts import Tensor
 REQUIRED = llava_next.REQUIRED
 DEFAULTS = defaults(
     "llava_next_video",
-    vision_config={
-        "model_type": "clip_vision_model",
-        "hidden_size": 1024,
-        "intermediate_size": 4096,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "image_size": 336,
-        "patch_size": 14,
-    },
-    image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
+    vision_config=llava_next.DEFAULTS["vision_config"],
+    image_grid_pinpoints=llava_next.DEFAULTS["image_grid_pinpoints"],
 )
 NOTES = ("of videos their tokens alone, as a sequence has them",)
 normalised = llava.tied_as_the_text

@@ -34,7 +34,12 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def shape(config: Config) -> Shape:
-    model, text = llava.text_of(config, "mistral")
+    return shape_with(config, "mistral")
+
+
+def shape_with(config: Config, language: str) -> Shape:
+    """The shape of a model whose language model is of this type where its config does not say."""
+    model, text = llava.text_of(config, language)
     numbers: Shape = model.shape(text)
     vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
     return replace(numbers, vision=vision)

@@ -27,20 +27,13 @@ TEXT: Mapping[str, Any] = {
     "max_position_embeddings": 131072,
     "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38],
 }
-VISION: Mapping[str, Any] = {
-    "hidden_size": 1280,
-    "num_hidden_layers": 32,
-    "num_global_layers": 8,
-    "attention_heads": 16,
-    "num_channels": 3,
-    "intermediate_size": 5120,
-    "vision_output_dim": 7680,
-    "image_size": 448,
-    "patch_size": 14,
-    "max_num_tiles": 4,
-    "intermediate_layers_indices": [3, 7, 15, 23, 30],
-    "supported_aspect_ratios": [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]],
-}
+RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
+# Both lists stand in for a None (MllamaVisionConfig.__post_init__).
+VISION = defaults(
+    "mllama.vision_config",
+    intermediate_layers_indices=[3, 7, 15, 23, 30],
+    supported_aspect_ratios=RATIOS,
+)
 IMAGE_TOKENS = 8
 """Rows that the embedding has beyond the vocabulary (transformers ``MllamaTextModel``)."""
 
@@ -99,7 +92,7 @@ def vision_model(vision: Config) -> list[Tensor]:
     name, tower = "model.vision_model", tower_of(vision)
     width, patch, tiles = tower.hidden, tower.patch, vision.size("max_num_tiles")
     patches = ((tower.image_size or 0) // patch) ** 2 + 1
-    ratios = len(vision.pairs("supported_aspect_ratios") or VISION["supported_aspect_ratios"]) + 1
+    ratios = len(vision.pairs("supported_aspect_ratios") or RATIOS) + 1
     positions = f"{name}.gated_positional_embedding"
     found = [
         Tensor(f"{name}.class_embedding", (width,), 1, "other"),

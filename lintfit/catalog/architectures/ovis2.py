@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part, patches, tower_of
@@ -15,21 +12,7 @@ from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("ovis2")
-VISION: Mapping[str, Any] = {
-    "hidden_size": 1024,
-    "intermediate_size": 2816,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 8,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 14,
-    "qkv_bias": False,
-    "mlp_bias": False,
-    "hidden_act": "silu",
-    "vocab_size": 16384,
-    "hidden_stride": 1,
-    "num_visual_indicator_tokens": 5,
-}
+VISION = defaults("ovis2.vision_config")
 MOST_TILES = 12 + 1
 """``max_patches`` of the processor, and the whole image beside them (``Ovis2ImageProcessor``)."""
 

@@ -18,17 +18,7 @@ ERNIE4_5 = known("ernie4_5")
 
 REQUIRED = ()
 DEFAULTS = defaults("paddleocr_vl")
-VISION: Mapping[str, Any] = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 14,
-    "hidden_act": "gelu_pytorch_tanh",
-    "spatial_merge_size": 2,
-}
+VISION = defaults("paddleocr_vl.vision_config")
 MOST_PATCHES = 14_400
 """Patches of the largest image that the published processor leaves (``max_pixels`` 2,822,400)."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._decoder import KEYS
-from lintfit.catalog.architectures._multimodal import SIGLIP, part, siglip, tower_of
+from lintfit.catalog.architectures._multimodal import part, siglip, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
@@ -23,31 +23,8 @@ PHI3 = known("phi3")
 
 REQUIRED = KEYS
 DEFAULTS = defaults("phi4_multimodal")
-VISION: Mapping[str, Any] = {
-    **SIGLIP,
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "image_size": 448,
-    "patch_size": 14,
-}
-AUDIO: Mapping[str, Any] = {
-    "hidden_size": 1024,
-    "intermediate_size": 1536,
-    "num_blocks": 24,
-    "num_attention_heads": 16,
-    "ext_pw_out_channel": 1024,
-    "depthwise_separable_out_channel": 1024,
-    "depthwise_multiplier": 1,
-    "kernel_size": 3,
-    "input_size": 80,
-    "time_reduction": 8,
-    "bias_max_distance": 1000,
-    "bias_symmetric": False,
-    "nemo_conv_channels": 1024,
-    "downsample_rate": 1,
-}
+VISION = defaults("phi4_multimodal.vision_config")
+AUDIO = defaults("phi4_multimodal.audio_config")
 BUILT_IN = ("vision_lora", "speech_lora")
 """Sections of a config of ``phi4mm`` that say the rank of adapters on every projection of the text's layers."""
 CROPS = 36

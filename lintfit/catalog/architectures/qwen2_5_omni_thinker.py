@@ -31,15 +31,7 @@ TEXT: Mapping[str, Any] = {
     "max_window_layers": 28,
 }
 VISION: Mapping[str, Any] = qwen2_5_vl.VISION
-AUDIO: Mapping[str, Any] = {
-    "num_mel_bins": 128,
-    "encoder_layers": 32,
-    "encoder_attention_heads": 20,
-    "encoder_ffn_dim": 5120,
-    "d_model": 1280,
-    "output_dim": 3584,
-    "max_source_positions": 1500,
-}
+AUDIO = defaults("qwen2_5_omni_thinker.audio_config")
 NOTES = ("the thinker alone, without the talker and its voice; of sound its encoder's parameters and nothing else",)
 
 

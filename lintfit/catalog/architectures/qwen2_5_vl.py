@@ -18,19 +18,7 @@ QWEN2 = known("qwen2")
 REQUIRED = qwen2_vl.REQUIRED
 DEFAULTS = defaults("qwen2_5_vl")
 CODE = Code(liger=True)
-VISION: Mapping[str, Any] = {
-    "depth": 32,
-    "hidden_size": 3584,
-    "hidden_act": "silu",
-    "intermediate_size": 3420,
-    "num_heads": 16,
-    "in_channels": 3,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-    "window_size": 112,
-    "out_hidden_size": 3584,
-}
+VISION = defaults("qwen2_5_vl.vision_config")
 
 
 def normalised(values: Mapping[str, Any]) -> dict[str, Any]:

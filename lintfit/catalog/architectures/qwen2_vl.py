@@ -18,27 +18,8 @@ QWEN2 = known("qwen2")
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("qwen2_vl")
 CODE = Code(liger=True)
-TEXT: Mapping[str, Any] = {
-    **QWEN2.defaults,
-    "vocab_size": 152064,
-    "hidden_size": 8192,
-    "intermediate_size": 29568,
-    "num_hidden_layers": 80,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-}
-VISION: Mapping[str, Any] = {
-    "depth": 32,
-    "embed_dim": 1280,
-    "hidden_size": 3584,
-    "hidden_act": "quick_gelu",
-    "mlp_ratio": 4,
-    "num_heads": 16,
-    "in_channels": 3,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-}
+TEXT = defaults("qwen2_vl.text_config")
+VISION = defaults("qwen2_vl.vision_config")
 
 
 def normalised(values: Mapping[str, Any]) -> dict[str, Any]:

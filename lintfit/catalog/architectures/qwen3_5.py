@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import qwen3_5_text, qwen3_vl
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -16,7 +13,7 @@ from lintfit.frozen import replace
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("qwen3_5")
 CODE = Code(liger=True, text_by_auto=True)
-VISION: Mapping[str, Any] = {**qwen3_vl.VISION, "deepstack_visual_indexes": []}
+VISION = defaults("qwen3_5.vision_config", deepstack_visual_indexes=[])
 NOTES = qwen3_5_text.NOTES
 
 

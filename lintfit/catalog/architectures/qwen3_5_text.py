@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import qwen3_next
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp
 from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
@@ -13,9 +10,6 @@ from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = KEYS
-SHARED: Mapping[str, Any] = {**qwen3_next.MIXERS, "vocab_size": 248320}
-"""What the models with routed experts take as well."""
-
 DEFAULTS = defaults("qwen3_5_text", full_attention_interval=4)
 CODE = Code(liger=True)
 NOTES = qwen3_next.NOTES

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import qwen2_moe
 from lintfit.catalog.architectures._blocks import (
     Shape,
@@ -22,23 +19,6 @@ from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = (*KEYS, "num_experts", "moe_intermediate_size")
-MIXERS: Mapping[str, Any] = {
-    "head_dim": 256,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.25,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "linear_conv_kernel_dim": 4,
-    "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128,
-    "linear_num_key_heads": 16,
-    "linear_num_value_heads": 32,
-    "full_attention_interval": 4,
-}
-"""What Qwen 3.5 takes as well."""
-
 DEFAULTS = defaults("qwen3_next", full_attention_interval=4)
 CODE = Code(liger=True)
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)

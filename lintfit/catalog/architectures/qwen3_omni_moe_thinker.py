@@ -28,16 +28,7 @@ TEXT: Mapping[str, Any] = {
     "num_key_value_heads": 4,
     "head_dim": None,
 }
-AUDIO: Mapping[str, Any] = {
-    "num_mel_bins": 128,
-    "encoder_layers": 32,
-    "encoder_attention_heads": 20,
-    "encoder_ffn_dim": 5120,
-    "d_model": 1280,
-    "output_dim": 3584,
-    "max_source_positions": 1500,
-    "downsample_hidden_size": 480,
-}
+AUDIO = defaults("qwen3_omni_moe_thinker.audio_config")
 NOTES = qwen2_5_omni_thinker.NOTES
 normalised = qwen2_5_omni_thinker.normalised
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import known, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -18,20 +15,7 @@ QWEN3 = known("qwen3")
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("qwen3_vl")
 CODE = Code(liger=True)
-VISION: Mapping[str, Any] = {
-    "depth": 27,
-    "hidden_size": 1152,
-    "hidden_act": "gelu_pytorch_tanh",
-    "intermediate_size": 4304,
-    "num_heads": 16,
-    "in_channels": 3,
-    "patch_size": 16,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-    "out_hidden_size": 3584,
-    "num_position_embeddings": 2304,
-    "deepstack_visual_indexes": [8, 16, 24],
-}
+VISION = defaults("qwen3_vl.vision_config")
 
 
 def text_of(config: Config) -> Config:
