@@ -16,7 +16,7 @@ from lintfit.settings.model import Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 
 if TYPE_CHECKING:
-    from lintfit.findings.model import FileEdit
+    from lintfit.documents.model import FileEdit
     from lintfit.sources.launchers.launch import Launch
 
 
