@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, fits, place_of
 from lintfit.checks.helpers.wording import gib, peak
+from lintfit.documents.numerals import natural, whole
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
-from lintfit.numerals import natural, whole
 from lintfit.run.model import Run
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import Place

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from lintfit.documents.numerals import natural
 from lintfit.documents.steps import Steps
-from lintfit.numerals import natural
 
 _LARGEST = 2**63 - 1
 

@@ -16,6 +16,7 @@ import tree_sitter
 
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
+from lintfit.documents.numerals import natural
 from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken
 from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile, ShellDocument
@@ -38,7 +39,6 @@ from lintfit.documents.shell_words import (
 )
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
-from lintfit.numerals import natural
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 from lintfit.documents.model import Span
+from lintfit.documents.numerals import natural
 from lintfit.documents.shell_arithmetic import calculate
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
-from lintfit.numerals import natural
 
 MAX_STEPS = 1_000_000
 """Statements and pieces of values that are followed in one shell script, with what it sources."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents import door
+from lintfit.documents.numerals import natural
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
-from lintfit.numerals import natural
 from lintfit.options.model import Glob, Margin, selected
 from lintfit.severity import FailOn, Severity
 

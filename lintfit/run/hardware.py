@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu
-from lintfit.numerals import whole
+from lintfit.documents.numerals import whole
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.processes import available

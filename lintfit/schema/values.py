@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.documents.model import KeyPath, Node
+from lintfit.documents.numerals import whole
 from lintfit.frozen import frozen, replace
-from lintfit.numerals import whole
 from lintfit.schema.judge import allows, is_of_type
 from lintfit.schema.sections import Key, Older, Schema, keys, newest, resolved, superseded
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lintfit.numerals import whole
+from lintfit.documents.numerals import whole
 from lintfit.settings.model import AUTO, UNKNOWN, Special
 
 Reader = Callable[[Any], Any]

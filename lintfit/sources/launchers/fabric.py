@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.numerals import natural
+from lintfit.documents.numerals import natural
 from lintfit.settings.model import UNKNOWN
 
 MIXED: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lintfit.numerals import whole
+from lintfit.documents.numerals import whole
 
 _HOST = re.compile(r"^(?P<host>\S+)\s+slots=(?P<slots>\d+)\s*$")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from lintfit.numerals import natural
+from lintfit.documents.numerals import natural
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers import packaged
 from lintfit.sources.launchers.command_line import Invocation, Option

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lintfit.documents.model import Document, Edit, FileEdit, Span
+from lintfit.documents.numerals import whole
 from lintfit.frozen import frozen
-from lintfit.numerals import whole
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special
 
 Count = int | Special

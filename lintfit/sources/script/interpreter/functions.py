@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lintfit.documents.model import Kind
-from lintfit.numerals import natural
+from lintfit.documents.numerals import natural
 from lintfit.sources.script.interpreter import config_files, omegaconf, operators
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import (

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lintfit.documents.model import Kind
+from lintfit.documents.numerals import natural
 from lintfit.frozen import replace
-from lintfit.numerals import natural
 from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
 from lintfit.sources.launchers import fabric as words

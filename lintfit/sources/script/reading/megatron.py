@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lintfit.numerals import natural
+from lintfit.documents.numerals import natural
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.values import Record

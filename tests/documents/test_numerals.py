@@ -1,6 +1,6 @@
 import pytest
 
-from lintfit.numerals import MOST_DIGITS, natural, whole
+from lintfit.documents.numerals import MOST_DIGITS, natural, whole
 
 
 @pytest.mark.parametrize(
