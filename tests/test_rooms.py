@@ -29,7 +29,7 @@ ROOMS = (
 )
 """From the ground up: a module imports of its own room and of those before it."""
 
-WORDS = frozenset({"boundary", "errors", "frozen", "memo", "numerals", "resources", "severity", "suggest"})
+WORDS = frozenset({"boundary", "errors", "frozen", "memo", "resources", "severity", "suggest", "versions"})
 """The modules beside the rooms, which all rooms use; ``__main__`` is the command line's."""
 
 MOST_AT_THE_ROOT = 10
