@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.trees import assigned
-from lintfit.checks.helpers.values import Found, found_in
+from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, FileEdit, Kind
 from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
@@ -34,7 +34,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
             yield _report(found)
 
 
-def _report(found: Found) -> Report:
+def _report(found: FoundMistake) -> Report:
     mistake = found.mistake
     meant = _meant(found)
     hint = f'; did you mean "{meant}"?' if meant is not None else ""
@@ -48,20 +48,20 @@ def _report(found: Found) -> Report:
     )
 
 
-def _meant(found: Found) -> str | None:
+def _meant(found: FoundMistake) -> str | None:
     value = found.mistake.node.value
     if not isinstance(value, str):
         return None
     return nearest(value, (one for one in found.mistake.schema.get("enum", ()) if isinstance(one, str)))
 
 
-def _spelling(found: Found, meant: str | None) -> Fix | None:
+def _spelling(found: FoundMistake, meant: str | None) -> Fix | None:
     if meant is None or not is_typo(str(found.mistake.node.value), meant):
         return None
     return assigned(found.document, f'write "{meant}"', Applicability.UNSAFE, {found.mistake.path: meant})
 
 
-def _quoted(found: Found) -> Fix | None:
+def _quoted(found: FoundMistake) -> Fix | None:
     """Quote a word of YAML that PyYAML takes for a truth value (``no``) and that the key knows as a word."""
     node, document = found.mistake.node, found.document
     text = document.slice(node.span)
@@ -73,7 +73,7 @@ def _quoted(found: Found) -> Fix | None:
     return Fix(f"write '{text}'", Applicability.SAFE, (edit,))
 
 
-def _block(found: Found) -> Fix | None:
+def _block(found: FoundMistake) -> Fix | None:
     """Write a section out that is one bare value; safe, because DeepSpeed stops at it as it stands."""
     key = _BLOCKS.get(tuple(map(str, found.mistake.path)))
     node = found.mistake.node

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.values import Found, found_in
+from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, FileEdit, Kind
 from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
@@ -18,7 +18,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
             yield _report(found)
 
 
-def _report(found: Found) -> Report:
+def _report(found: FoundMistake) -> Report:
     mistake = found.mistake
     text = mistake.literal if mistake.literal is not None else json.dumps(str(mistake.node.value))
     what = f"is a string; write {text}" if mistake.literal is not None else f"is not a string; write {text}"

@@ -20,7 +20,7 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
-from lintfit.run.discover import Found, discover
+from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
@@ -100,7 +100,7 @@ def new_workspace(paths: Sequence[Path], options: Options) -> Workspace:
     return Workspace(overlay={options.stdin_filename: text}, below=below)
 
 
-def _found(paths: Sequence[Path], options: Options) -> Found:
+def _found(paths: Sequence[Path], options: Options) -> FoundFiles:
     """The files below the paths, and the one whose text comes from standard input."""
     found = discover(paths, options)
     name = options.stdin_filename
@@ -128,7 +128,7 @@ class _Checked:
 class _Pass:
     """One reading of all files, from documents to findings."""
 
-    def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
+    def __init__(self, found: FoundFiles, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
         self.code = KeyReads(workspace)
         self.mistakes = Mistakes()
@@ -294,7 +294,9 @@ def _unique(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield finding
 
 
-def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) -> tuple[_Checked, dict[Path, str]]:
+def _fix(
+    found: FoundFiles, workspace: Workspace, options: Options, first: _Checked
+) -> tuple[_Checked, dict[Path, str]]:
     """Mend, read again, and so on until nothing more can be mended: what is left, and the new texts."""
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
@@ -318,7 +320,7 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
 
 
 def _add_ignores(
-    found: Found, workspace: Workspace, options: Options, checked: _Checked, texts: Mapping[Path, str]
+    found: FoundFiles, workspace: Workspace, options: Options, checked: _Checked, texts: Mapping[Path, str]
 ) -> tuple[_Checked, dict[Path, str]]:
     """Write comments that ignore what is left, and check again what they make of it."""
     from lintfit.suppression.adding import add_ignores
@@ -346,7 +348,7 @@ def _count(file: Path, checked: _Checked, options: Options, below: Sequence[Path
     return replace(checked, result=result)
 
 
-def _with_new(found: Found, texts: Mapping[Path, str]) -> Found:
+def _with_new(found: FoundFiles, texts: Mapping[Path, str]) -> FoundFiles:
     """Files that a fix has made are looked at, too."""
     new = tuple(path for path in texts if path not in found.files and not door.exists(path))
     return replace(found, files=(*found.files, *new))

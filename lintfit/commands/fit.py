@@ -15,7 +15,7 @@ from lintfit.errors import LintfitError
 from lintfit.findings.model import Plan
 from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import Alternatives, alternatives, written
-from lintfit.fit.applying import Pen
+from lintfit.fit.applying import Feasibility
 from lintfit.fit.confirm import text_of, texts_after
 from lintfit.fit.extremes import Goal, extremes, limit_of
 from lintfit.fit.figures import Extreme, Figure
@@ -135,7 +135,7 @@ def _answer(result: RunResult, start: int, workspace: Workspace, options: Option
     assert run.spec is not None
     search = Search(Space(Subject(run, run.spec), Effect.SAME), run.options.margin)
     fitting = [answer.fitting for answer in answers if answer.fitting is not None]
-    pen = Pen(run, workspace, options)
+    pen = Feasibility(run, workspace, options)
     plans = tuple(written(run, one, search, pen) for one in fitting)
     return Answer(result, start, plans, extremes=answers)
 

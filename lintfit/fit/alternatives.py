@@ -7,7 +7,7 @@ from itertools import islice
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.applying import Pen
+from lintfit.fit.applying import Feasibility
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import attempted, displayed, proof
 from lintfit.fit.search import Fitting, Ranked, Search
@@ -21,7 +21,7 @@ from lintfit.run.model import Run
 MOST = 8
 """Plans that are listed at most."""
 
-Kind = tuple[str, ...]
+PlanKind = tuple[str, ...]
 
 
 @frozen
@@ -50,7 +50,7 @@ def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
         return Alternatives(fits=True, combinations=looked_at)
     if not found:
         return Alternatives(combinations=looked_at, shortfall=shortfall(run, space))
-    ways = _ways(run, found, search, Pen(run, workspace, cli))
+    ways = _ways(run, found, search, Feasibility(run, workspace, cli))
     # Only of the very best is it true that all that is cheaper does not fit.
     proofs = [kinds.proof if way is found[0][0] else "" for way, _ in ways]
     shown = (replace(plan, proof=text) for (_, plan), text in zip(ways, proofs, strict=True))
@@ -60,24 +60,26 @@ def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
 Way = tuple[Fitting, Plan]
 
 
-def _ways(run: Run, found: Sequence[tuple[Fitting, Iterator[Fitting]]], search: Search, pen: Pen) -> list[Way]:
+def _ways(
+    run: Run, found: Sequence[tuple[Fitting, Iterator[Fitting]]], search: Search, feasibility: Feasibility
+) -> list[Way]:
     """What to list, best first. What is to be carried out by hand hides nothing that lintfit can write."""
     others = {id(best): rest for best, rest in found}
     kinds = [best for best, _ in found]
     unbeaten = _unbeaten(kinds)
-    ways = [_carried_out(run, one, others[id(one)], search, pen) for one in unbeaten[:MOST]]
+    ways = [_carried_out(run, one, others[id(one)], search, feasibility) for one in unbeaten[:MOST]]
     by_hand = {id(one) for one, plan in ways if plan.by_hand}
     known = {id(one) for one in unbeaten}
     for one in _unbeaten([one for one in kinds if id(one) not in by_hand]) if by_hand else ():
         if id(one) not in known and len(ways) < MOST:
-            way = _carried_out(run, one, others[id(one)], search, pen)
+            way = _carried_out(run, one, others[id(one)], search, feasibility)
             ways += [] if way[1].by_hand else [way]
     return sorted(ways, key=lambda way: way[0].rank)
 
 
-def written(run: Run, fitting: Fitting, search: Search, pen: Pen) -> Plan:
+def written(run: Run, fitting: Fitting, search: Search, feasibility: Feasibility) -> Plan:
     """The plan as it would be written, else as it would have to be carried out by hand."""
-    plan = attempted(run, fitting, search, pen)
+    plan = attempted(run, fitting, search, feasibility)
     return plan if isinstance(plan, Plan) else displayed(run, fitting, plan, search)
 
 
@@ -87,16 +89,18 @@ _LOOKED_AT = 60
 """How many that fit are looked at for those."""
 
 
-def _carried_out(run: Run, fitting: Fitting, others: Iterator[Fitting], search: Search, pen: Pen) -> Way:
+def _carried_out(
+    run: Run, fitting: Fitting, others: Iterator[Fitting], search: Search, feasibility: Feasibility
+) -> Way:
     """The plan as it would be written, else the next of its kind that can be, else as one to carry out by hand."""
-    best = attempted(run, fitting, search, pen)
+    best = attempted(run, fitting, search, feasibility)
     if isinstance(best, Plan):
         return fitting, best
     tried = 0
     for other in islice(others, _LOOKED_AT) if run.documents else ():
-        if not pen.can(other.candidate.changes):
+        if not feasibility.can(other.candidate.changes):
             continue
-        plan = attempted(run, other, search, pen)
+        plan = attempted(run, other, search, feasibility)
         if isinstance(plan, Plan):
             return other, plan
         tried += 1
@@ -136,13 +140,13 @@ class _Kinds:
                 self.proof = proof(self.search)
 
 
-def _is_new(kind: Kind, done: Sequence[set[str]]) -> bool:
+def _is_new(kind: PlanKind, done: Sequence[set[str]]) -> bool:
     """Whether no known kind is a part of this one; what has no kind of its own is a part of itself only."""
     return not any(known <= set(kind) and (known or not kind) for known in done)
 
 
-def _by_kind(reachable: Iterable[Ranked]) -> dict[Kind, list[Ranked]]:
-    found: dict[Kind, list[Ranked]] = {}
+def _by_kind(reachable: Iterable[Ranked]) -> dict[PlanKind, list[Ranked]]:
+    found: dict[PlanKind, list[Ranked]] = {}
     for ranked in reachable:
         found.setdefault(ranked.candidate.kind, []).append(ranked)
     return found

@@ -31,7 +31,7 @@ _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen(eq=False)
-class Carried:
+class Applied:
     """What the files look like with the changes made, the run read from them, and which file each change went to."""
 
     texts: Mapping[Path, str]
@@ -44,7 +44,7 @@ Change = tuple[str, Any]
 """The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 
 
-class Pen:
+class Feasibility:
     """Says of changes, before anything is carried out, whether somebody writes each of them.
 
     Each is asked of the files as they are; what another change of the plan may first make room for is asked of the
@@ -69,7 +69,7 @@ class Pen:
         return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
 
     def can(self, changes: Mapping[str, Any]) -> bool:
-        """Whether every change can be written. That they can be together is what :func:`attempt` finds out."""
+        """Whether every change can be written. That they can be together is what :func:`apply_changes` finds out."""
         return not self.why_not(changes)
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
@@ -103,8 +103,8 @@ class Pen:
     def _after(self, before: Sequence[Change], change: Change) -> str:
         key = repr((before, change))
         if key not in self._known:
-            carried = _carried(self.run, [*before, change], self.workspace, self.cli)
-            self._known[key] = carried if isinstance(carried, str) else ""
+            applied = _applied(self.run, [*before, change], self.workspace, self.cli)
+            self._known[key] = applied if isinstance(applied, str) else ""
         return self._known[key]
 
 
@@ -126,12 +126,12 @@ def _in_its_place(changes: Mapping[str, Any], name: str) -> str:
     )
 
 
-def attempt(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | str:
+def apply_changes(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Applied | str:
     """Make the changes in every file that states a part of them; why not, where one of them cannot be written."""
-    return _carried(run, list(_ordered(run, changes)), workspace, cli)
+    return _applied(run, list(_ordered(run, changes)), workspace, cli)
 
 
-def _carried(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Carried | str:
+def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
     """Changes carried out in their order; one that is refused is tried again after those behind it."""
     copy = _Copy(run, workspace, cli)
     while wanted:
@@ -143,7 +143,7 @@ def _carried(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Opti
         if len(refused) == len(wanted):
             return refused[0][1]
         wanted = [change for change, _ in refused]
-    return Carried(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)))
+    return Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)))
 
 
 class _Copy:

@@ -14,7 +14,7 @@ from typing import Any
 from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
-from lintfit.fit.applying import WRITTEN_WITH, Carried, Pen, attempt
+from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.search import Fitting, Search, suffices
@@ -55,27 +55,27 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     assert run.spec is not None
     space = Space(Subject(run, run.spec), _FURTHEST)
     search = Search(space, run.options.margin)
-    pen = Pen(run, workspace, cli)
+    feasibility = Feasibility(run, workspace, cli)
     refused = 0
     for effect in Effect:
         if effect > _FURTHEST:
             break
-        found, failed = _of_class(run, search, effect, pen)
+        found, failed = _of_class(run, search, effect, feasibility)
         refused += failed
         if found is not None:
             return Outcome(found, found.rejected, refused=refused)
     return Outcome(None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
 
-def _of_class(run: Run, search: Search, effect: Effect, pen: Pen) -> tuple[Plan | None, int]:
+def _of_class(run: Run, search: Search, effect: Effect, feasibility: Feasibility) -> tuple[Plan | None, int]:
     """The best plan of a class that can be written, else the best that can only be shown; how many were refused."""
     first: tuple[Fitting, str] | None = None
     attempts = 0
     for found in search.of_class(effect):
-        known = pen.can(found.candidate.changes)
+        known = feasibility.can(found.candidate.changes)
         if first is not None and not known:
             continue
-        plan_or_why = attempted(run, found, search, pen)
+        plan_or_why = attempted(run, found, search, feasibility)
         if isinstance(plan_or_why, Plan):
             return plan_or_why, attempts
         first = first or (found, plan_or_why)
@@ -85,22 +85,22 @@ def _of_class(run: Run, search: Search, effect: Effect, pen: Pen) -> tuple[Plan 
     return (displayed(run, *first, search) if first is not None else None), attempts
 
 
-def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
+def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility) -> Plan | str:
     """The plan carried out in memory, read again and estimated again; why not, where it does not come out as said."""
     assert run.spec is not None
     if not run.documents:
         return "the run is described by a spec, not by files"
-    if reason := pen.not_told(found.candidate.changes):
+    if reason := feasibility.not_told(found.candidate.changes):
         return reason
-    carried = attempt(run, found.candidate.changes, pen.workspace, pen.cli)
-    if isinstance(carried, str):
-        return carried
-    result = _as_claimed(run, found, search, carried, pen)
+    applied = apply_changes(run, found.candidate.changes, feasibility.workspace, feasibility.cli)
+    if isinstance(applied, str):
+        return applied
+    result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):
         return result
-    assert carried.run.spec is not None
-    plan = _plan(run, found, search, carried)
-    fix = pen.care.weighed(plan.fix)
+    assert applied.run.spec is not None
+    plan = _plan(run, found, search, applied)
+    fix = feasibility.care.weighed(plan.fix)
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
     return replace(
@@ -108,20 +108,20 @@ def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
         applicability=fix.applicability,
         fix=fix,
         estimate=result,
-        relative_step_time=relative_step_time(run.spec, carried.run.spec),
+        relative_step_time=relative_step_time(run.spec, applied.run.spec),
         beyond=_beyond(run, found.candidate.changes),
     )
 
 
-def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried, pen: Pen) -> Estimate | str:
+def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feasibility: Feasibility) -> Estimate | str:
     """The estimate of the run that was written and read again; where that is not what the plan says, what it is."""
-    spec = carried.run.spec
+    spec = applied.run.spec
     assert run.spec is not None
     if spec is None:
-        return f"once written, it cannot be told any more what the run is ({', '.join(carried.run.unknown)})"
-    if carried.run.doubtful:
-        names = in_words(carried.run.doubtful)
-        before = set(carried.run.doubtful) <= set(run.doubtful)
+        return f"once written, it cannot be told any more what the run is ({', '.join(applied.run.unknown)})"
+    if applied.run.doubtful:
+        names = in_words(applied.run.doubtful)
+        before = set(applied.run.doubtful) <= set(run.doubtful)
         when = "as the files are" if before else "once written"
         return f"{when}, it is not certain what is set: {names}"
     if spec.effective_batch != run.spec.effective_batch:
@@ -130,7 +130,7 @@ def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried, pen:
     if other is not None:
         name, said = other
         reason = f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
-        pen.undone(found.candidate.changes, name, reason)
+        feasibility.undone(found.candidate.changes, name, reason)
         return reason
     result = estimate(spec)
     if result.capacity_bytes is not None and result.peak.high > search.limit:
@@ -166,11 +166,11 @@ def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
     return replace(_plan(run, found, search, None), by_hand=why)
 
 
-def _plan(run: Run, found: Fitting, search: Search, carried: Carried | None) -> Plan:
+def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> Plan:
     candidate = found.candidate
-    steps = tuple(_steps(run, candidate, carried))
-    applicability = candidate.applicability if carried is not None else Applicability.DISPLAY
-    edits = carried.edits if carried is not None else ()
+    steps = tuple(_steps(run, candidate, applied))
+    applicability = candidate.applicability if applied is not None else Applicability.DISPLAY
+    edits = applied.edits if applied is not None else ()
     return Plan(
         applicability=applicability,
         steps=steps,
@@ -200,17 +200,17 @@ def proof(search: Search) -> str:
     return text
 
 
-def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[Step]:
+def _steps(run: Run, candidate: Candidate, applied: Applied | None) -> Iterator[Step]:
     assert run.spec is not None
-    places = carried.places if carried is not None else {}
-    edits = carried.edits if carried is not None else ()
+    places = applied.places if applied is not None else {}
+    edits = applied.edits if applied is not None else ()
     for name, after in candidate.changes.items():
         before = getattr(run.spec, name, None)
         if before == after:
             continue
         via = WRITTEN_WITH.get(name, name)
         if name in WRITTEN_WITH and via in places:
-            after = getattr(_spec_of(carried), name)
+            after = getattr(_spec_of(applied), name)
         in_config = name in ("engine", *FIELDS)
         home = run.recipe.document.path if run.recipe is not None else run.origin.path
         path = places.get(via) or (places.get("deepspeed") if in_config else None) or home
@@ -223,9 +223,9 @@ def _claimed(candidate: Candidate, steps: Sequence[Step]) -> dict[str, Any]:
     return {name: own.get(name, value) for name, value in candidate.changes.items()}
 
 
-def _spec_of(carried: Carried | None) -> Spec:
-    assert carried is not None and carried.run.spec is not None
-    return carried.run.spec
+def _spec_of(applied: Applied | None) -> Spec:
+    assert applied is not None and applied.run.spec is not None
+    return applied.run.spec
 
 
 def _edits_of(edits: Sequence[FileEdit], path: Path) -> tuple[FileEdit, ...]:

@@ -15,7 +15,7 @@ from lintfit.settings.model import Setting
 Asked = tuple[tuple[FrozenModel, ...], tuple[str, ...]]
 
 
-def asked(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> Asked:
+def inference_models(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> Asked:
     """The models that the script only asks, and a line for each that nobody knows, and for passes out of sight."""
     found: list[FrozenModel] = []
     lines: list[str] = []

@@ -39,7 +39,7 @@ _SKIPPED_FOLDERS = frozenset(
 
 
 @frozen
-class Found:
+class FoundFiles:
     """The files to look at, in order; ``named`` are those that the user gave by name."""
 
     files: tuple[Path, ...]
@@ -47,7 +47,7 @@ class Found:
     errors: tuple[str, ...] = ()
 
 
-def discover(paths: Sequence[Path], options: Options) -> Found:
+def discover(paths: Sequence[Path], options: Options) -> FoundFiles:
     """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
 
     Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the flags
@@ -75,7 +75,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
             named.add(path)
         elif not config_for(path, options).excluded(path):
             files[path] = None
-    return Found(tuple(files), frozenset(named), tuple(errors))
+    return FoundFiles(tuple(files), frozenset(named), tuple(errors))
 
 
 def _walk(folder: Path, cli: Options) -> Iterator[Path]:

@@ -15,14 +15,14 @@ from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
 
 @frozen
-class Found:
+class FoundModel:
     """A run's model as the script loads it, or what the user has to state for it to be known."""
 
     facts: ModelFacts | None
     missing: tuple[str, ...] = ()
 
 
-def find_model(sources: Sources, settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> Found:
+def find_model(sources: Sources, settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> FoundModel:
     """The model's facts: a named ``config.json``, a local folder, the catalogue, or the Hugging Face cache.
 
     Raises CatalogError for a config that the user named and that is not in order. One that only a file names, and one
@@ -31,10 +31,10 @@ def find_model(sources: Sources, settings: Mapping[str, Setting], folders: tuple
     try:
         facts = _facts(sources.options.model_config, settings.get("model"), folders)
     except UnknownArchitectureError as error:
-        return Found(None, (f"a config.json of a model_type that lintfit can count ({error})",))
+        return FoundModel(None, (f"a config.json of a model_type that lintfit can count ({error})",))
     if facts is None:
-        return Found(None, missing_model(settings))
-    return Found(_as_loaded(facts, settings))
+        return FoundModel(None, missing_model(settings))
+    return FoundModel(_as_loaded(facts, settings))
 
 
 def _facts(named: Path | None, model: Setting | None, folders: tuple[Path, ...]) -> ModelFacts | None:

@@ -13,7 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.build import build
-from lintfit.run.discover import SUFFIXES, Found
+from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
@@ -37,7 +37,7 @@ class Loaded:
     """Files that were opened: those that were found, and those that runs brought along."""
 
 
-def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
+def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     """Read what was found and put it together to runs.
 
     A launch line pulls in the script and the configs that it names. Scripts that train and configs that no launch
@@ -88,7 +88,7 @@ def _built(origin: Origin, workspace: Workspace, cli: Options, mistakes: Mistake
 class _Reader:
     """Reads the found files that are worth it: a cheap look at the text decides before anything is parsed."""
 
-    def __init__(self, found: Found, workspace: Workspace, cli: Options) -> None:
+    def __init__(self, found: FoundFiles, workspace: Workspace, cli: Options) -> None:
         self.found, self.workspace, self.cli = found, workspace, cli
         self.errors: list[str] = list(found.errors)
         self.mistakes = Mistakes()
@@ -166,7 +166,9 @@ def _launches(run: Run) -> bool:
     return run.script is not None and run.script.facts.trains
 
 
-def _lonely_scripts(documents: Sequence[Document], taken: set[Path], found: Found, cli: Options) -> Iterable[Origin]:
+def _lonely_scripts(
+    documents: Sequence[Document], taken: set[Path], found: FoundFiles, cli: Options
+) -> Iterable[Origin]:
     scripts = [d for d in documents if d.kind is Kind.PYTHON and _key(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
@@ -175,7 +177,7 @@ def _lonely_scripts(documents: Sequence[Document], taken: set[Path], found: Foun
         yield Origin("script", script.path, partners=_partners(script, named, found, cli))
 
 
-def _partners(script: Document, named: Sequence[Document], found: Found, cli: Options) -> tuple[Path, ...]:
+def _partners(script: Document, named: Sequence[Document], found: FoundFiles, cli: Options) -> tuple[Path, ...]:
     """Configs that belong to a script: those of its ``[[run]]`` table, or named together with this one script."""
     group = config_for(script.path, cli).group_of(script.path)
     if group is not None:

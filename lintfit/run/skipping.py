@@ -9,7 +9,7 @@ from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
-from lintfit.run.discover import NOTEBOOK, Found
+from lintfit.run.discover import NOTEBOOK, FoundFiles
 from lintfit.run.model import Run, Skipped
 from lintfit.sources import detect
 from lintfit.sources.script.prefilter import is_test
@@ -23,7 +23,7 @@ class Reading:
     """What was made of the files: ``taken`` are resolved paths of all that runs are made of, ``parsed`` the documents
     by path, ``dropped`` the launches that are no training as far as is known."""
 
-    found: Found
+    found: FoundFiles
     workspace: Workspace
     parsed: dict[Path, Document]
     taken: frozenset[Path]

@@ -18,9 +18,9 @@ from lintfit.memory.spec import DEFAULT_SEQUENCE, Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
 from lintfit.run.attention import with_own_attention
 from lintfit.run.auto import effective_deepspeed_config
-from lintfit.run.auxiliary_models import asked, of_ppo
+from lintfit.run.auxiliary_models import inference_models, of_ppo
 from lintfit.run.evaluation import evaluation
-from lintfit.run.facts import Found
+from lintfit.run.facts import FoundModel
 from lintfit.run.generation import length_stated, set_trainer
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import loading
@@ -58,7 +58,7 @@ class Assembled:
 def assemble(
     sources: Sources,
     settings: Mapping[str, Setting],
-    model: Found,
+    model: FoundModel,
     hardware: Hardware,
     versions: Mapping[str, str],
     folders: tuple[Path, ...] = (),
@@ -87,7 +87,7 @@ def assemble(
         values["evaluation"] = evaluates
     beside, missing = of_ppo(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
-    values["frozen_models"], values["uncounted"] = asked(settings, folders)
+    values["frozen_models"], values["uncounted"] = inference_models(settings, folders)
     known = {field.name for field in fields(Spec)}
     stated_versions = installed(versions)
     spec = Spec(

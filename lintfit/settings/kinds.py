@@ -63,11 +63,11 @@ class Names:
 class Object:
     """A JSON object; with ``parts`` one of these keys, each of its kind, and null where ``nullable``."""
 
-    parts: Mapping[str, Kind] | None = None
+    parts: Mapping[str, ValueKind] | None = None
     nullable: bool = False
 
 
-Kind = Word | Count | Amount | Choice | Names | Object
+ValueKind = Word | Count | Amount | Choice | Names | Object
 
 DTYPE = Choice(("fp32", "bf16", "fp16"))
 DEVICE = Choice(("none", "cpu", "nvme"))
@@ -77,7 +77,7 @@ _WORDS: Mapping[Word, str] = {FLAG: "BOOL", TARGETS: "NAMES", OPTIMIZER: "NAME",
 _SHAPES: Mapping[type, str] = {Count: "N", Amount: "NUMBER", Choice: "NAME", Names: "NAMES", Object: "JSON"}
 
 
-def metavar(kind: Kind) -> str:
+def metavar(kind: ValueKind) -> str:
     """What stands for a value of this kind in a command's help."""
     if isinstance(kind, Word):
         return _WORDS.get(kind, "")
@@ -86,19 +86,19 @@ def metavar(kind: Kind) -> str:
     return "DEVICE" if kind == DEVICE else _SHAPES[type(kind)]
 
 
-def nullable(kind: Kind) -> bool:
+def nullable(kind: ValueKind) -> bool:
     """Whether a spec may have null for a key of this kind."""
     if isinstance(kind, Choice):
         return None in kind.values
     return kind is TARGETS or (isinstance(kind, Object) and kind.nullable)
 
 
-def is_list(kind: Kind) -> bool:
+def is_list(kind: ValueKind) -> bool:
     """Whether a value may be several names, which a flag has with commas between them."""
     return kind is TARGETS or isinstance(kind, Names)
 
 
-def in_words(kind: Kind) -> str:
+def in_words(kind: ValueKind) -> str:
     """What a value of this kind may be, as the reference page says it in Markdown."""
     match kind:
         case Word.FLAG:

@@ -24,9 +24,9 @@ from lintfit.settings.kinds import (
     Amount,
     Choice,
     Count,
-    Kind,
     Names,
     Object,
+    ValueKind,
     metavar,
 )
 
@@ -65,7 +65,7 @@ class Record:
 
     name: str
     """Also its key in a spec and, with ``-`` for ``_``, its flag."""
-    kind: Kind = OF_FILES
+    kind: ValueKind = OF_FILES
     help: str = ""
     """One sentence, as ``lintfit estimate --help`` has it."""
     values: str = ""
@@ -104,7 +104,7 @@ class Record:
         return self.metavar or metavar(self.kind)
 
 
-def _spec(name: str, kind: Kind, help: str, *, flag: Literal["spec", "hardware"] = "spec", **more: Any) -> Record:
+def _spec(name: str, kind: ValueKind, help: str, *, flag: Literal["spec", "hardware"] = "spec", **more: Any) -> Record:
     """A key of a spec that is a flag."""
     return Record(name, kind, help, flag=flag, **more)
 

@@ -17,7 +17,7 @@ from lintfit.documents.model import FileText
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_reader import read_python
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.applying import Carried, Pen, attempt
+from lintfit.fit.applying import Applied, Feasibility, apply_changes
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 
@@ -116,9 +116,9 @@ def test_adapters_are_written_in_the_style_of_the_script(style: dict[str, Any], 
         run, options = _run(folder, style["gpus"])
         assert run.spec is not None
         changes = _changes(quantization)
-        assert Pen(run, Workspace(), options).can(changes)
-        carried = attempt(run, changes, Workspace(), options)
-        assert isinstance(carried, Carried)
+        assert Feasibility(run, Workspace(), options).can(changes)
+        carried = apply_changes(run, changes, Workspace(), options)
+        assert isinstance(carried, Applied)
         _reads_as_asked(run, carried, changes)
         before, after = (folder / "train.py").read_bytes(), carried.texts[folder / "train.py"]
         _keeps_the_rest(before, after, style)
@@ -127,11 +127,11 @@ def test_adapters_are_written_in_the_style_of_the_script(style: dict[str, Any], 
         again, options = _run(folder, style["gpus"])
         assert again.spec is not None and carried.run.spec is not None
         assert again.spec.method == "lora" and again.spec.quantization == quantization
-        second = attempt(again, changes, Workspace(), options)
-        assert isinstance(second, Carried) and not second.edits, "what is written is not written again"
+        second = apply_changes(again, changes, Workspace(), options)
+        assert isinstance(second, Applied) and not second.edits, "what is written is not written again"
 
 
-def _reads_as_asked(run: Run, carried: Carried, changes: Mapping[str, Any]) -> None:
+def _reads_as_asked(run: Run, carried: Applied, changes: Mapping[str, Any]) -> None:
     before, after = run.spec, carried.run.spec
     assert before is not None and after is not None and not carried.run.doubtful
     for key, value in changes.items():
@@ -182,7 +182,7 @@ def test_what_cannot_be_wrapped_safely_is_left_alone(line: str, tmp_path: Path) 
         'args = TrainingArguments("out", bf16=True)\n' + line
     )
     run, options = _run(tmp_path, 1)
-    assert isinstance(attempt(run, _changes(None), Workspace(), options), str)
+    assert isinstance(apply_changes(run, _changes(None), Workspace(), options), str)
 
 
 def test_a_reference_model_beside_adapters_is_left_alone(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_reference_model_beside_adapters_is_left_alone(tmp_path: Path) -> None
         'DPOTrainer(model=model, ref_model=other, args=DPOConfig("out")).train()\n'
     )
     run, options = _run(tmp_path, 1)
-    assert isinstance(attempt(run, _changes(None), Workspace(), options), str)
+    assert isinstance(apply_changes(run, _changes(None), Workspace(), options), str)
 
 
 def test_a_name_that_means_something_else_is_not_taken() -> None:
@@ -210,8 +210,8 @@ def test_a_config_right_behind_the_imports_comes_after_the_import_that_it_needs(
     trained = 'SFTTrainer("Qwen/Qwen2.5-1.5B", args=SFTConfig("out"), peft_config=LoraConfig(r=16)).train()\n'
     (tmp_path / "train.py").write_text(imports + trained)
     run, options = _run(tmp_path, 1)
-    carried = attempt(run, {"quantization": "nf4"}, Workspace(), options)
-    assert isinstance(carried, Carried)
+    carried = apply_changes(run, {"quantization": "nf4"}, Workspace(), options)
+    assert isinstance(carried, Applied)
     _reads_as_asked(run, carried, {"quantization": "nf4"})
     written = carried.texts[tmp_path / "train.py"]
     assert written.startswith(

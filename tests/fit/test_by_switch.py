@@ -10,7 +10,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.alternatives import alternatives
-from lintfit.fit.applying import Carried, Pen, attempt
+from lintfit.fit.applying import Applied, Feasibility, apply_changes
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 
@@ -89,11 +89,11 @@ def _run(folder: Path, script: str, command: str) -> tuple[Run, Options]:
     return judged.run, options
 
 
-def _written(folder: Path, script: str, command: str, changes: dict[str, Any]) -> Carried | str:
+def _written(folder: Path, script: str, command: str, changes: dict[str, Any]) -> Applied | str:
     run, options = _run(folder, script, command)
     assert run.spec is not None
-    carried = attempt(run, changes, Workspace(), options)
-    assert Pen(run, Workspace(), options).can(changes) is isinstance(carried, Carried)
+    carried = apply_changes(run, changes, Workspace(), options)
+    assert Feasibility(run, Workspace(), options).can(changes) is isinstance(carried, Applied)
     return carried
 
 
@@ -105,7 +105,7 @@ def test_the_switch_for_offload_is_given_unless_the_script_asserts_against_it(re
     if refusal:
         assert carried == "an assertion of the script speaks of --offload"
         return
-    assert isinstance(carried, Carried) and carried.run.spec is not None
+    assert isinstance(carried, Applied) and carried.run.spec is not None
     assert carried.texts == {tmp_path / "run.sh": "deepspeed --num_gpus 2 train.py --zero_stage 3 --offload\n"}
     assert (carried.run.spec.offload_optimizer, carried.run.spec.offload_param) == ("cpu", "cpu")
 
@@ -113,7 +113,7 @@ def test_the_switch_for_offload_is_given_unless_the_script_asserts_against_it(re
 def test_the_stage_is_changed_where_the_flag_of_the_script_says_it(tmp_path: Path) -> None:
     command = "deepspeed --num_gpus 2 train.py --zero_stage 2  # kept\n"
     carried = _written(tmp_path, CHAT.format(refusal=""), command, {"zero_stage": 3})
-    assert isinstance(carried, Carried)
+    assert isinstance(carried, Applied)
     assert carried.texts == {tmp_path / "run.sh": command.replace("2  #", "3  #")}
 
 
@@ -134,7 +134,7 @@ def test_four_bits_by_the_flags_of_the_script(field: str, test: str, four: str, 
     command = "torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True"
     script = BITS.format(field=field, test=test, four=four)
     carried = _written(tmp_path, script, f"{command}\n", {"quantization": "nf4"})
-    assert isinstance(carried, Carried) and carried.run.spec is not None
+    assert isinstance(carried, Applied) and carried.run.spec is not None
     assert carried.run.spec.quantization == "nf4"
     assert carried.texts[tmp_path / "run.sh"].replace("\\\n", "").split() == f"{command} {added}".split()
 
@@ -142,7 +142,7 @@ def test_four_bits_by_the_flags_of_the_script(field: str, test: str, four: str, 
 def test_one_process_becomes_one_for_each_card(tmp_path: Path) -> None:
     changes = {"gpus": 2, "engine": "ddp", "gradient_accumulation_steps": 2}
     carried = _written(tmp_path, TRAINER.format(mapped=""), "python3 train.py  # kept\n", changes)
-    assert isinstance(carried, Carried) and carried.run.spec is not None
+    assert isinstance(carried, Applied) and carried.run.spec is not None
     assert carried.texts[tmp_path / "run.sh"] == "torchrun --nproc_per_node 2 train.py  # kept\n"
     assert (carried.run.spec.engine, carried.run.spec.gpus) == ("ddp", 2)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.applying import Carried, Pen, attempt
+from lintfit.fit.applying import Applied, Feasibility, apply_changes
 from lintfit.fit.axes import cards, sharding
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.engines.zero_config import zero_config
@@ -142,9 +142,9 @@ def test_engines_and_cards_are_written_where_they_are_stated(project: dict[str, 
         assert {"fsdp", "zero_stage", "gpus"} <= {name for option in offered for name in option.changes}
         for option in offered:
             changes = _expected(run, option)
-            assert Pen(run, Workspace(), options).can(changes), option.name
-            carried = attempt(run, changes, Workspace(), options)
-            assert isinstance(carried, Carried) and carried.run.spec is not None, option.name
+            assert Feasibility(run, Workspace(), options).can(changes), option.name
+            carried = apply_changes(run, changes, Workspace(), options)
+            assert isinstance(carried, Applied) and carried.run.spec is not None, option.name
             wanted, read = changed_spec(run.spec, changes, launched=states_deepspeed(run)), carried.run.spec
             for key in (
                 "engine",
@@ -182,7 +182,7 @@ def test_all_gpu_ids_confine_nothing(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
     for ids, written in (("all", True), ("0,1", False)):
         (tmp_path / "acc.yaml").write_text(YAML.format(kind="MULTI_GPU", gpus=2) + f"gpu_ids: {ids}\n")
-        assert Pen(_run(tmp_path)[0], Workspace(), Options()).can({"gpus": 4}) is written
+        assert Feasibility(_run(tmp_path)[0], Workspace(), Options()).can({"gpus": 4}) is written
 
 
 @pytest.mark.parametrize("line", ["export CUDA_VISIBLE_DEVICES=0,1\n", ""])
@@ -190,8 +190,8 @@ def test_cards_that_a_command_may_not_see_are_not_added(line: str, tmp_path: Pat
     (tmp_path / "train.py").write_text(FLAGS)
     (tmp_path / "run.sh").write_text(line + "torchrun --nproc_per_node 2 train.py --output_dir out --bf16\n")
     run, options = _run(tmp_path)
-    assert Pen(run, Workspace(), options).can({"gpus": 4}) is (line == "")
-    assert isinstance(attempt(run, {"gpus": 4, "nodes": 2}, Workspace(), options), str), (
+    assert Feasibility(run, Workspace(), options).can({"gpus": 4}) is (line == "")
+    assert isinstance(apply_changes(run, {"gpus": 4, "nodes": 2}, Workspace(), options), str), (
         "nobody knows the other machine"
     )
 
@@ -225,8 +225,8 @@ def test_nvme_is_offered_with_a_path_and_written_with_it(case: str, tmp_path: Pa
     offered = [option for option in sharding.options(Subject(run, run.spec)) if "nvme" in option.changes.values()]
     assert len(offered) == (0 if case == "by nobody" else 2)
     for option in offered:
-        carried = attempt(run, option.changes, Workspace(), options)
-        assert isinstance(carried, Carried) and carried.run.spec is not None
+        carried = apply_changes(run, option.changes, Workspace(), options)
+        assert isinstance(carried, Applied) and carried.run.spec is not None
         assert carried.run.spec.offload_optimizer == "nvme"
         assert carried.run.spec.offload_param == option.changes["offload_param"]
         written = next(text for path, text in carried.texts.items() if path.suffix == ".json")
@@ -287,9 +287,9 @@ def test_buckets_that_an_accelerate_yaml_has_no_keys_for_stand_in_a_file_of_thei
     if kind != "DEEPSPEED":
         changes |= {"engine": "deepspeed", "mixed_precision": "bf16"}
         changes |= {"fsdp": None} if kind == "FSDP" else {}
-    assert Pen(run, Workspace(), options).can(changes)
-    carried = attempt(run, changes, Workspace(), options)
-    assert isinstance(carried, Carried) and carried.run.spec is not None
+    assert Feasibility(run, Workspace(), options).can(changes)
+    carried = apply_changes(run, changes, Workspace(), options)
+    assert isinstance(carried, Applied) and carried.run.spec is not None
     assert not carried.run.doubtful
     wanted, read = changed_spec(run.spec, changes, launched=states_deepspeed(run)), carried.run.spec
     for key in ("engine", *zero, "mixed_precision", "micro_batch_size", "gradient_accumulation_steps"):
@@ -309,8 +309,8 @@ def test_the_words_of_fsdp_that_say_nothing_of_sharding_stay(tmp_path: Path) -> 
     (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 2 train.py {flags}\n")
     (tmp_path / "requirements.txt").write_text("transformers==4.48.1\n")
     run, options = _run(tmp_path)
-    carried = attempt(run, {"fsdp": Fsdp(1, "FULL_SHARD", True)}, Workspace(), options)
-    assert isinstance(carried, Carried)
+    carried = apply_changes(run, {"fsdp": Fsdp(1, "FULL_SHARD", True)}, Workspace(), options)
+    assert isinstance(carried, Applied)
     assert "full_shard offload auto_wrap" in carried.texts[tmp_path / "run.sh"]
 
 
@@ -326,8 +326,8 @@ def test_adapters_stand_under_the_engine_that_the_plan_names(
     assert run.spec is not None
     sharding_changes = {"fsdp": Fsdp(1, "FULL_SHARD", False)} if engine == "fsdp" else {"fsdp": None, "zero_stage": 2}
     changes = {"engine": engine, **sharding_changes, "method": "lora", "lora_rank": 16, "lora_targets": "all-linear"}
-    carried = attempt(run, changes, Workspace(), options)
-    assert isinstance(carried, Carried) is written
+    carried = apply_changes(run, changes, Workspace(), options)
+    assert isinstance(carried, Applied) is written
     if isinstance(carried, str):
         assert carried.startswith("FSDP flattens adapters")
 
@@ -347,5 +347,5 @@ def test_why_a_change_is_not_written(changes: dict[str, Any], reason: str, tmp_p
     (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
     run, options = _run(tmp_path)
     changes = dict(reversed(changes.items()))
-    assert attempt(run, changes, Workspace(), options) == reason
-    assert not Pen(run, Workspace(), options).can(changes)
+    assert apply_changes(run, changes, Workspace(), options) == reason
+    assert not Feasibility(run, Workspace(), options).can(changes)

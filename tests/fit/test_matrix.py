@@ -15,7 +15,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import axes
-from lintfit.fit.applying import Carried, attempt
+from lintfit.fit.applying import Applied, apply_changes
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from tests.fit.places import AXES, JSON, OPTION, PLACES, project
@@ -57,7 +57,7 @@ def test_a_setting_is_written_where_it_lives(axis: str, place: str, tmp_path: Pa
     run, options = _run(tmp_path, files)
     assert run.spec is not None and not run.doubtful, (run.unknown, run.doubtful)
     changes = AXES[axis].changes
-    carried = attempt(run, changes, Workspace(), options)
+    carried = apply_changes(run, changes, Workspace(), options)
     if isinstance(carried, str) or (axis, place) in REFUSED:
         assert carried == REFUSED.get((axis, place))
         return
@@ -106,7 +106,7 @@ def _differs(run: Run, changes: dict[str, Any]) -> bool:
     return bool(asked)
 
 
-def _only_its_lines_change(axis: str, files: dict[str, str], carried: Carried, folder: Path) -> None:
+def _only_its_lines_change(axis: str, files: dict[str, str], carried: Applied, folder: Path) -> None:
     """What goes are lines that state the setting; every other one stays as it is, in its order."""
     for path, text in carried.texts.items():
         before = files.get(path.relative_to(folder).as_posix(), "").splitlines(keepends=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.applying import Carried, attempt
+from lintfit.fit.applying import Applied, apply_changes
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 
@@ -144,8 +144,8 @@ def test_what_is_asked_is_written_where_it_lives_and_nothing_else_changes(
         run = judged.run
         assert run.spec is not None
         changes = _changes(run, wanted)
-        carried = attempt(run, changes, Workspace(), options)
-        assert isinstance(carried, Carried)
+        carried = apply_changes(run, changes, Workspace(), options)
+        assert isinstance(carried, Applied)
         after = carried.run.spec
         assert after is not None
         for key, value in changes.items():

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.applying import Carried, attempt
+from lintfit.fit.applying import Applied, apply_changes
 from lintfit.options.model import Options
 
 PARSED = """\
@@ -61,8 +61,8 @@ def test_a_stated_length_is_written_at_home(
         Path("run.sh").write_text(f"{launch}\n")
     options = Options(isolated=True)
     (judged,) = load_runs([Path("run.sh" if launch else "train.py")], options)[1]
-    carried = attempt(judged.run, {"seq_len": 2048}, Workspace(), options)
-    assert isinstance(carried, Carried) and carried.run.spec is not None
+    carried = apply_changes(judged.run, {"seq_len": 2048}, Workspace(), options)
+    assert isinstance(carried, Applied) and carried.run.spec is not None
     assert carried.run.spec.seq_len == 2048
     assert [path.name for path in carried.texts] == [file]
     assert line in next(iter(carried.texts.values())).splitlines()
@@ -72,4 +72,4 @@ def test_a_length_that_nobody_states_is_nobody_s_to_change(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(GUESSED)
     (judged,) = load_runs([Path("train.py")], Options(isolated=True))[1]
-    assert isinstance(attempt(judged.run, {"seq_len": 512}, Workspace(), Options(isolated=True)), str)
+    assert isinstance(apply_changes(judged.run, {"seq_len": 512}, Workspace(), Options(isolated=True)), str)

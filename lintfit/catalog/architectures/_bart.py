@@ -21,7 +21,7 @@ WIDTHS = {"encoder": "encoder_ffn_dim", "decoder": "decoder_ffn_dim"}
 
 
 @frozen
-class Style:
+class BartStyle:
     """Where a type differs from BART.
 
     ``offset``: rows that a table of positions has more than positions; None where that is a buffer. ``first``: whether
@@ -48,7 +48,7 @@ def shape(config: Config) -> Shape:
     return replace(numbers, layers=numbers.layers + config.size("decoder_layers", kind="layers"))
 
 
-def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor]:
+def half(config: Config, numbers: Shape, name: str, style: BartStyle) -> list[Tensor]:
     """The ``encoder``, or the ``decoder`` with its attention to the encoder, without its embedding."""
     hidden, layers = numbers.hidden, config.size(LAYERS[name], kind="layers")
     module, layer = f"model.{name}", f"model.{name}.layers.{{}}"
@@ -67,7 +67,7 @@ def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor
 
 def tensors(config: Config, offset: int | None = 2, first: bool = True, last: bool = False) -> tuple[Tensor, ...]:
     """Both halves, which share the embedding whatever ``tie_word_embeddings`` says of the head."""
-    numbers, style = shape(config), Style(offset, first, last)
+    numbers, style = shape(config), BartStyle(offset, first, last)
     found = embedding("model.shared", numbers.vocab, numbers.hidden)
     if not numbers.tied:
         found += embedding("model.encoder.embed_tokens", numbers.vocab, numbers.hidden)

@@ -16,7 +16,7 @@ GEMMA_NORMS = (*LAYER_NORMS, "pre_feedforward_layernorm", "post_feedforward_laye
 
 
 @frozen
-class Style:
+class DecoderStyle:
     """Where a family differs from llama.
 
     ``layer_norms`` are the per-layer norms of hidden size, ``qk_norm`` the sizes of the norms on queries and keys
@@ -36,7 +36,7 @@ class Style:
     head_name: str = "lm_head"
 
 
-def layer_norms(shape: Shape, style: Style) -> list[Tensor]:
+def layer_norms(shape: Shape, style: DecoderStyle) -> list[Tensor]:
     """The norms of all layers, those on queries and keys included."""
     layer = f"{style.prefix}.layers.{{}}"
     found: list[Tensor] = []
@@ -49,7 +49,7 @@ def layer_norms(shape: Shape, style: Style) -> list[Tensor]:
     return found
 
 
-def around(shape: Shape, style: Style, layers: list[Tensor]) -> tuple[Tensor, ...]:
+def around(shape: Shape, style: DecoderStyle, layers: list[Tensor]) -> tuple[Tensor, ...]:
     """The layers between the embedding and the final norm and head."""
     final = norm(f"{style.prefix}.norm", shape.hidden, bias=style.norm_bias, where="final") if style.norm_weight else []
     return (
@@ -60,13 +60,13 @@ def around(shape: Shape, style: Style, layers: list[Tensor]) -> tuple[Tensor, ..
     )
 
 
-def self_attention(shape: Shape, style: Style) -> list[Tensor]:
+def self_attention(shape: Shape, style: DecoderStyle) -> list[Tensor]:
     """The attention projections of all layers."""
     name = f"{style.prefix}.layers.{{}}.self_attn"
     return attention(name, shape, shape.layers, bias=style.qkv_bias, out_bias=style.out_bias)
 
 
-def decoder(shape: Shape, style: Style) -> tuple[Tensor, ...]:
+def decoder(shape: Shape, style: DecoderStyle) -> tuple[Tensor, ...]:
     """A whole dense decoder with a gated MLP."""
     mlp = gated_mlp(
         f"{style.prefix}.layers.{{}}.mlp", shape.hidden, shape.intermediate, shape.layers, bias=style.mlp_bias
@@ -74,7 +74,7 @@ def decoder(shape: Shape, style: Style) -> tuple[Tensor, ...]:
     return around(shape, style, [*self_attention(shape, style), *mlp, *layer_norms(shape, style)])
 
 
-def fused_decoder(shape: Shape, style: Style) -> tuple[Tensor, ...]:
+def fused_decoder(shape: Shape, style: DecoderStyle) -> tuple[Tensor, ...]:
     """A dense decoder whose query, key and value projections are one, and whose gate and up projections are one."""
     layer = f"{style.prefix}.layers.{{}}"
     layers = [

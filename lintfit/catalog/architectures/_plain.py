@@ -22,7 +22,7 @@ from lintfit.catalog.architectures._blocks import (
 from lintfit.catalog.architectures._decoder import (
     KEYS,
     LAYER_NORMS,
-    Style,
+    DecoderStyle,
     around,
     fused_decoder,
     layer_norms,
@@ -170,9 +170,9 @@ def tensors(row: Plain, config: Config) -> tuple[Tensor, ...]:
     )
 
 
-def _style(row: Plain, config: Config, numbers: Shape) -> Style:
+def _style(row: Plain, config: Config, numbers: Shape) -> DecoderStyle:
     sizes = {"": None, "head": (numbers.head_dim, numbers.head_dim), "all": (numbers.query, numbers.key_value)}
-    return Style(
+    return DecoderStyle(
         qkv_bias=_is(row.qkv_bias, config),
         out_bias=_is(row.out_bias, config),
         mlp_bias=_is(row.mlp_bias, config),
@@ -188,7 +188,7 @@ def _is(stated: bool | str, config: Config) -> bool:
     return stated if isinstance(stated, bool) else config.flag(stated)
 
 
-def _mlp(row: Plain, numbers: Shape, style: Style) -> list[Tensor]:
+def _mlp(row: Plain, numbers: Shape, style: DecoderStyle) -> list[Tensor]:
     layer, hidden, width, layers = "model.layers.{}", numbers.hidden, numbers.intermediate, numbers.layers
     if row.experts is not None:
         assert numbers.moe is not None

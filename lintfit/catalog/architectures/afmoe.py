@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -46,7 +46,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}"
     head, moe = (numbers.head_dim, numbers.head_dim), numbers.moe
     assert moe is not None
-    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=head, layer_norms=LAYER_NORMS)
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, qk_norm=head, layer_norms=LAYER_NORMS)
     mlps = [
         replace(tensor, name=tensor.name.replace(".mlp.gate.", ".mlp.router.gate."))
         for tensor in deepseek_v3.mlps(numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -20,7 +20,7 @@ def shape(config: Config) -> Shape:
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
     norms = (numbers.head_dim, numbers.head_dim)
-    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=norms, layer_norms=NORMS)
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, qk_norm=norms, layer_norms=NORMS)
     width, layers = numbers.intermediate, numbers.layers
     learns = ("alpha_p", "alpha_n") if numbers.activation == "xielu" else ()
     found = [

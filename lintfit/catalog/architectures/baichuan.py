@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
@@ -25,7 +25,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, layer = shape(config), Style(), "model.layers.{}"
+    numbers, style, layer = shape(config), DecoderStyle(), "model.layers.{}"
     hidden = numbers.hidden
     layers = [
         *linear(f"{layer}.self_attn.W_pack", 3 * hidden, hidden, numbers.layers),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, norm
-from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -22,7 +22,7 @@ def shape(config: Config) -> Shape:
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}"
     return (
-        *decoder(numbers, Style(qkv_bias=bias, out_bias=bias)),
+        *decoder(numbers, DecoderStyle(qkv_bias=bias, out_bias=bias)),
         *norm(f"{layer}.self_attn.attn_sub_norm", numbers.hidden, numbers.layers),
         *norm(f"{layer}.mlp.ffn_sub_norm", numbers.intermediate, numbers.layers),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -20,7 +20,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
-    style = Style(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
     found = decoder(numbers, style)
     if not numbers.qk_norm:
         return found

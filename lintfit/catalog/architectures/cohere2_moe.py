@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Norm, Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -47,7 +47,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias = shape(config), config.flag("attention_bias")
-    style = Style(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
     return around(
         numbers, style, [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
     )

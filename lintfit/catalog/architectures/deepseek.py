@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
@@ -21,7 +21,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, mlp = shape(config), Style(), "model.layers.{}.mlp"
+    numbers, style, mlp = shape(config), DecoderStyle(), "model.layers.{}.mlp"
     moe, hidden = numbers.moe, numbers.hidden
     assert moe is not None
     layers = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
@@ -19,6 +19,6 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style = shape(config), Style()
+    numbers, style = shape(config), DecoderStyle()
     mlps = deepseek_v3.mlps(numbers, bias=config.flag("mlp_bias"))
     return around(numbers, style, [*deepseek_v3.latent_attention(config, numbers), *mlps, *layer_norms(numbers, style)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, gated_mlp, linear, norm, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
@@ -89,6 +89,6 @@ def mlps(numbers: Shape, *, bias: bool = False) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style = shape(config), Style()
+    numbers, style = shape(config), DecoderStyle()
     layers = [*latent_attention(config, numbers), *mlps(numbers), *layer_norms(numbers, style)]
     return around(numbers, style, layers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
@@ -28,7 +28,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, name = shape(config), Style(), "model.layers.{}.self_attn.indexer"
+    numbers, style, name = shape(config), DecoderStyle(), "model.layers.{}.self_attn.indexer"
     heads, width = config.size("index_n_heads", kind="heads"), config.size("index_head_dim", kind="head_dim")
     rank, kinds = config.size("q_lora_rank", kind="hidden"), config.strings("indexer_types")
     copies = kinds.count("full") if kinds else numbers.layers

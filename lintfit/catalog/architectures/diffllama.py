@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -25,4 +25,4 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     lambdas = [
         Tensor(f"model.layers.{{}}.self_attn.{name}", (numbers.head_dim,), numbers.layers, "other") for name in LAMBDAS
     ]
-    return (*decoder(numbers, Style(qkv_bias=bias, out_bias=bias)), *lambdas)
+    return (*decoder(numbers, DecoderStyle(qkv_bias=bias, out_bias=bias)), *lambdas)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
@@ -35,7 +35,7 @@ def keys_of(config: Mapping[str, Any]) -> int:
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}"
     hidden, layers, head = numbers.hidden, numbers.layers, numbers.head_dim
-    style = Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), qk_norm=(head, head))
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), qk_norm=(head, head))
     found = [
         *decoder(numbers, style),
         *linear(f"{name}.self_attn.dt_proj", numbers.kv_heads, numbers.key_value, layers, bias=bias),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -21,6 +21,6 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias = shape(config), config.flag("attention_bias")
-    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
     layers = [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
     return around(numbers, style, layers)

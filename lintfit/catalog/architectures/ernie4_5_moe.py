@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -42,7 +42,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, mlp = shape(config), config.flag("use_bias"), "model.layers.{}.mlp"
-    style, moe, hidden = Style(qkv_bias=bias, out_bias=bias), numbers.moe, numbers.hidden
+    style, moe, hidden = DecoderStyle(qkv_bias=bias, out_bias=bias), numbers.moe, numbers.hidden
     assert moe is not None
     layers = [
         *self_attention(numbers, style),

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import _sliding, deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -49,6 +49,6 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers = shape(config)
-    style = Style(qk_norm=(numbers.head_dim, numbers.head_dim))
+    style = DecoderStyle(qk_norm=(numbers.head_dim, numbers.head_dim))
     layers = [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
     return around(numbers, style, layers)

@@ -15,7 +15,7 @@ from lintfit.catalog.architectures._blocks import (
     linear,
     norm,
 )
-from lintfit.catalog.architectures._decoder import GEMMA_NORMS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -63,11 +63,11 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *_attentions(config, numbers, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, width, shared),
-        *layer_norms(numbers, Style(layer_norms=GEMMA_NORMS)),
+        *layer_norms(numbers, DecoderStyle(layer_norms=GEMMA_NORMS)),
         *(_gemma.own_inputs(config, numbers) if config.count("hidden_size_per_layer_input", kind="hidden") else ()),
         *_experts(numbers),
     ]
-    return around(numbers, Style(), found)
+    return around(numbers, DecoderStyle(), found)
 
 
 def _attentions(config: Config, numbers: Shape, own: int) -> Iterator[Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
@@ -26,7 +26,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}"
-    style = Style(qkv_bias=bias, out_bias=bias)
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias)
     assert numbers.moe is not None
     experts, hidden, width, copies = numbers.moe.experts, numbers.hidden, numbers.intermediate, numbers.layers
     layers = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
@@ -55,7 +55,7 @@ def mixer(config: Config) -> Mamba2:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
-    style, layers, attended = Style(qkv_bias=bias, out_bias=bias), numbers.layers, attending(config)
+    style, layers, attended = DecoderStyle(qkv_bias=bias, out_bias=bias), numbers.layers, attending(config)
     shared = config.size("shared_intermediate_size", kind="intermediate")
     found = [
         *self_attention(replace(numbers, layers=attended), style),

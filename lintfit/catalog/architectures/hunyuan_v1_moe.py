@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, gated_mlp, norm, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -31,7 +31,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias, style = shape(config), config.flag("attention_bias"), Style()
+    numbers, bias, style = shape(config), config.flag("attention_bias"), DecoderStyle()
     moe, layer, layers, hidden = numbers.moe, "model.layers.{}", numbers.layers, numbers.hidden
     assert moe is not None
     found = [

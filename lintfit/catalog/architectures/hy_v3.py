@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Shape
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -28,6 +28,6 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias = shape(config), config.flag("attention_bias")
-    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
     mlps = deepseek_v3.mlps(numbers, bias=config.flag("mlp_bias"))
     return around(numbers, style, [*self_attention(numbers, style), *mlps, *layer_norms(numbers, style)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -66,7 +66,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
     moe = numbers.moe
     assert moe is not None
-    style = Style(qk_norm=(numbers.head_dim, numbers.head_dim))
+    style = DecoderStyle(qk_norm=(numbers.head_dim, numbers.head_dim))
     each = heads(config, numbers.layers, numbers.heads)
     by_head = config.get("gating") in (True, "per-head")
     layers: list[Tensor] = []

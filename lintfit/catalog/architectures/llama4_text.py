@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
@@ -39,7 +39,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.feed_forward"
-    style, moe, hidden = Style(qkv_bias=bias, out_bias=bias), numbers.moe, numbers.hidden
+    style, moe, hidden = DecoderStyle(qkv_bias=bias, out_bias=bias), numbers.moe, numbers.hidden
     assert moe is not None
     layers = [
         *self_attention(numbers, style),

@@ -22,7 +22,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    style = _bart.Style(offset=0, first=False, last=False)
+    style = _bart.BartStyle(offset=0, first=False, last=False)
     if config.flag("share_encoder_decoder_embeddings"):
         return _bart.tensors(config, style.offset, style.first, style.last)
     numbers = shape(config)

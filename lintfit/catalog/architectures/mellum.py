@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -44,7 +44,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
-    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
     moe = numbers.moe
     assert moe is not None
     layers = [

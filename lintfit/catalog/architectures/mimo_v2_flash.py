@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
@@ -67,7 +67,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
-    hidden, value, style = numbers.hidden, config.size("v_head_dim", kind="head_dim"), Style()
+    hidden, value, style = numbers.hidden, config.size("v_head_dim", kind="head_dim"), DecoderStyle()
     windows = config.strings("layer_types").count(SLIDING)
     layers = [
         *linear(f"{name}.q_proj", numbers.query, hidden, numbers.layers, bias=bias),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, decoder, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, decoder, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
@@ -26,7 +26,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias = shape(config), config.flag("attention_bias")
-    style = Style(qkv_bias=bias, out_bias=bias)
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias)
     if numbers.moe is None:
         return decoder(numbers, style)
     mlp, hidden, width = "model.layers.{}.mlp", numbers.hidden, numbers.intermediate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -18,7 +18,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, bias = shape(config), Style(), config.flag("mlp_bias")
+    numbers, style, bias = shape(config), DecoderStyle(), config.flag("mlp_bias")
     layers = [
         *deepseek_v3.latent_attention(config, numbers),
         *gated_mlp("model.layers.{}.mlp", numbers.hidden, numbers.intermediate, numbers.layers, bias=bias),

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, linear, norm, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -38,7 +38,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, layer = shape(config), Style(), "model.layers.{}"
+    numbers, style, layer = shape(config), DecoderStyle(), "model.layers.{}"
     assert numbers.moe is not None
     hidden, wide, experts, name = numbers.hidden, numbers.query, numbers.moe.experts, f"{layer}.self_attn"
     lightning = config.strings("layer_types").count(LINEAR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -25,7 +25,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, mlp = shape(config), "model.layers.{}.mlp"
-    style = Style(qk_norm=(numbers.query, numbers.key_value))
+    style = DecoderStyle(qk_norm=(numbers.query, numbers.key_value))
     assert numbers.moe is not None
     experts = numbers.moe.experts
     layers = [

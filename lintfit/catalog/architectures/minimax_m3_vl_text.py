@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, norm, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
@@ -71,7 +71,7 @@ def fused_mlp(name: str, hidden: int, intermediate: int, copies: int) -> list[Te
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, layer = shape(config), "model.layers.{}"
     hidden, moe, mlp, indexer = numbers.hidden, numbers.moe, f"{layer}.mlp", f"{layer}.self_attn.indexer"
-    style = Style(qk_norm=(numbers.head_dim, numbers.head_dim))
+    style = DecoderStyle(qk_norm=(numbers.head_dim, numbers.head_dim))
     indexed = config.strings("layer_types").count(SPARSE)
     heads, width = config.size("index_n_heads", kind="heads"), config.size("index_head_dim", kind="head_dim")
     found = [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, self_attention
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -54,7 +54,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}"
     mixed = sum(kind == LINEAR for kind in config.strings("layer_types"))
     attended, hidden = numbers.layers - mixed, numbers.hidden
-    style = Style(qkv_bias=bias, out_bias=bias)
+    style = DecoderStyle(qkv_bias=bias, out_bias=bias)
     found = [
         *self_attention(replace(numbers, layers=attended), style),
         *norm(f"{layer}.self_attn.q_norm", numbers.query, attended),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
@@ -34,7 +34,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, mlp = shape(config), "model.layers.{}.mlp"
-    style = Style(qkv_bias=config.flag("qkv_bias"))
+    style = DecoderStyle(qkv_bias=config.flag("qkv_bias"))
     moe = numbers.moe
     assert moe is not None
     layers = [

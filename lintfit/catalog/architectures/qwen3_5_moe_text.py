@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import qwen3_5_text, qwen3_next
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
@@ -28,7 +28,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, mlp = shape(config), Style(), "model.layers.{}.mlp"
+    numbers, style, mlp = shape(config), DecoderStyle(), "model.layers.{}.mlp"
     hidden, moe = numbers.hidden, numbers.moe
     assert moe is not None
     layers = [

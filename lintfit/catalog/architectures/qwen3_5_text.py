@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import qwen3_next
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
@@ -29,7 +29,7 @@ def mixers(config: Config, numbers: Shape) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style = shape(config), Style()
+    numbers, style = shape(config), DecoderStyle()
     layers = [
         *mixers(config, numbers),
         *gated_mlp("model.layers.{}.mlp", numbers.hidden, numbers.intermediate, numbers.layers),

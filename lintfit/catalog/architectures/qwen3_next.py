@@ -12,7 +12,7 @@ from lintfit.catalog.architectures._blocks import (
     norm,
     router,
 )
-from lintfit.catalog.architectures._decoder import KEYS, Style, around
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
@@ -54,7 +54,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *norm(f"{layer}.input_layernorm", hidden, numbers.layers),
         *norm(f"{layer}.post_attention_layernorm", hidden, numbers.layers),
     ]
-    return around(numbers, Style(), found)
+    return around(numbers, DecoderStyle(), found)
 
 
 def gated_attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]:

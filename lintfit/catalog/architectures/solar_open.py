@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -23,7 +23,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style = shape(config), Style(qkv_bias=config.flag("attention_bias"))
+    numbers, style = shape(config), DecoderStyle(qkv_bias=config.flag("attention_bias"))
     return around(
         numbers, style, [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
     )

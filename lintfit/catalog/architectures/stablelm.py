@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, norm
-from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, since
@@ -22,7 +22,7 @@ def shape(config: Config) -> Shape:
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, layer = shape(config), "model.layers.{}"
     names = ("input_layernorm",) if numbers.parallel_residual else ("input_layernorm", "post_attention_layernorm")
-    style = Style(qkv_bias=config.flag("use_qkv_bias"), norm_bias=True, layer_norms=names)
+    style = DecoderStyle(qkv_bias=config.flag("use_qkv_bias"), norm_bias=True, layer_norms=names)
     qk_norms: list[Tensor] = []
     if numbers.qk_norm:
         for part, heads in (("q", numbers.heads), ("k", numbers.kv_heads)):

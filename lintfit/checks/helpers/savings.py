@@ -16,9 +16,9 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 
 Changes = Mapping[str, Any]
-Kind = Literal["offload", "zero-3", "checkpointing", "micro-batch"]
+SavingKind = Literal["offload", "zero-3", "checkpointing", "micro-batch"]
 
-_WORDS: Mapping[Kind, str] = {
+_WORDS: Mapping[SavingKind, str] = {
     "offload": "offload",
     "zero-3": "ZeRO-3",
     "checkpointing": "checkpointing",
@@ -37,14 +37,14 @@ class Saving:
     without as well: ``, also without ZeRO-3``, or nothing.
     """
 
-    kind: Kind
+    kind: SavingKind
     changes: Changes
     estimate: Estimate
     slower: float
     beside: str = ""
 
 
-def not_needed(context: RunContext, kind: Kind) -> Saving | None:
+def not_needed(context: RunContext, kind: SavingKind) -> Saving | None:
     """The saving of this kind, where the run would fit without it; None where that is not certain.
 
     Certain is only what rests on nothing assumed: a known card and number of cards, a stated sequence length, and a
@@ -107,7 +107,7 @@ def _larger_batches(run: Run, spec: Spec) -> Iterator[Changes]:
             yield {"micro_batch_size": size, "gradient_accumulation_steps": steps}
 
 
-_KINDS: Mapping[Kind, Callable[[Run, Spec], Iterator[Changes]]] = {
+_KINDS: Mapping[SavingKind, Callable[[Run, Spec], Iterator[Changes]]] = {
     "offload": _offloads,
     "zero-3": _stages,
     "checkpointing": _without_checkpointing,

@@ -20,7 +20,7 @@ _LONGEST = 60
 
 
 @frozen(eq=False)
-class Found:
+class FoundMistake:
     """A mistake with its document and the library that reads it."""
 
     document: DataDocument
@@ -65,7 +65,7 @@ class Found:
         return self.dialect == "deepspeed" and len(self.mistake.path) > 1 and not self.mistake.schema.get("x-checked")
 
 
-def found_in(context: FileContext) -> Iterator[Found]:
+def found_in(context: FileContext) -> Iterator[FoundMistake]:
     """The mistakes of a DeepSpeed JSON or an Accelerate YAML, in document order."""
     for dialect in _DIALECTS:
         data = data_of(context, dialect)
@@ -75,4 +75,4 @@ def found_in(context: FileContext) -> Iterator[Found]:
             unread = {problem.span for problem in document.problems if problem.code == "syntax-error"}
             for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
                 if mistake.node.span not in unread:
-                    yield Found(document, root, dialect, mistake)
+                    yield FoundMistake(document, root, dialect, mistake)

@@ -24,9 +24,9 @@ from lintfit.settings.kinds import (
     Amount,
     Choice,
     Count,
-    Kind,
     Names,
     Object,
+    ValueKind,
     Word,
     nullable,
 )
@@ -211,7 +211,7 @@ _OBJECTS: Mapping[str, Read] = {
 }
 
 
-def reader(kind: Kind) -> Read:
+def reader(kind: ValueKind) -> Read:
     """What reads a value of this kind: the value as the memory model has it, or a :class:`SpecError`."""
     match kind:
         case Count():

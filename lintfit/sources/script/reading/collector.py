@@ -27,7 +27,7 @@ from lintfit.sources.script.interpreter.values import (
     plain,
 )
 from lintfit.sources.script.reading.calls import Calls
-from lintfit.sources.script.reading.facts import Found
+from lintfit.sources.script.reading.facts import FoundCalls
 from lintfit.versions import concrete, release
 
 
@@ -35,7 +35,7 @@ from lintfit.versions import concrete, release
 class Reading:
     """One script being read: what was found in it, and the settings so far."""
 
-    found: Found
+    found: FoundCalls
     records: list[Record]
     calls: Calls
     defaults: Defaults

@@ -36,7 +36,7 @@ _MOVES = frozenset({"to", "cuda"})
 
 
 @dataclass(slots=True)
-class Found:
+class FoundCalls:
     """The records that matter, chosen; the settings are read from these and the facts made of them."""
 
     loads: list[Record] = field(default_factory=list)
@@ -73,9 +73,9 @@ def certain(records: Iterable[Record], default: Record | None = None) -> Record 
     return best
 
 
-def find(records: list[Record], calls: Calls) -> Found:
+def find(records: list[Record], calls: Calls) -> FoundCalls:
     """Choose the calls that matter among all that the walk came by."""
-    found = Found()
+    found = FoundCalls()
     found.loads = [record for record in records if models.is_model_load(record)]
     found.trainer = certain(record for record in records if is_trainer(record))
     begun = [record for record in records if _is_initialize(record)]
@@ -106,7 +106,7 @@ def find(records: list[Record], calls: Calls) -> Found:
     return found
 
 
-def _end_of_training(records: list[Record], found: Found) -> float:
+def _end_of_training(records: list[Record], found: FoundCalls) -> float:
     """The order of the last call that trains: what is cast after it is what gets saved."""
     trains = [record.order for record in (found.trainer, found.initialize) if record is not None]
     trains += [
@@ -117,7 +117,7 @@ def _end_of_training(records: list[Record], found: Found) -> float:
     return max(trains, default=math.inf)
 
 
-def facts(found: Found, calls: Calls) -> ScriptFacts:
+def facts(found: FoundCalls, calls: Calls) -> ScriptFacts:
     """The facts with places, for the rules."""
     return ScriptFacts(
         trains=found.trains,
@@ -206,7 +206,7 @@ def _named(records: list[Record], *names: str) -> Record | None:
     return certain(record for record in records if record.name in names)
 
 
-def _peft(records: list[Record], calls: Calls, found: Found) -> None:
+def _peft(records: list[Record], calls: Calls, found: FoundCalls) -> None:
     """The config of adapters that the run uses; one that goes nowhere makes no adapters."""
     made = [record for record in records if record.taken is not False and is_peft_config(record)]
     handed = HandedOn(calls, records)
@@ -250,7 +250,7 @@ def _is_arguments(record: Record, beside_trainer: bool) -> bool:
     return beside_trainer or record.name.endswith("TrainingArguments") or record.function.startswith("trl.")
 
 
-def _trained(records: list[Record], found: Found) -> None:
+def _trained(records: list[Record], found: FoundCalls) -> None:
     """Find the model that is trained: handed to the trainer or engine, else optimised, else the only one.
 
     Of a model that the trainer is to load by its name there is no object, whatever else the script loads.
@@ -286,7 +286,7 @@ def _held(trained: Value) -> list[Record]:
     return held if len({id(record.node) for record in held}) == 1 else []
 
 
-def _candidates(records: list[Record], found: Found) -> Iterable[tuple[Value, cst.BaseExpression | None]]:
+def _candidates(records: list[Record], found: FoundCalls) -> Iterable[tuple[Value, cst.BaseExpression | None]]:
     for record in _present(found.trainer, found.initialize):
         for passed in record.passed:
             if passed.name == "model" or (passed.name is None and passed is record.passed[0]):
@@ -319,7 +319,7 @@ def _name_of(node: cst.BaseExpression | None) -> str | None:
     return dotted(node) if isinstance(node, cst.Name | cst.Attribute) else None
 
 
-def is_trained(found: Found, receiver: Value | None) -> bool:
+def is_trained(found: FoundCalls, receiver: Value | None) -> bool:
     """Whether a value is the trained model as a whole, wrapped or not."""
     if receiver is None:
         return False
@@ -349,4 +349,4 @@ def _arguments_call(made: Object | None, calls: Calls) -> Call | None:
     return calls.parsed(made) if made.parsed else calls.call(made.call)
 
 
-__all__ = ["Callable", "Found", "Items", "Ref", "cast_target", "certain", "facts", "find", "is_trainer"]
+__all__ = ["Callable", "FoundCalls", "Items", "Ref", "cast_target", "certain", "facts", "find", "is_trainer"]
