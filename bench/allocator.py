@@ -6,7 +6,7 @@
 ``bench.fake_tensors`` notes birth and death of every storage of a real training step. Here they go through the
 allocator of ``c10/cuda/CUDACachingAllocator.cpp`` (torch 2.13, default settings, one stream). Steps are recorded at two
 lengths; as every size is affine in the length (no attention scores are held), steps of any length follow. A run of many
-steps then tells how much is reserved on a card with room, and the smallest card on which it does not fail: with all
+steps then tells how much is reserved on a GPU with room, and the smallest GPU on which it does not fail: with all
 batches of the full length, and with batches of any length up to it.
 """
 
@@ -50,7 +50,7 @@ CASES = (
 STEPS = 16
 SEEDS = (0, 1, 2)
 NEAR = 0.002
-"""How near the smallest card is found, as a share of what is allocated."""
+"""How near the smallest GPU is found, as a share of what is allocated."""
 
 
 class OutOfMemory(Exception):
@@ -92,7 +92,7 @@ class _Pool:
 
 
 class Allocator:
-    """Best fit among free blocks, else a new segment; a card of ``capacity`` bytes, without end if None."""
+    """Best fit among free blocks, else a new segment; a GPU of ``capacity`` bytes, without end if None."""
 
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
@@ -271,7 +271,7 @@ def play(recording: Recording, allocator: Allocator, lengths: Sequence[int]) -> 
 
 
 def survives(recording: Recording, capacity: int, lengths: Sequence[int]) -> bool:
-    """Whether the steps run on a card of ``capacity`` bytes."""
+    """Whether the steps run on a GPU of ``capacity`` bytes."""
     try:
         play(recording, Allocator(capacity), lengths)
     except OutOfMemory:
@@ -280,7 +280,7 @@ def survives(recording: Recording, capacity: int, lengths: Sequence[int]) -> boo
 
 
 def smallest(recording: Recording, lengths: Sequence[int]) -> tuple[int, int, int]:
-    """Bytes allocated at most, reserved on a card without end, and of the smallest card on which the steps run."""
+    """Bytes allocated at most, reserved on a GPU without end, and of the smallest GPU on which the steps run."""
     free = Allocator()
     play(recording, free, lengths)
     low, high = free.most_allocated, free.most_reserved
@@ -313,7 +313,7 @@ def table(recording: dict[str, Any]) -> str:
     from lintfit.memory.reading.parse import spec_from_mapping
 
     head = (
-        "| case | allocated | smallest card | … any lengths | lintfit plans for | reserved | … any lengths | lintfit |"
+        "| case | allocated | smallest GPU | … any lengths | lintfit plans for | reserved | … any lengths | lintfit |"
     )
     lines = [head, "| --- |" + " --: |" * 7]
     versions = {"transformers": recording["versions"]["transformers"]}

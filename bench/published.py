@@ -5,7 +5,7 @@ row's other fields (``framework``, ``loss_impl``, ``other``) or in the files of 
 
 * fms-acceleration 876e2ed: ``bnb_4bit_use_double_quant=True`` (``framework_plugin_bnb.py``), ``lora_dropout: 0.1``
   (``scripts/benchmarks/scenarios*.yaml``), TheBloke's 70B and Mixtral GPTQ checkpoints have one group a column, and
-  the norms of ``baseline-peft-bnb`` are cast to fp32 by TRL on a single card;
+  the norms of ``baseline-peft-bnb`` are cast to fp32 by TRL on a single GPU;
 * Qwen 2df8e8a: ``lora_dropout`` 0.05 (``finetune.py``); with torch 2.0, as its table was measured, its README wants
   auto-gptq before 0.5;
 * LitGPT pins bitsandbytes 0.42.0 (``pyproject.toml`` of the configs' table); its resource tables name 0.41.1.

@@ -102,8 +102,8 @@ def allocator() -> str:
 
     return (
         "GiB of torch's caching allocator, simulated over the allocations of real steps under fake tensors "
-        f"({_made(recording)}; `bench/allocator.py`): what is allocated, the smallest card on which the steps run, and "
-        "what is reserved on a card with room, for batches of the whole length and of any length up to it; beside them "
+        f"({_made(recording)}; `bench/allocator.py`): what is allocated, the smallest GPU on which the steps run, and "
+        "what is reserved on a GPU with room, for batches of the whole length and of any length up to it; beside them "
         "the high end and the likely figure of lintfit, without the CUDA context.\n\n" + table(recording)
     )
 

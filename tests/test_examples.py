@@ -114,7 +114,7 @@ def test_medicalgpt() -> None:
     run = _run(result)
     assert run["verdict"] == "does-not-fit"
     assert "forced-float32" in _rules(result)
-    # 16 bytes for each of 7.0006e9 parameters on every card, before any activation
+    # 16 bytes for each of 7.0006e9 parameters on every GPU, before any activation
     assert run["estimate"]["peak_bytes"]["likely"] > 104 * GIB
     steps = {step["setting"]: step["to"] for step in run["plan"]["steps"]}
     assert (steps["zero_stage"], steps.get("offload_optimizer", "none")) in {(3, "none"), (2, "cpu")}

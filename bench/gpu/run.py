@@ -116,7 +116,7 @@ MINUTES = 9.0
 class Meter:
     """The memory of this process, phase by phase; where ``cuda`` is false every figure is 0.
 
-    ``before``: bytes that others held on the card when the process began.
+    ``before``: bytes that others held on the GPU when the process began.
     """
 
     def __init__(self, cuda: bool, before: int = 0) -> None:
@@ -155,14 +155,14 @@ class Meter:
         }
 
     def _driver(self) -> int:
-        """Bytes that nvidia-smi shows for this process; in a container, which hides process ids, for the whole card."""
+        """Bytes that nvidia-smi shows for this process; in a container, which hides process ids, for the whole GPU."""
         own = sum(int(used) for pid, used in _smi("compute-apps", "pid", "used_memory") if pid == str(os.getpid()))
         self.by_process = own > 0
         return own * MIB if own else used_on_card() - self.before
 
 
 def used_on_card() -> int:
-    """Bytes in use on the first card by whichever process, as nvidia-smi shows them; 0 without it."""
+    """Bytes in use on the first GPU by whichever process, as nvidia-smi shows them; 0 without it."""
     return sum(int(used) for (used,) in _smi("gpu", "memory.used")[:1]) * MIB
 
 

@@ -1,6 +1,6 @@
 """Facts about GPUs by every name people use for them: product names, short names, SLURM gres, cloud instances.
 
-A name that several cards share stands for the one with the least memory ("a100" is the 40 GB card), so that a verdict
+A name that several GPUs share stands for the one with the least memory ("a100" is the 40 GB GPU), so that a verdict
 never promises memory that may not be there; :func:`ambiguous` lists the others.
 """
 
@@ -76,7 +76,7 @@ def _spellings() -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def _by_key() -> Mapping[str, tuple[Gpu, ...]]:
-    """Cards by key, the one with the least memory first."""
+    """GPUs by key, the one with the least memory first."""
     found: dict[str, dict[str, Gpu]] = {}
     for key, name in _spellings():
         found.setdefault(key, {})[name] = gpus()[name]
@@ -84,7 +84,7 @@ def _by_key() -> Mapping[str, tuple[Gpu, ...]]:
 
 
 def ambiguous(name: str) -> tuple[Gpu, ...]:
-    """All cards that a name may stand for, least memory first; one where it is clear, none where it is unknown."""
+    """All GPUs that a name may stand for, least memory first; one where it is clear, none where it is unknown."""
     mig = SLICE.search(name)
     if mig is None:
         return _by_key().get(key_of(name)) or _without_memory(name)
@@ -95,7 +95,7 @@ def ambiguous(name: str) -> tuple[Gpu, ...]:
 
 
 def _without_memory(name: str) -> tuple[Gpu, ...]:
-    """Cards named with their memory (``L20-48GB``) though their own name is without it."""
+    """GPUs named with their memory (``L20-48GB``) though their own name is without it."""
     memory = MEMORY.search(name)
     cards = _by_key().get(key_of(MEMORY.sub("", name)), ()) if memory else ()
     return tuple(gpu for gpu in cards if memory and gpu.vendor_gb == float(memory[1]))
@@ -105,7 +105,7 @@ def _without_memory(name: str) -> tuple[Gpu, ...]:
 def lookup(name: str) -> Gpu | None:
     """The GPU that a name stands for, or None: ``RTX 3090``, ``a100``, ``A100-SXM4-80GB``, ``gpu:a100:4``, ``1g.10gb``.
 
-    Of several cards with one name the one with the least memory. A cloud instance's name gives its card.
+    Of several GPUs with one name the one with the least memory. A cloud instance's name gives its GPU.
     """
     cards = ambiguous(name)
     if cards:
@@ -120,7 +120,7 @@ def lookup(name: str) -> Gpu | None:
 
 
 def stated_count(name: str) -> int | None:
-    """How many cards a name states: 8 for ``8x3090`` and ``p4d.24xlarge``, 4 for ``gpu:a100:4``, None for ``a100``."""
+    """How many GPUs a name states: 8 for ``8x3090`` and ``p4d.24xlarge``, 4 for ``gpu:a100:4``, None for ``a100``."""
     on_instance = instance(name)
     if on_instance is not None:
         return on_instance[1]
@@ -131,9 +131,9 @@ def stated_count(name: str) -> int | None:
 
 
 def parse_gres(text: str) -> tuple[Gpu | None, int | None]:
-    """Card and count of a SLURM ``--gres``/``--gpus`` value or of a cloud scheduler's ``NAME:COUNT``.
+    """GPU and count of a SLURM ``--gres``/``--gpus`` value or of a cloud scheduler's ``NAME:COUNT``.
 
-    ``gpu:a100:4`` is the card and 4, ``gpu:4`` or ``4`` no card and 4, ``gpu`` no card and 1. The count is None where
+    ``gpu:a100:4`` is the GPU and 4, ``gpu:4`` or ``4`` no GPU and 4, ``gpu`` no GPU and 1. The count is None where
     the text does not state GPUs.
     """
     stated = re.sub(r"^--(gres|gpus)(-per-(node|task|socket))?[=\s]+", "", text.strip().strip("\"'"))
@@ -169,7 +169,7 @@ def _instances() -> Mapping[str, tuple[str, int]]:
 
 
 def instance(name: str) -> tuple[Gpu, int] | None:
-    """Card and number of cards of a cloud instance type (``p4d.24xlarge``, ``a2-highgpu-8g``), or None."""
+    """GPU and number of GPUs of a cloud instance type (``p4d.24xlarge``, ``a2-highgpu-8g``), or None."""
     wanted = name.strip().lower().removeprefix("ml.")
     for spelled in (wanted, f"standard_{wanted}"):
         if spelled in _instances():
@@ -183,7 +183,7 @@ def instance(name: str) -> tuple[Gpu, int] | None:
 
 
 def _family(name: str) -> Gpu | None:
-    """The card of a family of instances that all have the same (``p4d``, ``g5``), or None."""
+    """The GPU of a family of instances that all have the same (``p4d``, ``g5``), or None."""
     start = f"{name.strip().lower().removeprefix('ml.')}."
     cards = {card for instance_type, (card, _) in _instances().items() if instance_type.startswith(start)}
     return gpus()[cards.pop()] if len(cards) == 1 else None

@@ -13,7 +13,7 @@ from lintfit.sources.training import Training
 
 _EIGHT_BIT = "adamw_8bit"
 _WORTH_IT = 0.1
-"""Share of the card that 8-bit states must give back to be mentioned."""
+"""Share of the GPU that 8-bit states must give back to be mentioned."""
 _FULL_STATES = ("adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused", "adamw", "adam")
 
 

@@ -32,7 +32,7 @@ def _report(context: RunContext, cast: Call, move: Call) -> Report:
     size = f"{gib(4 * run.facts.parameters)}" if run.facts is not None else "4 bytes per parameter"
     return Report(
         move.place,
-        f"the model goes to the GPU in fp32 and is cast to 16 bits there: loading takes {size} of the card, "
+        f"the model goes to the GPU in fp32 and is cast to 16 bits there: loading takes {size} of the GPU, "
         "twice what the cast leaves",
         severity=_severity(context),
         related=(Related(cast.place, "the cast"),),
@@ -56,7 +56,7 @@ def _loaded_in_fp32(run: Run) -> bool:
 
 
 def _severity(context: RunContext) -> Severity:
-    """It breaks the run where the card cannot hold the copy, and is harmless where training needs more anyway."""
+    """It breaks the run where the GPU cannot hold the copy, and is harmless where training needs more anyway."""
     estimate, facts = context.estimate, context.run.facts
     if estimate is None or facts is None or estimate.capacity_bytes is None:
         return Severity.WARNING

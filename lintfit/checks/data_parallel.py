@@ -54,7 +54,7 @@ def _by_the_trainer(run: Run) -> Iterator[Report]:
 
 
 def _one_device(run: Run) -> bool:
-    """Whether the model is certainly not spread over the cards, and the Trainer is transformers' own or TRL's."""
+    """Whether the model is certainly not spread over the GPUs, and the Trainer is transformers' own or TRL's."""
     assert run.script is not None and run.script.facts.trainer is not None
     facts = run.script.facts
     if not run.script.facts.trainer.function.startswith(("transformers.", "trl.")):

@@ -57,17 +57,17 @@ def _help(context: RunContext) -> str:
 
 
 def _at_best(run: Run) -> str:
-    """What could not be told, where the run does not fit whatever it is."""
+    """What were not statically known, where the run does not fit whatever it is."""
     names = in_words(run.doubtful)
     return f", whatever {names} may be" if names else ""
 
 
 def _on_any_number(context: RunContext) -> str:
-    """What is left on as many cards as anybody has, where nobody states their number."""
+    """What is left on as many GPUs as anybody has, where nobody states their number."""
     if context.scaling is None or context.estimate is None:
         return ""
     count, result = context.scaling.least
-    return f"; it fits on no number of such cards ({gib(result.peak.likely)} each on {count})"
+    return f"; it fits on no number of such GPUs ({gib(result.peak.likely)} each on {count})"
 
 
 def _parts(estimate: Estimate) -> str:

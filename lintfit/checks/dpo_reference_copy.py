@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KINDS = ("dpo", "kto")
 _AHEAD = "precompute_ref_log_probs"
 _ROOM = 0.15
-"""Share of the card that must be left for a waste to be information only."""
+"""Share of the GPU that must be left for a waste to be information only."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -94,7 +94,7 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
         f"the reference model takes {gib(taken)} on each GPU through all of the training",
         severity=severity if enough else Severity.WARNING,
         fix=_precompute(context) if enough else None,
-        help=f"{run.training.spelled(_AHEAD, True)} computes its log probabilities before training and lets go of it",
+        help=f"{run.training.spelled(_AHEAD, True)} computes its log probabilities before training and frees it",
     )
 
 

@@ -138,7 +138,7 @@ def _without_it(context: RunContext, spec: Spec) -> Fix | None:
 
 
 def _loaded_dtype(context: RunContext) -> str:
-    """dtype before the cast: what it overrode, else what the cards can do."""
+    """dtype before the cast: what it overrode, else what the GPUs can do."""
     setting = context.run.settings.get("weights_dtype")
     for beaten in setting.overrode if setting is not None else ():
         if beaten.value in ("bf16", "fp16"):

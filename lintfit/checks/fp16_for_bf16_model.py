@@ -31,14 +31,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         "falls until the run stops (DeepSpeed: Current loss scale already at minimum)",
         severity=severity,
         fix=_fix(run) if severity is Severity.WARNING else None,
-        help="this card has no bf16: watch the loss scale, or train adapters in fp32"
+        help="this GPU has no bf16: watch the loss scale, or train adapters in fp32"
         if without
-        else "train in bf16 (cards of compute capability 8.0 and up)",
+        else "train in bf16 (GPUs of compute capability 8.0 and up)",
     )
 
 
 def _severity(run: Run) -> Severity:
-    """Without bf16 there is no choice; an unknown card may be one of those."""
+    """Without bf16 there is no choice; an unknown GPU may be one of those."""
     gpu = run.hardware.gpu
     return Severity.WARNING if gpu is not None and gpu.native_bf16 else Severity.INFO
 

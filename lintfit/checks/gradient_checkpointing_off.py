@@ -10,7 +10,7 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability
 
 _WORTH_IT = 0.05
-"""Share of the card that checkpointing must give back to be mentioned."""
+"""Share of the GPU that checkpointing must give back to be mentioned."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -52,7 +52,7 @@ def _report(run: Run, call: Call, stated: Argument, flag: Argument, wanted: bool
         f"when training starts, with its own default (use_reentrant={'True before' if not wanted else 'False since'} "
         "transformers 5)",
         severity=severity,
-        related=(Related(flag.place, "the Trainer is told so here"),),
+        related=(Related(flag.place, "the Trainer is asked for it here"),),
         fix=_fix(run, wanted),
         help=f'pass gradient_checkpointing_kwargs={{"use_reentrant": {wanted}}} to the arguments',
     )

@@ -28,6 +28,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         f"{_WHERE[spec.zero_grad]}: {gib(saved)} at the peak",
-        fix=change(run, "let go of the gradients behind the optimizer's step", Applicability.SAFE, _SOONER),
+        fix=change(run, "free the gradients behind the optimizer's step", Applicability.SAFE, _SOONER),
         help="call zero_grad() behind the optimizer's step; torch 2 then sets the gradients to None",
     )

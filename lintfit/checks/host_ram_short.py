@@ -57,5 +57,5 @@ def _pinned(estimate: Estimate) -> str:
 
 def _against(there: int | None) -> str:
     if there is None:
-        return "more than machines with such cards usually have; a process that runs out is killed with exit code -9"
+        return "more than machines with such GPUs usually have; a process that runs out is killed with exit code -9"
     return f"the machine has {gib(there)}: the process is killed with exit code -9"

@@ -17,14 +17,14 @@ from lintfit.run.model import Run
 
 _SMALL_CARD = 24 * GIB
 _SHARE = 0.08
-"""Share of the card that smaller buckets must give back to be mentioned."""
+"""Share of the GPU that smaller buckets must give back to be mentioned."""
 _SMALLER: Mapping[str, int] = {
     "reduce_bucket_size": 50_000_000,
     "allgather_bucket_size": 50_000_000,
     "stage3_max_live_parameters": 100_000_000,
     "stage3_max_reuse_distance": 100_000_000,
 }
-"""Elements that are plenty on such a card (a tenth of DeepSpeed's defaults)."""
+"""Elements that are plenty on such a GPU (a tenth of DeepSpeed's defaults)."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -43,7 +43,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     now, then = most(estimate, *_PARTS), most(smaller, *_PARTS)
     yield Report(
         stated_at(run, *changes, "zero_stage") or run.deepspeed.start,
-        f"{listed(changes)} {'is' if len(changes) == 1 else 'are'} large for this card: ZeRO's buffers and gathered "
+        f"{listed(changes)} {'is' if len(changes) == 1 else 'are'} large for this GPU: ZeRO's buffers and gathered "
         f"parameters take {gib(now)}, with smaller ones {gib(then)}",
         severity=Severity.ERROR if fits(smaller) and severity is Severity.ERROR else Severity.WARNING,
         fix=_fix(run, changes),

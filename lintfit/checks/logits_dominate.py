@@ -11,7 +11,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.fit.axes.loss import has_liger
 
 _SHARE = 0.15
-"""Share of the card from which on the logits are worth a word."""
+"""Share of the GPU from which on the logits are worth a word."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -82,7 +82,7 @@ def _report(document: PythonDocument, loop: Loop, kept: cst.Name, target: str) -
 
 
 def _few(document: PythonDocument, loop: Loop) -> bool:
-    """Whether a loop makes a handful of steps, or none that can be told to be many."""
+    """Whether a loop makes a handful of steps, or none that is statically known to be many."""
     if not isinstance(loop.node, cst.For):
         return False
     over = loops.text(document, loop.node.iter)

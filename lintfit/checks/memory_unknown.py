@@ -53,7 +53,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _doubtful(run: Run) -> Report:
     """Settings that only running the script would tell, with the reason and at the place of the first that has one."""
     named = in_words(run.doubtful)
-    message = f"the memory of this run is not known: {named} cannot be told without running the script"
+    message = f"the memory of this run is not known: {named} is not statically known"
     unknown = [name for name in run.doubtful if name in run.settings and run.settings[name].value is UNKNOWN]
     if "method" in run.doubtful and "partly_frozen" in run.settings:
         unknown.append("partly_frozen")

@@ -37,7 +37,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place,
         "max_length=None: nothing is cut, so that the longest sample decides the peak",
         severity=Severity.WARNING if spared is False else milder(Severity.WARNING),
-        help="set max_length to what the cards hold; lintfit estimate --seq-len N says it",
+        help="set max_length to what the GPUs hold; lintfit estimate --seq-len N says it",
     )
 
 

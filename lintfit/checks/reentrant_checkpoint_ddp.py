@@ -33,7 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated_place(run) or anchor(run),
         f"reentrant checkpointing under DDP, and {why}: backward stops with RuntimeError "
         "(Expected to mark a variable ready only once)",
-        related=(Related(place, "DDP is told so here"),) if place is not None else (),
+        related=(Related(place, "DDP is asked for it here"),) if place is not None else (),
         fix=with_reentrant(run, False),
         help="pass " + (_RECIPE if run.recipe is not None else _SCRIPT),
     )

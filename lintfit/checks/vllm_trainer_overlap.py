@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lintfit.documents.shell_document import Command
 
 _SHARES = (0.3, 0.25, 0.2, 0.15, 0.1)
-"""Shares of the card to try for vLLM, TRL's own default first."""
+"""Shares of the GPU to try for vLLM, TRL's own default first."""
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 
@@ -32,7 +32,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _colocated(context: RunContext) -> Iterator[Report]:
-    """vLLM on the trainer's own cards: what it reserves is missing there."""
+    """vLLM on the trainer's own GPUs: what it reserves is missing there."""
     spec, estimate = context.run.spec, context.estimate
     if spec is None or estimate is None or spec.generation is None or spec.capacity_bytes is None:
         return
@@ -41,11 +41,11 @@ def _colocated(context: RunContext) -> Iterator[Report]:
         return
     yield Report(
         place_of(context.run, "vllm_gpu_memory_utilization", "vllm_mode", "use_vllm"),
-        f"vLLM on the trainer's cards reserves {share:.0%} of each, {gib(share * spec.capacity_bytes)}: "
+        f"vLLM on the trainer's GPUs reserves {share:.0%} of each, {gib(share * spec.capacity_bytes)}: "
         f"the peak with training is {peak(estimate)}",
         severity=Severity.WARNING,
         fix=_smaller(context, share),
-        help="lower vllm_gpu_memory_utilization, or give vLLM cards of its own",
+        help="lower vllm_gpu_memory_utilization, or give vLLM GPUs of its own",
     )
 
 
@@ -56,12 +56,12 @@ def _smaller(context: RunContext, share: float) -> Fix | None:
         generation = replace(spec.generation, vllm_gpu_memory_utilization=smaller)
         if fits(context.what_if(generation=generation)):
             changes = {"vllm_gpu_memory_utilization": smaller}
-            return change(context.run, f"leave vLLM {smaller:.0%} of the card", Applicability.SAFE, changes)
+            return change(context.run, f"leave vLLM {smaller:.0%} of the GPU", Applicability.SAFE, changes)
     return None
 
 
 def _server(run: Run) -> Iterator[Report]:
-    """A server that the same shell script starts on cards that the trainer takes, too."""
+    """A server that the same shell script starts on GPUs that the trainer takes, too."""
     launch = run.launch
     if launch is None or run.value("vllm_mode") != "server" or run.hardware.nodes != 1:
         return
@@ -75,7 +75,7 @@ def _server(run: Run) -> Iterator[Report]:
             yield Report(
                 launch.place,
                 f"{_gpus(shared)} of the trainer {'is' if len(shared) == 1 else 'are'} also used by "
-                "the vLLM server, which reserves most of a card: whoever starts second runs out of memory",
+                "the vLLM server, which reserves most of a GPU: whoever starts second runs out of memory",
                 severity=Severity.ERROR,
                 related=(Related(Place(launch.document, command.span), "the server is started here"),),
                 help=f"give each of the two its own {_VARIABLE}",
@@ -97,7 +97,7 @@ def _trainer_cards(run: Run) -> set[int]:
 
 
 def _server_cards(command: Command) -> set[int]:
-    """Cards of a server: as many of the visible ones as its parallel sizes say, from the first on."""
+    """GPUs of a server: as many of the visible ones as its parallel sizes say, from the first on."""
     visible: str | None = None
     for assignment in command.assignments:
         if assignment.name == _VARIABLE:

@@ -74,7 +74,7 @@ class _WithReason(click.Command):
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
 @click.option("--show-plans", is_flag=True, help="For runs that do not fit: every kind of plan, not only the best.")
-@click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a card: 10%, 2GiB.")
+@click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a GPU: 10%, 2GiB.")
 @cli_flags.flags(cli_flags.HARDWARE)
 @cli_flags.color_option
 def check(paths: tuple[str, ...], **flags: Any) -> int:
@@ -238,7 +238,7 @@ def _estimated(
 @click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
 @click.option("--maximize", type=click.Choice(["micro-batch", "seq-len"]), help="The most that fits.")
 @click.option("--minimize", type=click.Choice(["gpus", "sharding", "step-time"]), help="The least that does.")
-@click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a card: 10%, 2GiB.")
+@click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a GPU: 10%, 2GiB.")
 @click.option("--diff", metavar="N", type=int, help="Print what plan N would change; write nothing.")
 @click.option("--apply", metavar="N", type=int, help="Write plan N, as it is listed.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text (default) or json.")

@@ -147,7 +147,7 @@ def _unknown(result: RunResult) -> str:
         return f"memory unknown: add {', '.join(run.unknown) or 'what the run is'}"
     if run.spec.capacity_bytes is None:
         where = "--gpu, or gpu in lintfit.toml" if run.documents else "gpu or gpu_memory_gib in the spec"
-        return f"no card named: add the GPU ({where})"
+        return f"no GPU named: add the GPU ({where})"
     if run.doubtful:
         names = in_words(run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"

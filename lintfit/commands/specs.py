@@ -106,7 +106,7 @@ def _twice(value: object) -> _StatedTwice | None:
 
 
 def _with_host(spec: Spec, found: Estimate) -> Estimate:
-    """The estimate with the host in its verdict, which needs no card where the host is too small."""
+    """The estimate with the host in its verdict, which needs no GPU where the host is too small."""
     there = found.host_capacity_bytes
     if there is None or not found.host_is_short or found.verdict is Verdict.DOES_NOT_FIT or _is_open(spec, found):
         return found
@@ -116,7 +116,7 @@ def _with_host(spec: Spec, found: Estimate) -> Estimate:
 
 
 def _is_open(spec: Spec, found: Estimate) -> bool:
-    """Whether something else than the card leaves the verdict open."""
+    """Whether something else than the GPU leaves the verdict open."""
     from lintfit.memory.estimator import decided
 
     return found.verdict is Verdict.UNKNOWN and (found.capacity_bytes is not None or not decided(spec))
@@ -125,7 +125,7 @@ def _is_open(spec: Spec, found: Estimate) -> bool:
 def estimate_mapping(mapping: object) -> Estimated:
     """The estimate of one spec in the words of the contract; never raises for a bad one.
 
-    Its verdict is that of the card and of the host, where the spec says how much memory that has.
+    Its verdict is that of the GPU and of the host, where the spec says how much memory that has.
     """
     from lintfit.memory.estimator import estimate
     from lintfit.memory.reading.parse import spec_from_mapping

@@ -160,7 +160,7 @@ class PythonDocument(Document):
             tree.locate_all(self.text)
 
     def _statement_spans(self, tree: _Tree, statement: cst.CSTNode) -> Spans | None:
-        """The spans of a statement of the module; None where they cannot be told by it alone."""
+        """The spans of a statement of the module; None where they is not statically known by it alone."""
         assert tree.module is not None
         if tree.starts is None:
             tree.starts = statement_lines(tree.module, self._cpython().outline.first_lines)

@@ -44,7 +44,7 @@ class Command:
     first assignment to the last word; ``end`` is where an argument can be added, before any redirect.
     ``conditional``: whether it stands in an ``if``, ``case``, loop or behind ``||``; ``function`` names the function
     that it stands in, if any. ``folder`` is where the script's own ``cd`` lead from the folder that it is started in;
-    ``.`` also where that cannot be told, and ``lost`` then.
+    ``.`` also where that is not statically known, and ``lost`` then.
     """
 
     words: tuple[Word, ...]
@@ -69,6 +69,6 @@ class ShellDocument(Document):
     files: tuple[HereFile, ...] = ()
     """The files that it writes with here-documents, in order."""
     redirected: tuple[str, ...] = ()
-    """The names of all files that it redirects output to, what cannot be told of them as written."""
+    """The names of all files that it redirects output to, what is not statically known of them as written."""
     open_text: Callable[[Path], FileText | None] | None = field(default=None, repr=False)
     """Opens the files that it sources: needed to read a changed text of it the same way."""

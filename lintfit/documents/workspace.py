@@ -67,7 +67,7 @@ class Workspace:
 
         ``kind`` is what the file's role in a run says. It defaults to what the suffix or the shebang says; where they
         say nothing, to the role in which the file has been read before. ``Document.path`` is the path as first given.
-        Raises :class:`~lintfit.documents.files.ReadError`, also where the kind cannot be told.
+        Raises :class:`~lintfit.documents.files.ReadError`, also where the kind is not statically known.
         """
         resolved = self._resolve(path)
         try:

@@ -19,7 +19,7 @@ class RunResult:
 
     ``estimate`` is None where too much is unknown (``run.unknown`` then says what to add). ``plan`` is what would
     make the run fit; where none was found although it does not fit, ``rejected`` holds what was tried and
-    ``shortfall`` says what is missing, in GiB and in cards. ``before`` is the estimate before this invocation's
+    ``shortfall`` says what is missing, in GiB and in GPUs. ``before`` is the estimate before this invocation's
     fixes, None where nothing of this run was fixed.
     """
 

@@ -167,7 +167,7 @@ def _unbeaten(found: Sequence[Fitting]) -> list[Fitting]:
 
 
 _SLACK = GIB
-"""Bytes of a card or a host that are no reason to list another plan."""
+"""Bytes of a GPU or a host that are no reason to list another plan."""
 
 
 def _beats(one: Fitting, other: Fitting, slack: int) -> bool:

@@ -31,14 +31,14 @@ class Bounds:
         self._least: dict[tuple[Any, ...], Estimate] = {}
 
     def floor(self, spec: Spec, changes: Mapping[str, Any]) -> int:
-        """Bytes of what lasts on the card: no batch and no kernel makes a run smaller than its largest moment.
+        """Bytes of what lasts on the GPU: no batch and no kernel makes a run smaller than its largest moment.
 
         Every moment of an estimate is one of these sets with something alive on top.
         """
         return self._of_states(spec, changes)[0]
 
     def _of_states(self, spec: Spec, changes: Mapping[str, Any]) -> tuple[int, int]:
-        """The floor of the card and the peak of the host, which no batch decides."""
+        """The floor of the GPU and the peak of the host, which no batch decides."""
         key = (*_key(changes, _WITHOUT_STATES), spec.gradient_accumulation_steps > 1)
         if key not in self._lasting:
             held = states(spec)

@@ -1,4 +1,4 @@
-"""The opposite question: how much more a run could do with its cards, or with how little it would do.
+"""The opposite question: how much more a run could do with its GPUs, or with how little it would do.
 
 Every answer stands beside the one that is just out of reach, with the figures of both.
 """
@@ -49,7 +49,7 @@ def extremes(run: Run, goal: Goal) -> tuple[Extreme, ...]:
 
 
 def limit_of(spec: Spec, margin: Margin) -> int:
-    """Bytes of one card that may be planned for."""
+    """Bytes of one GPU that may be planned for."""
     capacity = spec.capacity_bytes or 0
     return capacity - margin.bytes_of(capacity)
 
@@ -186,7 +186,7 @@ def _shortest(search: Search, effect: Effect, question: str) -> Extreme:
 
 
 def _fewest(run: Run, spec: Spec, margin: Margin) -> Extreme:
-    """The fewest such cards on which the samples of a step stay the same, ZeRO and smaller micro-batches allowed.
+    """The fewest such GPUs on which the samples of a step stay the same, ZeRO and smaller micro-batches allowed.
 
     The machine may have more of them than the run uses.
     """
@@ -197,13 +197,13 @@ def _fewest(run: Run, spec: Spec, margin: Margin) -> Extreme:
             continue
         figure, nearest = _on(run, spec, on, margin, f"{count} × {_card(spec)}", count)
         if figure is not None:
-            return Extreme("the fewest such cards", figure, beyond)
+            return Extreme("the fewest such GPUs", figure, beyond)
         beyond = nearest
-    return Extreme("the fewest such cards", None, beyond)
+    return Extreme("the fewest such GPUs", None, beyond)
 
 
 def _with_cards(spec: Spec, count: int) -> Spec | None:
-    """The run on so many cards with the same samples in a step; None where they cannot be parted so."""
+    """The run on so many GPUs with the same samples in a step; None where they cannot be parted so."""
     shared = spec.gpus // spec.data_parallel
     samples = spec.effective_batch
     if count % shared or samples % (count // shared):
@@ -245,9 +245,9 @@ def _on(run: Run, before: Spec, on: Spec, margin: Margin, text: str, value: Any)
 
 
 def _smallest(run: Run, spec: Spec, margin: Margin) -> Iterator[Extreme]:
-    """The smallest card of the catalogue of which as many as there are would do: found by halving the list."""
+    """The smallest GPU of the catalogue of which as many as there are would do: found by halving the list."""
     cards = _smaller(spec)
-    question = f"the smallest cards, {spec.gpus} of them" if spec.gpus > 1 else "the smallest card"
+    question = f"the smallest GPUs, {spec.gpus} of them" if spec.gpus > 1 else "the smallest GPU"
     low, high = -1, len(cards)
     best: Figure | None = None
     beyond: Figure | None = None
@@ -265,7 +265,7 @@ def _smallest(run: Run, spec: Spec, margin: Margin) -> Iterator[Extreme]:
 
 
 def _smaller(spec: Spec) -> list[Gpu]:
-    """Cards with less memory than the run's, one for each size, smallest first."""
+    """GPUs with less memory than the run's, one for each size, smallest first."""
     from lintfit.catalog.gpus import gpus
 
     have = spec.capacity_bytes or 0
@@ -279,10 +279,10 @@ def _smaller(spec: Spec) -> list[Gpu]:
 
 
 def _sold(card: Gpu) -> bool:
-    """Whole cards that today's libraries support: no slices, no laptops, Volta and up."""
+    """Whole GPUs that today's libraries support: no slices, no laptops, Volta and up."""
     capable = card.compute_capability is not None and card.compute_capability >= (7, 0)
     return capable and not any(word in card.name for word in ("MIG", "Laptop", "modded"))
 
 
 def _card(spec: Spec) -> str:
-    return spec.gpu.name if spec.gpu is not None else "such a card"
+    return spec.gpu.name if spec.gpu is not None else "such a GPU"

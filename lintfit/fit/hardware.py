@@ -1,4 +1,4 @@
-"""What cards can do, from the vendors' data sheets: arithmetic, memory and links. Rates are decimal, as published."""
+"""What GPUs can do, from the vendors' data sheets: arithmetic, memory and links. Rates are decimal, as published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lintfit.memory.spec import Spec
 @frozen
 class Card:
     """Dense TFLOPS in 16 bits (fp32 accumulation) and in fp32 outside the tensor cores, memory in GB/s, and PCIe's GB/s
-    one way (half of it where cards share a switch or go through the host); ``nvlink`` GB/s of ring traffic, 0 without.
+    one way (half of it where GPUs share a switch or go through the host); ``nvlink`` GB/s of ring traffic, 0 without.
     """
 
     half: float
@@ -27,7 +27,7 @@ others were measured from host to device by nvbandwidth on A100 and H100 (Azure'
 
 NVLINK_2, NVLINK_3, NVLINK_4, NVLINK_5 = 6 * 20.0, 231.6, 18 * 20.6, 18 * 40.1
 """GB/s bus bandwidth of a ring: what NCCL counts on from a link (``SM70_NVLINK_BW`` and its like, ``src/graph/topo.h``,
-2.30) times a card's links. A100's was measured on eight cards (all-reduce of 8 GB, Azure's AI-benchmarking-guide,
+2.30) times a GPU's links. A100's was measured on eight GPUs (all-reduce of 8 GB, Azure's AI-benchmarking-guide,
 2024; NCCL counts on 12 x 20); H100's 479 there is no ring's: only all-reduce has SHARP."""
 
 NVLINK_A800, NVLINK_H800 = 8 * 20.0, 8 * 20.6
@@ -74,13 +74,13 @@ CARDS: Mapping[str, Card] = {
     "P100": Card(19, 9.5, 732, PCIE_3),
     "T4": Card(65, 8.1, 300, PCIE_3),
 }
-"""By a part of the card's name, the more special first."""
+"""By a part of the GPU's name, the more special first."""
 
 COMMON = Card(150, 30, 900, PCIE_4)
-"""Where the card is not known: one of the middle."""
+"""Where the GPU is not known: one of the middle."""
 
 
 def card_of(spec: Spec) -> Card:
-    """The rates of the run's cards."""
+    """The rates of the run's GPUs."""
     name = spec.gpu.name if spec.gpu is not None else ""
     return next((card for part, card in CARDS.items() if part in name), COMMON)

@@ -17,7 +17,7 @@ class Effect(IntEnum):
 
     ``SAME``: the same updates of the same parameters. ``NUMERICS``: the same objective on the same data, with other
     rounding or another engine. ``ROUNDED_BASE``: frozen weights are rounded to a few bits. ``SHORTER``: less of each
-    sample is seen. ``ADAPTERS``: something else is trained. ``HARDWARE``: cards that nobody said to be there.
+    sample is seen. ``ADAPTERS``: something else is trained. ``HARDWARE``: GPUs that nobody said to be there.
     """
 
     SAME = 0
@@ -94,7 +94,7 @@ class Candidate:
 
 
 def half(subject: Subject) -> str:
-    """The 16-bit type that the cards can do."""
+    """The 16-bit type that the GPUs can do."""
     gpu = subject.spec.gpu
     return "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
 

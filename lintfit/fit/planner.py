@@ -118,7 +118,7 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
     spec = applied.run.spec
     assert run.spec is not None
     if spec is None:
-        return f"once written, it cannot be told any more what the run is ({', '.join(applied.run.unknown)})"
+        return f"once written, it is not known any more what the run is ({', '.join(applied.run.unknown)})"
     if applied.run.doubtful:
         names = in_words(applied.run.doubtful)
         before = set(applied.run.doubtful) <= set(run.doubtful)

@@ -58,7 +58,7 @@ class Fitting:
 
 @dataclass(slots=True)
 class Tried:
-    """What is known not to fit: how many candidates, and the one that comes nearest to its cards."""
+    """What is known not to fit: how many candidates, and the one that comes nearest to its GPUs."""
 
     count: int = 0
     hosts: int = 0
@@ -166,7 +166,7 @@ class Search:
         self.tried.bounded.append((bound, candidate))
 
     def closest(self) -> tuple[Candidate, Estimate] | None:
-        """What comes nearest to fitting its cards among all that does not, behind the bounds as well.
+        """What comes nearest to fitting its GPUs among all that does not, behind the bounds as well.
 
         The lowest bound is made sharper, step by step, until no bound is below what has been estimated.
         """
@@ -214,7 +214,7 @@ class _Shared:
         self._trains = arithmetic_of(base)
 
     def floor(self, candidate: Candidate) -> int:
-        """Bytes of what lasts on the card (:meth:`Bounds.floor`), which of all that passes depends on two things."""
+        """Bytes of what lasts on the GPU (:meth:`Bounds.floor`), which of all that passes depends on two things."""
         get = candidate.changes.get
         recomputes = get("gradient_checkpointing", self.base.gradient_checkpointing)
         steps = get("gradient_accumulation_steps", self.base.gradient_accumulation_steps)
@@ -240,6 +240,6 @@ class _Shared:
 
 
 def suffices(result: Estimate, limit: int | None = None) -> bool:
-    """Whether a run with this estimate is sure to fit its cards (``limit`` bytes of them), and its host as far as
+    """Whether a run with this estimate is sure to fit its GPUs (``limit`` bytes of them), and its host as far as
     that is known."""
     return result.verdict is Verdict.FITS and not result.host_is_short and (limit is None or result.peak.high <= limit)

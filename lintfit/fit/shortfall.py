@@ -1,4 +1,4 @@
-"""What is missing where no plan fits: GiB on these cards, and how many cards of which size would do."""
+"""What is missing where no plan fits: GiB on these GPUs, and how many GPUs of which size would do."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from lintfit.run.model import Run
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 _USABLE_GIB = {24: 23.5, 40: 39.3, 48: 44.4, 80: 79.1, 141: 139.8}
-"""GiB that torch sees of cards by their name's GB (catalog/data/gpus.json: RTX 4090, A100, L40S, H100, H200)."""
+"""GiB that torch sees of GPUs by their name's GB (catalog/data/gpus.json: RTX 4090, A100, L40S, H100, H200)."""
 
 
 def shortfall(run: Run, space: Space) -> str:
     """A sentence on what is missing when nothing of a space fits."""
     smallest, least = _smallest(space)
-    # A recipe's front end shards in its own way, which more cards with ZeRO say nothing of.
+    # A recipe's front end shards in its own way, which more GPUs with ZeRO say nothing of.
     cards = _cards(replace(smallest, host_memory_bytes=None)) if run.recipe is None else ""
     parts = [_missing(least), cards]
     return "; ".join(part for part in parts if part)
 
 
 def _smallest(space: Space) -> tuple[Spec, Estimate]:
-    """The candidate that needs the least memory of each card, exactly: what a bound rules out is not estimated."""
+    """The candidate that needs the least memory of each GPU, exactly: what a bound rules out is not estimated."""
     spec = space.subject.spec
     bounds = Bounds(spec.seq_len, states_deepspeed(space.subject.run))
     groups = sorted(((bounds.group(spec, group)[0], group) for group in space.groups), key=lambda item: item[0])
@@ -67,32 +67,32 @@ def _missing(least: Estimate) -> str:
     over = (least.peak.high - capacity) / GIB
     if over > 0:
         needed, have = least.peak.high / GIB, capacity / GIB
-        return f"at the least {needed:.1f} GiB have to be planned for on each card, {over:.1f} GiB more than {have:.1f}"
+        return f"at the least {needed:.1f} GiB have to be planned for on each GPU, {over:.1f} GiB more than {have:.1f}"
     if least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
         lacking = (least.host.peak - least.host_capacity_bytes) / GIB
-        return f"the cards would do, but the host lacks {lacking:.0f} GiB for the offload"
+        return f"the GPUs would do, but the host lacks {lacking:.0f} GiB for the offload"
     return ""
 
 
 def _cards(spec: Spec) -> str:
-    """How many such cards would do with ZeRO, else how many of the next larger kind; nothing where none would."""
+    """How many such GPUs would do with ZeRO, else how many of the next larger kind; nothing where none would."""
     if spec.engine == "fsdp":
         return ""
     count = _fewest(spec)
     if count is not None:
-        return f"{count} such cards with ZeRO-3 would do"
+        return f"{count} such GPUs with ZeRO-3 would do"
     have = (spec.capacity_bytes or 0) / GIB
     for name, usable in _USABLE_GIB.items():
         if usable <= have:
             continue
         count = _fewest(replace(spec, gpu=None, capacity_bytes=int(usable * GIB), gpus=0))
         if count is not None:
-            return f"more such cards do not help; {count} cards of {name} GB with ZeRO-3 would do"
+            return f"more such GPUs do not help; {count} GPUs of {name} GB with ZeRO-3 would do"
     return ""
 
 
 def _fewest(spec: Spec) -> int | None:
-    """The fewest cards above the spec's own on which ZeRO-3 fits without offload."""
+    """The fewest GPUs above the spec's own on which ZeRO-3 fits without offload."""
     rung = {"engine": "deepspeed", **dict(zip(FIELDS, LADDER[1][1], strict=True))}
     precision = spec.mixed_precision if spec.mixed_precision != "no" else "bf16"
     for count in _COUNTS:

@@ -92,7 +92,7 @@ class Space:
 
     def _together(self, options: tuple[Option, ...], changes: dict[str, Any]) -> Candidate | None:
         if "gpus" in changes and "seq_len" in changes:
-            return None  # who has more cards need not cut samples
+            return None  # who has more GPUs need not cut samples
         spec = self.subject.spec
         if "micro_batch_size" in changes or "gpus" in changes:
             ranks = max(1, changes.get("gpus", spec.gpus) // self._shared)
@@ -125,7 +125,7 @@ class Space:
             return False
         another = "method" in changes or "quantization" in changes
         if another and "gpus" in changes:
-            return False  # who has more cards need not train something else
+            return False  # who has more GPUs need not train something else
         if self.subject.run.recipe is not None and {"mixed_precision", "weights_dtype"} <= changes.keys():
             return False  # one word of the recipe says both
         return not ("method" in changes and any(option.name == NO_FLOAT32 for option in options))

@@ -39,7 +39,7 @@ ADAM_BYTES = 28
 STATE_BYTES = 12
 """The part of them that lies with the optimizer: master and two moments."""
 BUCKET_SECONDS = 130e-6
-"""What a collective takes longer than its bytes at full bandwidth: for 32 MiB on eight cards 189 microseconds on A100,
+"""What a collective takes longer than its bytes at full bandwidth: for 32 MiB on eight GPUs 189 microseconds on A100,
 76 on H100 (all-reduce in Azure's AI-benchmarking-guide, 2024)."""
 
 DDP_BUCKET = 25 * 2**20
@@ -78,7 +78,7 @@ def rest(spec: Spec) -> Rest:
 
 
 def arithmetic_of(spec: Spec) -> tuple[Any, ...]:
-    """What :func:`arithmetic` depends on beside batch, tokens, recomputation, attention, model and cards."""
+    """What :func:`arithmetic` depends on beside batch, tokens, recomputation, attention, model and GPUs."""
     trained = (spec.method, spec.lora_rank, spec.lora_targets, spec.quantization)
     return (*trained, spec.weights_dtype, spec.mixed_precision)
 
@@ -137,7 +137,7 @@ def _attention_flops(spec: Spec) -> float:
 
 
 def _update(spec: Spec, card: Card) -> float:
-    """The optimizer's step on the card: reading and writing its states, and one launch for each sub-group."""
+    """The optimizer's step on the GPU: reading and writing its states, and one launch for each sub-group."""
     if spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload):
         return 0.0
     return ADAM_BYTES * _own(spec) / (card.memory * _GIGA)

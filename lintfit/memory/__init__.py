@@ -15,7 +15,7 @@ __all__ = ["estimate"]
 
 
 def estimate(spec: Spec) -> Estimate:
-    """The memory of one rank of a run, moment by moment in bytes, and whether it fits its card."""
+    """The memory of one rank of a run, moment by moment in bytes, and whether it fits its GPU."""
     from lintfit.memory.estimator import estimate as of_spec
 
     return of_spec(spec)

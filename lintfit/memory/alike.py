@@ -18,7 +18,7 @@ _LARGEST = 1024
 class Alike:
     """One object for all runs that differ in nothing but :data:`BATCH`: the owner of a :class:`.memo.Memo`'s entries.
 
-    It keeps the models and the card, which are told apart by their identity.
+    It keeps the models and the GPU, which are told apart by their identity.
     """
 
     __slots__ = ("models",)

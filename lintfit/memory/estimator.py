@@ -18,7 +18,7 @@ from lintfit.memory.verdict.undecided import undecided
 
 
 def estimate(spec: Spec) -> Estimate:
-    """The memory of one rank of a run, and whether it fits its card; of a pipeline the stage that needs most.
+    """The memory of one rank of a run, and whether it fits its GPU; of a pipeline the stage that needs most.
 
     The first stage has most micro-batches in flight, the last the logits.
     """
@@ -81,6 +81,6 @@ def decided(spec: Spec) -> bool:
 
 
 def _verdict(spec: Spec, span: Range) -> Verdict:
-    """The range held against the card; nothing is said to fit that is a guess."""
+    """The range held against the GPU; nothing is said to fit that is a guess."""
     verdict = judge(span, spec.capacity_bytes)
     return verdict if verdict is Verdict.DOES_NOT_FIT or decided(spec) else Verdict.UNKNOWN

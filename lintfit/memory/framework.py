@@ -39,7 +39,7 @@ median 1.03, 90th percentile 1.14 over 339 replayed allocation logs. The least i
 
 CACHED_FIXED = 1.0 * GIB
 CACHED_SHARE = 0.12
-"""What the allocator keeps cached where the card has room: 1 GiB and 12 % of what comes and goes in a step apart from
+"""What the allocator keeps cached where the GPU has room: 1 GiB and 12 % of what comes and goes in a step apart from
 the logits, fitted to nvidia-smi against allocated in the fms runs whose loss holds no logits."""
 
 SIDE_STREAM = 1.0 * GIB
@@ -71,7 +71,7 @@ def framework(
 ) -> tuple[Range, tuple[str, ...]]:
     """Bytes beside the tensors for a peak of ``allocated`` bytes, and the assumptions behind them.
 
-    ``low`` is what must be there; ``likely`` what nvidia-smi would show, with cached blocks as far as the card has
+    ``low`` is what must be there; ``likely`` what nvidia-smi would show, with cached blocks as far as the GPU has
     room for them; ``high`` what to plan for. ``logits`` of the peak's bytes are logits; ``loss`` bytes are allocated
     around the loss, where that is not the peak.
     """
@@ -89,7 +89,7 @@ def framework(
 def cached(
     spec: Spec, allocated: int, held: States, logits: int = 0, loss: int | None = None, streams: int | None = None
 ) -> tuple[tuple[str, int], ...]:
-    """What the allocator would keep cached on a card with room, by cause (bytes).
+    """What the allocator would keep cached on a GPU with room, by cause (bytes).
 
     Blocks that lie idle around the loss serve the layers' backward: they count as far as the loss with them needs more
     than the peak.

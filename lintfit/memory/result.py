@@ -31,7 +31,7 @@ Phase = Literal["load", "initialize", "forward", "backward", "step", "evaluate",
 
 
 class Verdict(StrEnum):
-    """Whether a run's peak fits its cards."""
+    """Whether a run's peak fits its GPUs."""
 
     FITS = "fits"
     TIGHT = "tight"
@@ -128,7 +128,7 @@ class Estimate:
 
     @property
     def headroom(self) -> float | None:
-        """Share of the card left over at the likely peak; negative where it does not fit; None unknown."""
+        """Share of the GPU left over at the likely peak; negative where it does not fit; None unknown."""
         if self.capacity_bytes is None:
             return None
         return 1 - self.peak.likely / self.capacity_bytes

@@ -41,7 +41,7 @@ class Generation:
 
     completion_len: int
     vllm_gpu_memory_utilization: float = 0.0
-    """Share of the card that a colocated vLLM reserves; 0 for none or for a vLLM on other cards."""
+    """Share of the GPU that a colocated vLLM reserves; 0 for none or for a vLLM on other GPUs."""
     gather_weights: bool = False
     """ZeRO-3: whether the full weights are gathered on every rank to generate."""
     steps_per_generation: int | None = None
@@ -108,7 +108,7 @@ class Encoded:
 class Spec:
     """One rank of one run. Field names are the contract's keys; sizes are bytes, sequences are tokens.
 
-    ``gpus`` counts all ranks over all nodes. ``capacity_bytes`` is what torch sees of one card, None where
+    ``gpus`` counts all ranks over all nodes. ``capacity_bytes`` is what torch sees of one GPU, None where
     the hardware is unknown. ``stated`` names the fields that somebody stated; the estimate lists the others
     that mattered as assumptions. ``deepspeed_config`` is the JSON as DeepSpeed will see it ("auto" filled).
     """
@@ -185,7 +185,7 @@ class Spec:
     value_model: ModelFacts | None = None
     """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
     frozen_models: tuple[FrozenModel, ...] = ()
-    """Models beside the trained one that nobody has named yet, on every rank's card."""
+    """Models beside the trained one that nobody has named yet, on every rank's GPU."""
     own_loss: bool = False
     """Whether the script makes a loss of its own of the logits, in the place of the model's or beside it."""
     uncounted: tuple[str, ...] = ()

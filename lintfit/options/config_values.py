@@ -17,7 +17,7 @@ from lintfit.severity import FailOn, Severity
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-"""What no name of a file, model or card has in it."""
+"""What no name of a file, model or GPU has in it."""
 _LARGEST = 2**60
 _UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}
 
@@ -40,7 +40,7 @@ def parse_size(value: object) -> int:
 
 
 def parse_margin(value: object) -> Margin:
-    """A share of the card (``10%``) or a size as :func:`parse_size` reads it. ValueError says what is allowed."""
+    """A share of the GPU (``10%``) or a size as :func:`parse_size` reads it. ValueError says what is allowed."""
     text = value.strip() if isinstance(value, str) else ""
     if text.endswith("%"):
         try:

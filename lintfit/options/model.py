@@ -26,13 +26,13 @@ class Output:
 
 @frozen
 class Margin:
-    """Room that a plan is to leave on every card, beyond what its estimate already plans for: bytes, or a share."""
+    """Room that a plan is to leave on every GPU, beyond what its estimate already plans for: bytes, or a share."""
 
     size: int = 0
     share: float = 0.0
 
     def bytes_of(self, capacity: int) -> int:
-        """The margin in bytes on a card of this size."""
+        """The margin in bytes on a GPU of this size."""
         return self.size + int(self.share * capacity)
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Options:
     """Everything that the user asked for. ``origins`` names, by field, the flag or config key that stated it.
 
     A field that is missing from ``origins`` has its default. ``gpus`` is what there is: over all ``nodes`` where these
-    are stated, else on each machine. Memory is in bytes, ``gpu_memory_bytes`` of one card, ``host_memory_bytes`` of
+    are stated, else on each machine. Memory is in bytes, ``gpu_memory_bytes`` of one GPU, ``host_memory_bytes`` of
     one node; ``seq_len`` in tokens.
     """
 
@@ -117,7 +117,7 @@ class Options:
     nvme_path: str | None = None
     """A folder on the machines' own drives that offload may go to; None: only where a file names one."""
     margin: Margin = Margin()
-    """What plans are to leave free on every card."""
+    """What plans are to leave free on every GPU."""
 
     config_path: Path | None = None
     runs: tuple[RunGroup, ...] = ()

@@ -1,4 +1,4 @@
-"""Memory as bars: components stacked, the card's capacity marked, what is beyond it in red."""
+"""Memory as bars: components stacked, the GPU's capacity marked, what is beyond it in red."""
 
 from __future__ import annotations
 

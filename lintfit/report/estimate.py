@@ -87,14 +87,14 @@ def _phases(estimate: Estimate, view: View) -> list[Line]:
 
 
 def _legend(moments: Iterable[Moment], capacity: int | None, view: View) -> list[Line]:
-    """What the glyphs of all phases stand for, and where the card ends."""
+    """What the glyphs of all phases stand for, and where the GPU ends."""
     largest: dict[str, int] = {}
     for moment in moments:
         for name, size in moment.components.items():
             largest[name] = max(size, largest.get(name, 0))
     entries: list[Line] = [[(glyph, name), (f" {name.replace('_', ' ')}", "")] for (glyph, name), _ in legend(largest)]
     if capacity is not None:
-        entries.append([(MARK, "rule"), (f" {gib(capacity)} GiB, what torch sees of the card", "")])
+        entries.append([(MARK, "rule"), (f" {gib(capacity)} GiB, what torch sees of the GPU", "")])
     return flowed(entries, view.width, "  ", "  ")
 
 

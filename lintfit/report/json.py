@@ -92,7 +92,7 @@ def place_json(place: Place) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON can say it; what cannot be told without running is null, ``auto`` is ``"auto"``."""
+    """A setting's value as JSON can say it; what is not statically known is null, ``auto`` is ``"auto"``."""
     if isinstance(value, Special):
         return None if value is UNKNOWN else value.value
     if value is None or isinstance(value, (bool, int, str)):

@@ -65,7 +65,7 @@ def _memory(runs: Sequence[RunResult], view: View) -> Iterator[str]:
     """One row for each run: memory now, and before the fix or after the plan."""
     changed = any(run.before is not None or run.plan is not None for run in runs)
     now = ["before", "after"] if changed else ["memory"]
-    head = ["run", "what", *(f">{name}, GiB" for name in now), ">card, GiB", "verdict"]
+    head = ["run", "what", *(f">{name}, GiB" for name in now), ">GPU, GiB", "verdict"]
     yield table(head, (_row(run, changed) for run in runs if run.estimate is not None))
 
 

@@ -146,7 +146,7 @@ def _answer(answer: Extreme, margin: Margin, view: View) -> list[Line]:
 
 
 def _need(figure: Figure, margin: Margin) -> str:
-    """GiB to plan for of what the figure's own card has; where they are close, also how close."""
+    """GiB to plan for of what the figure's own GPU has; where they are close, also how close."""
     high, capacity = figure.estimate.peak.high, figure.estimate.capacity_bytes or 0
     limit = capacity - margin.bytes_of(capacity)
     text = f"{high / GIB:.1f} of {limit / GIB:.1f} GiB to plan for"

@@ -32,7 +32,7 @@ PHASE_WORDS = {
 
 
 def run_lines(result: RunResult, view: View) -> list[Line]:
-    """The header of a run, its memory against its cards, and what the figures assume."""
+    """The header of a run, its memory against its GPUs, and what the figures assume."""
     lines = header(result.run, view)
     estimate = result.estimate
     if estimate is None:
@@ -197,7 +197,7 @@ def _verdict(estimate: Estimate, longest: int | None) -> Line:
     style = VERDICT_STYLES[estimate.verdict]
     likely, capacity = estimate.peak.likely, estimate.capacity_bytes
     if capacity is None:
-        return [(f"{gib(likely)} GiB", "note"), (" (no card named: give `--gpu` for a verdict)", "")]
+        return [(f"{gib(likely)} GiB", "note"), (" (no GPU named: give `--gpu` for a verdict)", "")]
     line: Line = [(f"{gib(likely)} of {gib(capacity)} GiB", style), (", ", "")]
     if estimate.verdict is Verdict.UNKNOWN:
         return [*line, ("as far as is known: no verdict", style)]

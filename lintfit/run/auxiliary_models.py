@@ -24,7 +24,7 @@ def inference_models(settings: Mapping[str, Setting], folders: tuple[Path, ...])
         name = entry["model"]
         facts = _facts(name, folders) if name is not None else None
         if facts is None:
-            shown = f"'{name}', which is not known" if name is not None else "whose name cannot be told"
+            shown = f"'{name}', which is not known" if name is not None else "whose name is not statically known"
             lines.append(f"a model beside the one that is trained, {shown}")
             continue
         stated: dict[str, Any] = {key: value for key, value in entry.items() if key != "model"}

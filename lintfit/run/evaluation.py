@@ -13,7 +13,7 @@ from lintfit.settings.model import Setting, is_count
 def evaluation(settings: Mapping[str, Setting], values: Mapping[str, Any], doubtful: list[str]) -> Evaluation | None:
     """The evaluation of a run; None where it has none, or only batches of the training's size.
 
-    A batch that is written but cannot be told is taken as the least, and named in ``doubtful``.
+    A batch that is written but is not statically known is taken as the least, and named in ``doubtful``.
     """
     batch = settings.get("eval_batch_size")
     if batch is None or values.get("trainer") == "ppo":

@@ -70,7 +70,7 @@ def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) ->
 
 
 def _share(value: Any) -> float:
-    """The share of the card that vLLM takes; TRL's own where a file says nothing that can be one."""
+    """The share of the GPU that vLLM takes; TRL's own where a file says nothing that can be one."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if number and 0 < value <= 1 else VLLM_SHARE
 

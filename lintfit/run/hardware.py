@@ -1,4 +1,4 @@
-"""The cards of a run, how many, on how many nodes, and the memory of a node."""
+"""The GPUs of a run, how many, on how many nodes, and the memory of a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware:
     """GPU, count, nodes and memory, from the settings and lintfit's options.
 
-    Raises CatalogError for a card that the user named and nobody knows, unless its memory is stated as well.
+    Raises CatalogError for a GPU that the user named and nobody knows, unless its memory is stated as well.
     """
     options = sources.options
     gpu = _gpu(settings, options.gpu_memory_bytes)
@@ -60,8 +60,8 @@ def _gpu(settings: Mapping[str, Setting], memory: int | None) -> Gpu | None:
 
 
 def missing_gpu(settings: Mapping[str, Setting]) -> str:
-    """What the user has to state for a run whose card is not known."""
+    """What the user has to state for a run whose GPU is not known."""
     named = settings.get("gpu")
     if named is None or not isinstance(named.value, str):
         return "the GPU (--gpu, or gpu in lintfit.toml)"
-    return f'the memory of the card "{named.value}" (--gpu-memory, or gpu-memory in lintfit.toml)'
+    return f'the memory of the GPU "{named.value}" (--gpu-memory, or gpu-memory in lintfit.toml)'

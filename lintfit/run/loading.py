@@ -1,4 +1,4 @@
-"""How a run's model gets onto the cards: partitioned while it loads, or whole first."""
+"""How a run's model gets onto the GPUs: partitioned while it loads, or whole first."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Run:
     lacks_model: bool = False
     """Whether it is the model that is missing for a spec."""
     doubtful: tuple[str, ...] = ()
-    """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
+    """Settings that are written but were not statically known; ``spec`` takes what needs least memory for them."""
     all_gpus: str | None = None
     """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
     missing: tuple[Missing, ...] = ()

@@ -1,8 +1,8 @@
 """What the files of one run say, document by document, and how one of several candidates wins.
 
 The winner remembers what it beat (``overrode``). ``"auto"`` never wins: it gives way to the next in line, as the HF
-integration of DeepSpeed has it. What is written but cannot be told (``UNKNOWN``) does win, because the run will not
-use the next in line either.
+integration of DeepSpeed has it. What is written but is not statically known (``UNKNOWN``) does win, because the run
+will not use the next in line either.
 """
 
 from __future__ import annotations

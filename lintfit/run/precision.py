@@ -91,7 +91,7 @@ def _deepspeed_precision(
 
 
 def on_card(settings: dict[str, Setting], gpu: Gpu | None) -> dict[str, Setting]:
-    """The settings with float16 where the library takes the half precision that the card has, which has no bf16."""
+    """The settings with float16 where the library takes the half precision that the GPU has, which has no bf16."""
     if gpu is None or gpu.native_bf16 is not False:
         return settings
     provenance = Provenance("assumed", "unsloth takes float16 on a GPU without bfloat16")

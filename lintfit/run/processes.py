@@ -1,4 +1,4 @@
-"""How many processes a run has, on how many nodes and on which cards."""
+"""How many processes a run has, on how many nodes and on which GPUs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def available(sources: Sources) -> Setting | None:
 
 
 def _by_name(sources: Sources) -> Setting | None:
-    """The count that the card's name states (``8x3090``, ``p4d.24xlarge``), on every machine of the run."""
+    """The count that the GPU's name states (``8x3090``, ``p4d.24xlarge``), on every machine of the run."""
     named, nodes = kind_of_gpu(sources), number_of_nodes(sources, None)
     if named is None or not isinstance(named.value, str):
         return None
@@ -104,7 +104,7 @@ def _started_by_script(sources: Sources) -> Setting | None:
 
 
 def kind_of_gpu(sources: Sources) -> Setting | None:
-    """The kind of card: what a batch system calls ``a100`` comes in sizes, and a config that names one is meant."""
+    """The kind of GPU: what a batch system calls ``a100`` comes in sizes, and a config that names one is meant."""
     launch, config = sources.said("launch", "gpu"), sources.config("gpu")
     if launch is not None and config is not None and _bare(launch.value) in _bare(config.value):
         return first("gpu", sources.flag("gpu"), config, launch)

@@ -47,7 +47,7 @@ _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
 
 @frozen
 class Assembled:
-    """A spec, or why there is none. ``doubtful`` names settings that were written but could not be told."""
+    """A spec, or why there is none. ``doubtful`` names settings that were written but were not statically known."""
 
     spec: Spec | None
     unknown: tuple[str, ...]
@@ -114,7 +114,7 @@ def assemble(
 
 
 def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]:
-    """The settings that have the name of a spec's field, and those of them that cannot be told."""
+    """The settings that have the name of a spec's field, and those of them that is not statically known."""
     values: dict[str, Any] = {}
     doubtful: list[str] = []
     for name in AS_THEY_ARE:

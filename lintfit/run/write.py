@@ -134,8 +134,8 @@ def _write_predictions(run: Run, value: str) -> tuple[FileEdit, ...] | None:
 def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
     """The number of processes: on the launch line where one states it, else in the Accelerate YAML or the recipe.
 
-    A batch job asks for as many cards. Nobody but the user knows the addresses of more machines, nor which other
-    cards a command may see.
+    A batch job asks for as many GPUs. Nobody but the user knows the addresses of more machines, nor which other
+    GPUs a command may see.
     """
     setting = run.settings.get(name)
     place = setting.provenance.place if setting is not None else None
@@ -147,7 +147,7 @@ def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | 
     confined = next((s for s in sources if s is not None and "visible_devices" in s.settings), None)
     if confined is not None:
         key = "gpu_ids" if confined is run.accelerate else "CUDA_VISIBLE_DEVICES"
-        raise CannotWrite(f"{key} says which cards the run may see")
+        raise CannotWrite(f"{key} says which GPUs the run may see")
     if run.spec is None:
         return None
     job = run.launch.asks_for(run.spec.gpus // run.spec.nodes, value // run.spec.nodes) if run.launch else ()
@@ -177,14 +177,14 @@ def _write_engine(run: Run, value: str) -> tuple[FileEdit, ...] | None:
 
 
 def _write_torchrun(run: Run) -> tuple[FileEdit, ...] | None:
-    """One process for each card in the place of one, where the script's trainer or Accelerate makes DDP of that."""
+    """One process for each GPU in the place of one, where the script's trainer or Accelerate makes DDP of that."""
     script, launch = run.script, run.launch
     if launch is None or script is None or not (has_trainer(run) or script.facts.accelerator is not None):
         return None
     if "visible_devices" in launch.settings:
-        raise CannotWrite("CUDA_VISIBLE_DEVICES says which cards the run may see")
+        raise CannotWrite("CUDA_VISIBLE_DEVICES says which GPUs the run may see")
     if script.spreads_over_cards:
-        raise CannotWrite("the script lays the model over all cards itself, or trains on one alone")
+        raise CannotWrite("the script lays the model over all GPUs itself, or trains on one alone")
     return launch.write("engine", "ddp")
 
 

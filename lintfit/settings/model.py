@@ -20,7 +20,7 @@ class Special(Enum):
     AUTO = "auto"
     """The word ``"auto"``: the library fills it from elsewhere."""
     UNKNOWN = "unknown"
-    """Written in the file, but what it comes to cannot be told without running it."""
+    """Written in the file, but what it comes to is not statically known without running it."""
 
     def __repr__(self) -> str:
         return self.value
@@ -30,7 +30,7 @@ AUTO = Special.AUTO
 UNKNOWN = Special.UNKNOWN
 
 BY_CARD = "unsloth takes bfloat16 wherever the GPU has it"
-"""Why a script has a half precision that only the card decides."""
+"""Why a script has a half precision that only the GPU decides."""
 
 BY_UNSLOTH = "by unsloth"
 """Stands in ``own_attention`` for the model types that Unsloth has attention of its own for (``Code.unsloth``)."""

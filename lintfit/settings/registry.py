@@ -344,7 +344,7 @@ _RECORDS = (
           "`steps_per_generation`, `rollout_batch_size`, `mini_batches`"),
     _spec("evaluation", _EVALUATION, 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.',
           values="what it evaluates with, loss or answers: [its keys](memory.md#evaluation)"),
-    _spec("images", Count(0), "Images of a sample, for models that see.",
+    _spec("images", Count(0), "Images of a sample, for vision-language models.",
           values="[images](memory.md#vision-towers) of a sequence"),
     _spec("image_tiles", Count(), "Pictures that an image becomes, for models that cut it into tiles.",
           values="pictures that each becomes"),

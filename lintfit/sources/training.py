@@ -36,7 +36,7 @@ class Training(Source, Protocol):
         """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.
 
         None where there are no such arguments, or where neither is known; the value is ``UNKNOWN`` where something is
-        passed that cannot be told.
+        passed that is not statically known.
         """
 
     def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:

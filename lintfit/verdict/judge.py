@@ -32,7 +32,7 @@ WHOLE = "the whole model is trained (a part of it is frozen, which takes less)"
 def judge(run: Run) -> Judged:
     """The run with its estimate and verdict. What is only known at best cannot be said to fit.
 
-    The estimate's verdict is the card's; the run's is that of the card and the host. Where nobody states the number
+    The estimate's verdict is the GPU's; the run's is that of the GPU and the host. Where nobody states the number
     of GPUs, the verdict is one that holds for every number.
     """
     if run.spec is None:
@@ -125,7 +125,7 @@ def _longest(spec: Spec) -> int | None:
 
 
 def decided_by_images(spec: Spec, scaled: Scaling | None) -> bool:
-    """Whether nobody states the images of a model that sees, and text alone would fit: then only they decide."""
+    """Whether nobody states the images of a vision-language model, and text alone would fit: then only they decide."""
     if spec.facts.vision is None or spec.images is not None:
         return False
     text = replace(spec, images=0)

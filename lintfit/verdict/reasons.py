@@ -81,7 +81,7 @@ def _of_setting(run: Run, name: str) -> str:
     detail = setting.provenance.detail if setting is not None and setting.value is UNKNOWN else ""
     why = f"; {detail}" if detail else ""
     flag = f", or {_FLAGS[name]}" if name in _FLAGS else ""
-    return f"{name}, which cannot be told without running the script{why} (a plain value{at}{flag})"
+    return f"{name}, which is not statically known{why} (a plain value{at}{flag})"
 
 
 def _unseen(run: Run) -> Iterator[str]:

@@ -30,7 +30,7 @@ class Scaling:
 
     @property
     def fewest(self) -> tuple[int, Estimate] | None:
-        """The smallest number from which on the run fits its cards and its hosts, with its estimate there."""
+        """The smallest number from which on the run fits its GPUs and its hosts, with its estimate there."""
         found = None
         for count, result in reversed(self.by_count):
             if result.verdict is not Verdict.FITS or result.host_is_short:
@@ -45,7 +45,7 @@ class Scaling:
 
 
 def scaling(spec: Spec) -> Scaling:
-    """One estimate for every number of GPUs that is tried; a card must be known."""
+    """One estimate for every number of GPUs that is tried; a GPU must be known."""
     return Scaling(tuple((variant.gpus, estimate(variant)) for variant in _variants(spec)))
 
 

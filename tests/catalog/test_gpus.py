@@ -94,7 +94,7 @@ def test_names(name: str, card: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", " ", "gpu", "NVIDIA", "24GB", "RTX", "A100 24GB", "no such card", "9z.99gb", "gpu:4"]
+    "name", ["", " ", "gpu", "NVIDIA", "24GB", "RTX", "A100 24GB", "no such GPU", "9z.99gb", "gpu:4"]
 )
 def test_what_names_no_card_is_unknown(name: str) -> None:
     assert lookup(name) is None

@@ -89,8 +89,8 @@ def test_tight_fit_says_the_range() -> None:
 
 
 def test_no_plan_fits_passes_on_what_is_missing() -> None:
-    context = RunContext(a_run(), an_estimate(Verdict.DOES_NOT_FIT, 300), shortfall="16 such cards would do")
-    assert one(no_plan_fits.check_run(context)).message.endswith("16 such cards would do")
+    context = RunContext(a_run(), an_estimate(Verdict.DOES_NOT_FIT, 300), shortfall="16 such GPUs would do")
+    assert one(no_plan_fits.check_run(context)).message.endswith("16 such GPUs would do")
 
 
 def test_fix_insufficient_lists_what_was_tried() -> None:

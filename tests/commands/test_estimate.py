@@ -263,7 +263,7 @@ def test_flags_that_are_more_than_a_word(folder: Path) -> None:
 
 
 def test_every_key_of_a_spec_is_a_flag() -> None:
-    """The card's and the host's memory are flags with units: --gpu-memory 23.7GiB."""
+    """The GPU's and the host's memory are flags with units: --gpu-memory 23.7GiB."""
     flags = {name.replace("-", "_") for name in (*cli_flags.SPEC, *cli_flags.HARDWARE)}
     assert {*READERS, *SPECIAL} - flags == {"gpu_memory_gib", "host_memory_gib"}
 

@@ -156,7 +156,7 @@ def test_a_run_without_a_card_says_what_to_add(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     outcome = lintfit("fit", "--spec", "spec.json", cwd=tmp_path)
     assert outcome.status == 1
-    assert "no card named: add the GPU (gpu or gpu_memory_gib in the spec)" in outcome.out
+    assert "no GPU named: add the GPU (gpu or gpu_memory_gib in the spec)" in outcome.out
 
 
 def test_a_script_whose_flags_nobody_sees_is_not_said_to_fit(tmp_path: Path) -> None:

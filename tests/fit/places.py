@@ -167,7 +167,7 @@ _BASE: Mapping[str, Any] = {"per_device_train_batch_size": 4, "gradient_accumula
 
 
 def project(axis: str, place: str) -> Files:
-    """The files of a run on two cards whose setting of this axis is stated at this place."""
+    """The files of a run on two GPUs whose setting of this axis is stated at this place."""
     match place:
         case "Accelerate YAML" | "launcher's own option" | "new DeepSpeed file":
             return _launched(axis, place)

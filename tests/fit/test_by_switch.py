@@ -150,8 +150,8 @@ def test_one_process_becomes_one_for_each_card(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "mapped", "reason"),
     [
-        ("python train.py\n", ', device_map="auto"', "the script lays the model over all cards itself"),
-        ("CUDA_VISIBLE_DEVICES=0 python train.py\n", "", "CUDA_VISIBLE_DEVICES says which cards the run may see"),
+        ("python train.py\n", ', device_map="auto"', "the script lays the model over all GPUs itself"),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py\n", "", "CUDA_VISIBLE_DEVICES says which GPUs the run may see"),
     ],
 )
 def test_why_one_process_stays_one(command: str, mapped: str, reason: str, tmp_path: Path) -> None:

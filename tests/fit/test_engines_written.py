@@ -1,4 +1,4 @@
-"""Another engine and another number of cards are written where they are stated, and read as what was asked."""
+"""Another engine and another number of GPUs are written where they are stated, and read as what was asked."""
 
 from __future__ import annotations
 
@@ -173,11 +173,11 @@ def _keeps_the_rest(folder: Path, texts: Mapping[Path, str]) -> None:
         if "DEEPSPEED" in text:
             assert "fsdp" not in text, "nothing is left of the engine that was"
             changed = [line for line in changed if line not in YAML_FSDP.splitlines()]
-        assert len(changed) <= 3, "at most the command, the job's cards and what states the engine"
+        assert len(changed) <= 3, "at most the command, the job's GPUs and what states the engine"
 
 
 def test_all_gpu_ids_confine_nothing(tmp_path: Path) -> None:
-    """What ``accelerate config`` writes by itself; a list of them is the user's choice of cards."""
+    """What ``accelerate config`` writes by itself; a list of them is the user's choice of GPUs."""
     (tmp_path / "train.py").write_text(LOOP)
     (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
     for ids, written in (("all", True), ("0,1", False)):
@@ -337,7 +337,7 @@ def test_adapters_stand_under_the_engine_that_the_plan_names(
     [
         ({"optimizer": "adamw_8bit"}, "the script makes its optimizer itself"),
         ({"gpus": 16, "nodes": 2}, "the addresses of more machines are not known"),
-        ({"gpus": 4}, "gpu_ids says which cards the run may see"),
+        ({"gpus": 4}, "gpu_ids says which GPUs the run may see"),
         ({"seq_len": 256}, "no flag, call or file that lintfit can edit sets seq len here"),
     ],
 )

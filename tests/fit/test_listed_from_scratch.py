@@ -1,6 +1,6 @@
 """Every plan that is listed and can be written has, checked from scratch, the verdict and the figures that it claimed.
 
-More cards, DDP to FSDP, FSDP to DeepSpeed, NVMe, LoRA and QLoRA, ZeRO in a YAML: whatever fits the run at hand.
+More GPUs, DDP to FSDP, FSDP to DeepSpeed, NVMe, LoRA and QLoRA, ZeRO in a YAML: whatever fits the run at hand.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_every_listed_plan_is_true_from_scratch(project: dict[str, Any]) -> None
 def _kinds(plan: Plan) -> set[str]:
     values = {step.setting: step.after for step in plan.steps}
     found = {str(values[name]) for name in ("engine", "method", "quantization") if values.get(name)}
-    found |= {"more cards"} if "gpus" in values else set()
+    found |= {"more GPUs"} if "gpus" in values else set()
     return found | ({"nvme"} if "nvme" in values.values() else set())
 
 

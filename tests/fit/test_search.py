@@ -68,7 +68,7 @@ small = st.fixed_dictionaries(
         "zero_stage": st.sampled_from([1, 2, 3]),
     }
 )
-"""Runs whose whole space, more cards and other trainings included, is small enough to estimate."""
+"""Runs whose whole space, more GPUs and other trainings included, is small enough to estimate."""
 
 
 @settings(parent=few, max_examples=12)

@@ -31,7 +31,7 @@ from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer
 @dataclass
 class Arguments(transformers.TrainingArguments):
     # how the run is cut into steps
-    per_device_train_batch_size: int = field(default={micro}, metadata={{"help": "per card"}})
+    per_device_train_batch_size: int = field(default={micro}, metadata={{"help": "per GPU"}})
     gradient_accumulation_steps: int = {steps}
     model_max_length: int = field(
         default=512,

@@ -30,7 +30,7 @@ from tests.memory.conftest import llama
 
 
 def gpu(major: int) -> Gpu:
-    return Gpu("a card", 80 * GIB, 80.0, (major, 0), True, True)
+    return Gpu("a GPU", 80 * GIB, 80.0, (major, 0), True, True)
 
 
 def framework(spec: Spec, allocated: int, held: States | None = None) -> tuple[Range, tuple[str, ...]]:
@@ -105,7 +105,7 @@ def test_what_lies_idle_around_the_loss_serves_the_layers() -> None:
 
 
 def test_streams_of_fsdp_keep_their_own_pools(small: ModelFacts) -> None:
-    """A100, 4 cards, Llama-3-8B whole with Liger (fms): nvidia-smi shows 53.4 GiB where 37.4 are allocated."""
+    """A100, 4 GPUs, Llama-3-8B whole with Liger (fms): nvidia-smi shows 53.4 GiB where 37.4 are allocated."""
     sharded = Spec(small, engine="fsdp", gpus=4, fsdp=Fsdp(1, "FULL_SHARD"))
     end = moment("end of backward", "backward", communication_buffers=2, gradients=8, temporaries=4)
     layer = moment("layer 0, backward", "backward", communication_buffers=3, gradients=1)

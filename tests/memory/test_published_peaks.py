@@ -31,7 +31,7 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 def test_peaks_are_exact_where_the_spec_says_what_ran() -> None:
-    """Full and LoRA, unquantised, nf4 and GPTQ, own kernels and the model's, on one card and under FSDP 1."""
+    """Full and LoRA, unquantised, nf4 and GPTQ, own kernels and the model's, on one GPU and under FSDP 1."""
     found = {
         row["id"]: (estimate(as_told(row)).allocated_bytes + CUBLAS) / (row["measured_peak_gib"] * GIB) - 1
         for row in rows()

@@ -64,7 +64,7 @@ def test_what_stays_allocated_after_training() -> None:
 
 @pytest.mark.skipif(not DATA.exists(), reason="the published measurements are not here")
 def test_unquantised_runs_are_within_half_a_per_cent() -> None:
-    """Single process and FSDP 1 on 2 and 4 cards, full and LoRA, with and without mixed precision."""
+    """Single process and FSDP 1 on 2 and 4 GPUs, full and LoRA, with and without mixed precision."""
     found = {
         row["id"]: error(row, spec)
         for row in rows()

@@ -46,7 +46,7 @@ ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
 
 def _axolotl(**more: Any) -> Estimate:
-    """axolotl examples/glm47-flash/lora.yaml, ``quantize_moe_experts``: ~35 GiB of a card of 48 GB."""
+    """axolotl examples/glm47-flash/lora.yaml, ``quantize_moe_experts``: ~35 GiB of a GPU of 48 GB."""
     run = {
         "model": GLM, "gpu_memory_gib": 47.5, "method": "lora", "quantization": "int8", "kbit_upcast": "none",
         "quantized_experts": True, "weights_dtype": "bf16", "mixed_precision": "bf16", "lora_rank": 32,

@@ -187,7 +187,7 @@ class Story:
             rule="does-not-fit",
             code="LF901",
             severity=Severity.ERROR,
-            message="110.6 GiB on a card with 23.7 GiB",
+            message="110.6 GiB on a GPU with 23.7 GiB",
             place=place(self.launch, "torchrun"),
             run="run.sh:1",
             fix=plan.fix,

@@ -23,7 +23,7 @@ def test_lines() -> None:
     assert render("concise", Story().result(), View()) == (
         'ds.json:4:5: warning unknown-key [*] DeepSpeed does not know "overlap_comm" here\n'
         "run.sh:1:27: info launch-remark eight processes\n"
-        "run.sh:1:1: error does-not-fit [*] 110.6 GiB on a card with 23.7 GiB\n"
+        "run.sh:1:1: error does-not-fit [*] 110.6 GiB on a GPU with 23.7 GiB\n"
         "train.py:9:10: error forced-float32 model.float() makes all 7.0 B parameters fp32: "
         "26.1 GiB of weights a GPU instead of 13.0 GiB\n"
         "Found 2 errors, 1 warning (1 info).\n"

@@ -1,4 +1,4 @@
-"""The header of a run: how it is spread over its cards."""
+"""The header of a run: how it is spread over its GPUs."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ RESULTS = {
                 samples.estimate(),
                 Verdict.DOES_NOT_FIT,
                 rejected=(Rejected("ZeRO-3 with everything offloaded", samples.estimate(0.5)),),
-                shortfall="31.0 GiB a card; 12 such cards would hold it",
+                shortfall="31.0 GiB a GPU; 12 such GPUs would hold it",
             ),
         ),
     ),
@@ -184,9 +184,9 @@ def test_runs_that_fit_take_one_line_among_others() -> None:
 
 def test_an_unknown_run_says_what_to_add() -> None:
     story = Story()
-    run = replace(story.run(), spec=None, unknown=("the model: --model", "the card: --gpu"))
+    run = replace(story.run(), spec=None, unknown=("the model: --model", "the GPU: --gpu"))
     result = CheckResult(runs=(RunResult(run),), findings=(story.upcast(),))
-    assert "memory unknown: to know it, add the model: --model, the card: --gpu" in render("text", result, View())
+    assert "memory unknown: to know it, add the model: --model, the GPU: --gpu" in render("text", result, View())
 
 
 def test_statistics() -> None:

@@ -1,4 +1,4 @@
-"""Whether a run's model is partitioned while it loads, or gets whole onto every card."""
+"""Whether a run's model is partitioned while it loads, or gets whole onto every GPU."""
 
 from __future__ import annotations
 

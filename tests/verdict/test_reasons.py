@@ -100,7 +100,7 @@ def test_only_the_length_decides(tmp_path: Path) -> None:
 
 
 def test_a_range_that_crosses_the_card(tmp_path: Path) -> None:
-    """A full fine-tune whose command line is not known may take far more than the card, or be LoRA."""
+    """A full fine-tune whose command line is not known may take far more than the GPU, or be LoRA."""
     parsed = SCRIPT.replace(
         'args = TrainingArguments(output_dir="out", bf16=True, per_device_train_batch_size=1, '
         "gradient_checkpointing=True)",

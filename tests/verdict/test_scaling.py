@@ -75,7 +75,7 @@ def checked(folder: Path, card: str) -> CheckResult:
     ("card", "verdict", "said"),
     [
         ("A100-SXM4-80GB", Verdict.UNKNOWN, "it fits on 4 or more ("),
-        ("RTX 2080 Ti", Verdict.DOES_NOT_FIT, "it fits on no number of such cards ("),
+        ("RTX 2080 Ti", Verdict.DOES_NOT_FIT, "it fits on no number of such GPUs ("),
     ],
 )
 def test_a_check_says_on_how_many_cards_a_run_fits(tmp_path: Path, card: str, verdict: Verdict, said: str) -> None:
@@ -94,7 +94,7 @@ def test_no_plan_is_made_for_a_number_that_nobody_states(tmp_path: Path) -> None
 
 
 def test_more_ranks_of_a_node_may_need_more_than_its_memory(tmp_path: Path) -> None:
-    """Each rank loads a copy: what the cards hold on any number of them, the host does not."""
+    """Each rank loads a copy: what the GPUs hold on any number of them, the host does not."""
     (tmp_path / "run.sh").write_text("torchrun --nproc_per_node $RANKS train.py --bf16 True\n")
     (tmp_path / "train.py").write_text(SCRIPT.replace("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-0.5B"))
     origins = {"gpu": "--gpu", "seq_len": "--seq-len", "host_memory_bytes": "--host-memory"}

@@ -70,7 +70,7 @@ class RunContext:
     rejected: tuple[Rejected, ...] = ()
     """What was tried and does not suffice, whether or not there is a plan."""
     shortfall: str = ""
-    """Where no plan fits: what is missing, in GiB and in cards."""
+    """Where no plan fits: what is missing, in GiB and in GPUs."""
     scaling: Scaling | None = None
     """The run on other numbers of GPUs, where nobody states how many it has."""
 

@@ -52,7 +52,7 @@ def stated_at(run: Run, *names: str) -> Place | None:
 def breaks_or_strains(context: RunContext) -> Severity | None:
     """What a memory anti-pattern is worth: an error where the run does not fit, a warning where it is close, else None.
 
-    None, too, where the hardware is unknown: what a card cannot be compared with is not yet a mistake.
+    None, too, where the hardware is unknown: what a GPU cannot be compared with is not yet a mistake.
     """
     if context.verdict is Verdict.UNKNOWN:
         return None
@@ -78,7 +78,7 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
 
 
 _NOTEWORTHY = 0.02
-"""Share of the card from which on what a loop holds for nothing is worth a word."""
+"""Share of the GPU from which on what a loop holds for nothing is worth a word."""
 
 
 def spared(context: RunContext, changes: Mapping[str, Any]) -> int:
@@ -92,7 +92,7 @@ def spared(context: RunContext, changes: Mapping[str, Any]) -> int:
 
 
 def fits(estimate: Estimate | None) -> bool:
-    """Whether a run would fit its cards, and its host as far as that is known."""
+    """Whether a run would fit its GPUs, and its host as far as that is known."""
     if estimate is None or estimate.verdict is not Verdict.FITS:
         return False
     return not estimate.host_is_short
@@ -114,7 +114,7 @@ def enough(context: RunContext, message: str, applicability: Applicability, chan
 
 
 def strategy(spec: Spec) -> str:
-    """How a run spreads over its cards, in the words of a message: ``ZeRO-2 on 8 GPUs``."""
+    """How a run spreads over its GPUs, in the words of a message: ``ZeRO-2 on 8 GPUs``."""
     match spec.engine:
         case "single":
             return "one process"
@@ -142,7 +142,7 @@ def copies(run: Run, size: int) -> str:
 
 
 def cards(run: Run) -> str:
-    """The cards of a run: ``8 × RTX 3090``."""
+    """The GPUs of a run: ``8 × RTX 3090``."""
     hardware = run.hardware
     name = hardware.gpu.name if hardware.gpu is not None else "GPU"
     count = run.spec.gpus if run.spec is not None else hardware.gpus

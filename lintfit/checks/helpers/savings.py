@@ -47,7 +47,7 @@ class Saving:
 def not_needed(context: RunContext, kind: SavingKind) -> Saving | None:
     """The saving of this kind, where the run would fit without it; None where that is not certain.
 
-    Certain is only what rests on nothing assumed: a known card and number of cards, a stated sequence length, and a
+    Certain is only what rests on nothing assumed: a known GPU and number of GPUs, a stated sequence length, and a
     run whose verdict is ``fits`` with and without the saving.
     """
     return next((saving for saving in _all(context) if saving.kind == kind), None)

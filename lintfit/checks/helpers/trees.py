@@ -40,7 +40,7 @@ def number(node: Node | None) -> int | float | None:
 
 
 def zero_stage(root: Node) -> int | None:
-    """The stage that a DeepSpeed JSON states; 0 where it states none, None where that cannot be told.
+    """The stage that a DeepSpeed JSON states; 0 where it states none, None where that is not statically known.
 
     A bare ``true`` is stage 1 (DeepSpeed ``zero/config.py:read_zero_config_deprecated``).
     """

@@ -47,13 +47,13 @@ def plural(count: int, noun: str) -> str:
 
 
 def peak(estimate: Estimate) -> str:
-    """A peak against its card: ``27.9 of 23.7 GiB``, or the bare size where the card is unknown."""
+    """A peak against its GPU: ``27.9 of 23.7 GiB``, or the bare size where the GPU is unknown."""
     likely = estimate.peak.likely
     return of_gib(likely, estimate.capacity_bytes) if estimate.capacity_bytes is not None else gib(likely)
 
 
 def capability(gpu: Gpu) -> str:
-    """``7.5``; where nobody states it, what a card without bf16 has."""
+    """``7.5``; where nobody states it, what a GPU without bf16 has."""
     return ".".join(map(str, gpu.compute_capability)) if gpu.compute_capability else "below 8.0"
 
 

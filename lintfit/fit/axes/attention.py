@@ -11,7 +11,7 @@ from lintfit.memory.versions import release, transformers_version
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """SDPA for eager attention; FlashAttention 2 where the card and the dtype can do it and a mask, a window or
+    """SDPA for eager attention; FlashAttention 2 where the GPU and the dtype can do it and a mask, a window or
     the model's heads are in SDPA's way (else SDPA runs the same kernel). SDPA leaves a soft cap of the scores out."""
     spec = subject.spec
     code, running = spec.facts.code, attention_of(spec)

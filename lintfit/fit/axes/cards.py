@@ -1,4 +1,4 @@
-"""More cards of the same kind."""
+"""More GPUs of the same kind."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Spec
 
 MOST = 8
-"""Times as many cards as there are, and no more."""
+"""Times as many GPUs as there are, and no more."""
 PER_NODE = 8
-"""Cards of a machine, where the run does not say otherwise."""
+"""GPUs of a machine, where the run does not say otherwise."""
 
 
 def options(subject: Subject) -> Iterator[Option]:
     """Twice, four and eight times as many, where accumulation can make up for it.
 
-    Cards that lintfit's config counts and the launch leaves alone may be somebody else's (a vLLM server's): they are no
+    GPUs that lintfit's config counts and the launch leaves alone may be somebody else's (a vLLM server's): they are no
     exception.
     """
     spec = subject.spec
@@ -36,11 +36,11 @@ def options(subject: Subject) -> Iterator[Option]:
         nodes = nodes_of(spec, gpus)
         if nodes != spec.nodes:
             changes["nodes"] = nodes
-        note = f"{gpus - spec.gpus} more cards, the same samples in a step"
-        yield Option(f"{gpus} cards", changes, Effect.HARDWARE, note, kind="more cards")
+        note = f"{gpus - spec.gpus} more GPUs, the same samples in a step"
+        yield Option(f"{gpus} cards", changes, Effect.HARDWARE, note, kind="more GPUs")
 
 
 def nodes_of(spec: Spec, gpus: int) -> int:
-    """Machines for so many cards, of the size that the run's have."""
+    """Machines for so many GPUs, of the size that the run's have."""
     per_node = max(PER_NODE, spec.gpus // spec.nodes)
     return -(-gpus // per_node)

@@ -27,7 +27,7 @@ def forces_float32(run: Run) -> bool:
 
 
 def _loaded(subject: Subject) -> str:
-    """dtype before the upcast: what it overrode, else 16 bits of the kind that the cards can do."""
+    """dtype before the upcast: what it overrode, else 16 bits of the kind that the GPUs can do."""
     setting = subject.run.settings.get("weights_dtype")
     for beaten in setting.overrode if setting is not None else ():
         if beaten.value in ("bf16", "fp16"):

@@ -11,4 +11,4 @@ def options(subject: Subject) -> Iterator[Option]:
     """Only where they stay, and nothing else shards or drops them."""
     spec = subject.spec
     if spec.zero_grad != "step" and spec.engine in ("single", "ddp"):
-        yield Option("gradients let go of behind the step", {"zero_grad": "step"})
+        yield Option("gradients freed behind the step", {"zero_grad": "step"})

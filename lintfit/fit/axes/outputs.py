@@ -11,4 +11,4 @@ from lintfit.fit.options import Option, Subject
 def options(subject: Subject) -> Iterator[Option]:
     """Only where a name holds them."""
     if subject.spec.loop_outputs != "dropped":
-        yield Option("outputs let go of before the backward pass", {"loop_outputs": "dropped"})
+        yield Option("outputs freed before the backward pass", {"loop_outputs": "dropped"})

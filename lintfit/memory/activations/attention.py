@@ -11,8 +11,8 @@ from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
 from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors, square
 
 GROUPED_SDPA = (4, 54)
-"""The first transformers version that leaves grouped heads to SDPA, whatever the card; before, k and v are repeated for
-all heads. On cards without FlashAttention that leaves the reference path (huggingface/transformers#48633, #45776)."""
+"""The first transformers version that leaves grouped heads to SDPA, whatever the GPU; before, k and v are repeated for
+all heads. On GPUs without FlashAttention that leaves the reference path (huggingface/transformers#48633, #45776)."""
 
 FLASH_DIM = 256
 """Elements of the widest head that FlashAttention takes; for wider ones transformers repeats grouped keys and values

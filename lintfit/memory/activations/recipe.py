@@ -150,7 +150,7 @@ class Recipe:
     returns_states: bool = False
     """Whether they are in a cache where nothing is trained: that of a vision-language model's ``text_config``."""
     sdpa: Sdpa = "flash"
-    """The best that SDPA has for half-precision tensors on this card (:func:`best_sdpa`)."""
+    """The best that SDPA has for half-precision tensors on this GPU (:func:`best_sdpa`)."""
     fp32_out: bool = False
     """Whether T5's projection out of the MLP is in fp32 (:func:`.weights.keeps_fp32`)."""
     upcast_outputs: bool = True
@@ -293,7 +293,8 @@ def _dequantized(spec: Spec) -> int:
 def _adapted(spec: Spec) -> tuple[str, ...] | None:
     """The modules with adapters by the names that the layers have here; None for all linear ones.
 
-    A model whose layers are the nearest family's has modules of other names: what its targets leave out cannot be told.
+    A model whose layers are the nearest family's has modules of other names: what its targets leave out is
+    not known.
     """
     targets = targets_of(spec)
     if isinstance(targets, str):
@@ -302,9 +303,9 @@ def _adapted(spec: Spec) -> tuple[str, ...] | None:
 
 
 def best_sdpa(spec: Spec) -> Sdpa:
-    """Which of SDPA's kernels takes half-precision tensors on the run's card; the newest where nobody names it.
+    """Which of SDPA's kernels takes half-precision tensors on the run's GPU; the newest where nobody names it.
 
-    Torch's own FlashAttention wants the cards that FlashAttention 2 does. On older ones there is the memory-efficient
+    Torch's own FlashAttention wants the GPUs that FlashAttention 2 does. On older ones there is the memory-efficient
     kernel, which knows no groups of heads and takes fp16 alone: the rest runs torch's reference path
     (``sdp_utils.cpp`` ``check_flash_attention_hardware_support``, ``can_use_mem_efficient_attention``).
     """

@@ -17,7 +17,7 @@ def flattening(spec: Spec, version: tuple[int, int, int], parameters: int, whole
     DeepSpeed flattens on the GPU where ``available_memory() >= flat_buffer_bytes``, after it has emptied the cache;
     else it moves the parameters to the host one by one, flattens them there and moves the result back
     (stage_1_and_2.py ``flatten_on_accelerator``). ``available_memory`` is what the driver says is free or, without
-    pynvml, all of the card but torch's tensors (cuda_accelerator.py): that overlooks the CUDA context and NCCL, so
+    pynvml, all of the GPU but torch's tensors (cuda_accelerator.py): that overlooks the CUDA context and NCCL, so
     that a copy may then be tried which does not fit. On the host the parameters and the copy stand side by side.
     """
     aside = 2 * whole * ranks_per_node(spec)

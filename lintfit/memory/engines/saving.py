@@ -1,4 +1,4 @@
-"""What saving takes on the card of a run that shards nothing."""
+"""What saving takes on the GPU of a run that shards nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HAS_LAYOUTS = (7, 5)
 
 
 def lays_out(spec: Spec) -> bool:
-    """Whether the run's int8 weights are not by rows; a card that nobody names is a new one."""
+    """Whether the run's int8 weights are not by rows; a GPU that nobody names is a new one."""
     capability = spec.gpu.compute_capability if spec.gpu is not None else None
     return spec.quantization == "int8" and (capability is None or capability >= HAS_LAYOUTS)
 

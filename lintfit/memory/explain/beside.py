@@ -37,7 +37,7 @@ def framework_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term
     pool = vllm_bytes(spec)
     if pool:
         share = spec.generation.vllm_gpu_memory_utilization if spec.generation else 0.0
-        factors = ((share, "vllm_gpu_memory_utilization"), (spec.capacity_bytes or 0, "bytes of the card"))
+        factors = ((share, "vllm_gpu_memory_utilization"), (spec.capacity_bytes or 0, "bytes of the GPU"))
         found.append(term("framework", "a colocated vLLM", pool, *factors))
     slack = estimate.peak_moment.components.get("framework", 0) - sum(item.size for item in found)
     return [*found, *_slack(spec, slack, estimate, states)]
@@ -62,7 +62,7 @@ def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> list[Te
     if abs(size - framework.FRAGMENTATION[1] * peak.allocated) < 2:
         what = "gaps: 3 % of what is allocated"
         return [term("framework", what, size, source="median of 339 replayed allocation logs")]
-    what = f"the allocator's cache, as far as the card has room (else {amount(room)})"
+    what = f"the allocator's cache, as far as the GPU has room (else {amount(room)})"
     return [term("framework", what, size, source=fitted)]
 
 

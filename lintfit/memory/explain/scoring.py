@@ -102,7 +102,7 @@ def generation(run: Pass) -> list[Term]:
         if generation.vllm_sleeps:
             share = generation.vllm_gpu_memory_utilization
             card = spec.capacity_bytes or 0
-            parts = ((share, "vllm_gpu_memory_utilization"), (card, "bytes of the card"))
+            parts = ((share, "vllm_gpu_memory_utilization"), (card, "bytes of the GPU"))
             found.append(term("temporaries", "a colocated vLLM, awake", int(share * card), *parts))
         return found
     numbers = (2, facts.layers + 1, facts.kv_heads, facts.head_dim, item, generated(spec), spec.seq_len)

@@ -265,7 +265,7 @@ def _initialize(case: _Case) -> list[list[Term]]:
     size = case.size
     whole = size.itemsize * size.shard * size.ranks
     factors = ((size.itemsize, "bytes"), (case.held.trainable, flat.TRAINED))
-    what = "the flat copy of all parameters, for which the card has room"
+    what = "the flat copy of all parameters, for which the GPU has room"
     copy = term("temporaries", what, whole, *factors, source=f"{SOURCE} flatten_on_accelerator")
     own = _parameters(case)
     offloads = case.config.offload_optimizer

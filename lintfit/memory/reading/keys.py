@@ -1,6 +1,6 @@
 """The keys of a spec, and how the value of each is read: one line naming key, value and what is allowed for a bad one.
 
-Models and cards are in :mod:`lintfit.memory.reading.named`.
+Models and GPUs are in :mod:`lintfit.memory.reading.named`.
 """
 
 from __future__ import annotations

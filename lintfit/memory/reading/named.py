@@ -1,4 +1,4 @@
-"""The models and the card that a spec names."""
+"""The models and the GPU that a spec names."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _from_config(config: Mapping[str, Any], name: str) -> ModelFacts:
 
 
 def card(obj: Mapping[str, Any]) -> Gpu | None:
-    """The card that a spec names; None for none, or for an unknown one whose memory is stated.
+    """The GPU that a spec names; None for none, or for an unknown one whose memory is stated.
 
     Raises :class:`SpecError` for an unknown one otherwise.
     """

@@ -71,15 +71,15 @@ def _said_by(obj: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _stated_cards(name: str, nodes: int) -> dict[str, int]:
-    """How many cards the run has, where the card's name says so: ``8x3090``, ``p4d.24xlarge``."""
+    """How many GPUs the run has, where the GPU's name says so: ``8x3090``, ``p4d.24xlarge``."""
     cards = gpus.stated_count(name)
     if cards == 0:
-        raise SpecError(f"gpu: {shown(name)} states no card; a run has one at least")
+        raise SpecError(f"gpu: {shown(name)} states no GPU; a run has one at least")
     return {} if cards is None else {"gpus": cards * nodes}
 
 
 def _capacities(values: dict[str, Any], gpu: Gpu | None) -> dict[str, int]:
-    """Bytes that the card and the host have, from what is stated in GiB, which is taken out of ``values``."""
+    """Bytes that the GPU and the host have, from what is stated in GiB, which is taken out of ``values``."""
     found = {} if gpu is None else {"capacity_bytes": gpu.usable_bytes}
     for key, name in (("gpu_memory_gib", "capacity_bytes"), ("host_memory_gib", "host_memory_bytes")):
         if key in values:

@@ -1,4 +1,4 @@
-"""Rollouts of GRPO and RLOO on the training card (PPO's: :mod:`.ppo`)."""
+"""Rollouts of GRPO and RLOO on the training GPU (PPO's: :mod:`.ppo`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS_PER_GENERATION = (0, 18)
 
 
 def vllm_bytes(spec: Spec) -> int:
-    """Bytes that a colocated vLLM holds while the model trains: its share of the whole card, weights and cache.
+    """Bytes that a colocated vLLM holds while the model trains: its share of the whole GPU, weights and cache.
 
     In sleep mode it has given them back then (TRL ``vllm_generation.py``: ``llm.sleep(level=2)``).
     """
@@ -73,7 +73,7 @@ def selected_experts(spec: Spec, sequences: int) -> int:
 def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
     """The generation of completions: the steady state, the gathered weights under ZeRO-3, and the KV cache.
 
-    With vLLM on the same card the cache is vLLM's; where it sleeps in between, its whole share counts here alone.
+    With vLLM on the same GPU the cache is vLLM's; where it sleeps in between, its whole share counts here alone.
     """
     if spec.generation is None or spec.trainer == "ppo":
         return ()

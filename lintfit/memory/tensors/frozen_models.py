@@ -1,4 +1,4 @@
-"""Models that lie on the card beside the trained one and are only asked (:class:`.spec.FrozenModel`)."""
+"""Models that lie on the GPU beside the trained one and are only asked (:class:`.spec.FrozenModel`)."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def uncounted(pipeline: int, trainer: str) -> str | None:
     if pipeline > 1:
         return f"parts of the language model need pipeline_parallel 1, got {pipeline}"
     if trainer == "ppo":
-        return "parts of the language model cannot be told apart in trainer 'ppo', which trains two models"
+        return "parts of the language model cannot be kept apart in trainer 'ppo', which trains two models"
     return None
 
 

@@ -1,1 +1,1 @@
-"""The range around the likely peak, the verdict on a card, and the assumptions that both rest on."""
+"""The range around the likely peak, the verdict on a GPU, and the assumptions that both rest on."""

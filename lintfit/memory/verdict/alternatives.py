@@ -312,7 +312,7 @@ CHEAPER = (
         _may_repeat_groups,
         lambda spec: replace(spec, padded_batches=True),
         "attention in SDPA's reference path, with fp32 scores: transformers since 4.54 hands groups of heads on as "
-        "they are, also to a card before Ampere (padded_batches not stated; a mask or an older version has them "
+        "they are, also to a GPU before Ampere (padded_batches not stated; a mask or an older version has them "
         "repeated: the low end)",
     ),
     Guess(
@@ -352,7 +352,7 @@ DEARER = (
     Guess(
         _may_keep_gradients,
         _with("torch", ZEROES),
-        "gradients that go behind the step, as torch 2 lets go of them (version not stated; torch 1, of the same "
+        "gradients that go behind the step, as torch 2 frees them (version not stated; torch 1, of the same "
         "months as this transformers, fills them with zeros: the high end)",
         restated=True,
     ),

@@ -1,4 +1,4 @@
-"""The range around the likely peak, from named uncertainties, and the verdict on a card.
+"""The range around the likely peak, from named uncertainties, and the verdict on a GPU.
 
 ``low`` is what must be there. ``high`` is what to plan for: everything below that may come on top. ``fits`` needs
 ``high`` to fit, ``does-not-fit`` needs ``low`` not to; what lies between is ``tight``.
@@ -22,7 +22,7 @@ from lintfit.memory.verdict.alternatives import cheaper, dearer
 from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
 
 DESKTOP = int(0.5 * GIB)
-"""What a display server and other programs hold on a GeForce card; data-centre cards drive no screen."""
+"""What a display server and other programs hold on a GeForce GPU; data-centre GPUs drive no screen."""
 
 UNSEEN = 2.0
 """Where even the parameters are those of a similar model, the peak is doubled and halved: the published errors of
@@ -109,7 +109,7 @@ def _outside(spec: Spec) -> int:
 
 
 def judge(span: Range, capacity: int | None) -> Verdict:
-    """``fits`` where the high end fits the card, ``does-not-fit`` where the low end does not, else ``tight``."""
+    """``fits`` where the high end fits the GPU, ``does-not-fit`` where the low end does not, else ``tight``."""
     if capacity is None:
         return Verdict.UNKNOWN
     if span.high <= capacity:

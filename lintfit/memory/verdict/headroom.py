@@ -36,7 +36,7 @@ OLDER_LOSS = 14 / 12
 GATHER_EXTRA = 3 * GIB
 """What runs that gather sharded parameters (ZeRO-3, FSDP) show beyond the sum of their parts: blocks that a side stream
 gathers into cannot be used again until that stream has passed them. 16.3 GiB where formulas give 13 for Llama-3.1-8B
-with ZeRO-3 and offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a card in LLaMA-Factory issue 5977."""
+with ZeRO-3 and offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a GPU in LLaMA-Factory issue 5977."""
 
 OVERFLOW_CHECK = 11
 """Bytes per element of the largest gradient while ZeRO-1 and 2 look for inf and nan: an fp32 copy, and isinf and isnan

@@ -33,7 +33,7 @@ class Option:
 
     @property
     def value(self) -> str | None:
-        """The first value; None for a bare flag and for a value that cannot be told."""
+        """The first value; None for a bare flag and for a value that is not statically known."""
         return self.values[0] if self.values else None
 
     @property

@@ -96,7 +96,7 @@ def _gpus_only(text: str) -> str:
 
 
 def split_gres(text: str) -> tuple[str | None, int | None]:
-    """Card and count of a ``--gpus`` value or a GPU item of ``--gres``.
+    """GPU and count of a ``--gpus`` value or a GPU item of ``--gres``.
 
     ``gpu:a100:4`` and ``a100:4`` are (``a100``, 4), ``4`` is (None, 4); both are None for an empty text.
     """
@@ -115,7 +115,7 @@ _PLAIN_COUNT = re.compile(r"^[\"']?(?:[\w.-]*[A-Za-z_][\w.-]*:)?(?P<count>\d+)[\
 
 
 def asked_cards(document: Document, options: Iterable[tuple[str, Span]], before: int, after: int) -> list[FileEdit]:
-    """The edits that make a job ask for ``after`` cards a node in the place of ``before``, wherever it says so."""
+    """The edits that make a job ask for ``after`` GPUs a node in the place of ``before``, wherever it says so."""
     edits: list[FileEdit] = []
     for name, span in options:
         found = (_GRES_COUNT if name == "--gres" else _PLAIN_COUNT).search(document.slice(span))
@@ -126,7 +126,7 @@ def asked_cards(document: Document, options: Iterable[tuple[str, Span]], before:
 
 
 def _constrained(document: Document, text: str, span: Span) -> Setting | None:
-    """The card that a node feature names (``a100_80gb``), where the catalogue knows one of that name."""
+    """The GPU that a node feature names (``a100_80gb``), where the catalogue knows one of that name."""
     from lintfit.catalog.gpus import lookup
 
     alternatives = [part for part in re.split(r"[|&\[\]()]", text) if part.strip()]

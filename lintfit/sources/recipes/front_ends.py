@@ -116,7 +116,7 @@ def command_of(front_end: str) -> str:
 
 
 def trains_by_recipe(name: str | None) -> bool:
-    """Whether a recipe of torchtune trains, by its name; one whose name cannot be told is taken to."""
+    """Whether a recipe of torchtune trains, by its name; one whose name is not statically known is taken to."""
     return name is None or _TUNES.search(name) is not None
 
 

@@ -1,7 +1,7 @@
 """What lintfit knows of a training script: the calls that decide memory, with the branch each stands in.
 
 ``taken`` is True where the call certainly runs in this run (given the launcher's flags), False where it
-certainly does not, None where that cannot be told.
+certainly does not, None where that is not statically known.
 """
 
 from __future__ import annotations

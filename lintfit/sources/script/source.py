@@ -98,7 +98,7 @@ class ScriptSource:
 
     @property
     def spreads_over_cards(self) -> bool:
-        """Whether several processes cannot each have a model: a ``device_map`` of the load, or Unsloth, on one card."""
+        """Whether several processes cannot each have a model: a ``device_map`` of the load, or Unsloth, on one GPU."""
         load = self.reading.found.trained_load
         mapped = load is not None and not sure_none(load.keyword("device_map"))
         return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
@@ -120,7 +120,7 @@ class ScriptSource:
         """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.
 
         None where there is no such object, or where neither is known; the value is ``UNKNOWN`` where something is
-        passed that cannot be told.
+        passed that is not statically known.
         """
         made = self.reading.found.arguments
         value = self.reading.attribute(made, *names) if made is not None else None

@@ -1,4 +1,4 @@
-"""SDPA on cards before Ampere, against torch's own count of small models.
+"""SDPA on GPUs before Ampere, against torch's own count of small models.
 
 ``bench.fake_tensors`` on torch 2.13 and transformers 5.23 with the kernels that ``sdp_utils.cpp`` leaves to compute
 capability 7.5, three layers, 2 x 1024 tokens: MiB of a whole step with SGD.

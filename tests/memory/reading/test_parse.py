@@ -102,7 +102,7 @@ def test_hardware() -> None:
     assert spec.capacity_bytes == spec.gpu.usable_bytes
     assert spec.host_memory_bytes == 256 * GIB
     assert parse(gpu="RTX 3090", gpu_memory_gib=20).capacity_bytes == 20 * GIB
-    assert parse(gpu="a card of mine", gpu_memory_gib=20).gpu is None
+    assert parse(gpu="a GPU of mine", gpu_memory_gib=20).gpu is None
     assert parse().capacity_bytes is None
 
 
@@ -210,7 +210,7 @@ def test_the_name_of_the_cards_may_state_their_number(stated: dict[str, Any], gp
 
 
 def test_no_card_at_all() -> None:
-    with pytest.raises(SpecError, match="gpu: '0x3090' states no card"):
+    with pytest.raises(SpecError, match="gpu: '0x3090' states no GPU"):
         spec_from_mapping({"model": "gpt2", "gpu": "0x3090"})
 
 

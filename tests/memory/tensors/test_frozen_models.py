@@ -1,4 +1,4 @@
-"""Models on the card beside the trained one: their weights count in every phase, and no verdict stands on the rest."""
+"""Models on the GPU beside the trained one: their weights count in every phase, and no verdict stands on the rest."""
 
 from __future__ import annotations
 

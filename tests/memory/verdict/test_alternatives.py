@@ -54,7 +54,7 @@ def sharded(**more: Any) -> Estimate:
 
 
 def test_an_accelerate_of_the_months_of_an_older_transformers_may_reduce_every_micro_batch() -> None:
-    """Measured: gpt-oss-20b with FSDP 2 and CPU offload on two 24 GB cards, two steps accumulated (axolotl's
+    """Measured: gpt-oss-20b with FSDP 2 and CPU offload on two 24 GB GPUs, two steps accumulated (axolotl's
     examples/gpt-oss at transformers 4.55)."""
     unstated = sharded(versions={"transformers": "4.55.0"})
     reduced = sharded(versions={"transformers": "4.55.0", "accelerate": "1.10.0"})

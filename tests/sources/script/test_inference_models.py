@@ -1,4 +1,4 @@
-"""Models that a script loads onto the card beside the trained one."""
+"""Models that a script loads onto the GPU beside the trained one."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_copy_that_the_trainer_takes_for_its_reference() -> None:
 
 def test_an_engine_of_vllm_in_the_same_process() -> None:
     settings = script(LOOP.format(teacher='from vllm import LLM\nengine = LLM("some/student")', after="")).settings
-    assert settings["uncounted"].value == "the vLLM engine that the script starts on the same card"
+    assert settings["uncounted"].value == "the vLLM engine that the script starts on the same GPU"
 
 
 def test_a_reference_by_position_is_counted_as_one() -> None:

@@ -187,7 +187,7 @@ def _isinstance(interpreter: Evaluator, record: Record) -> Value:
 
 
 def _is_a(value: Value | None, kind: Value | None) -> bool | None:
-    """Whether a value is of a built-in type or a class of the script; None where that cannot be told."""
+    """Whether a value is of a built-in type or a class of the script; None where that is not statically known."""
     if isinstance(kind, Class):
         return True if isinstance(value, Object) and value.cls is kind else None
     if not isinstance(kind, Ref):
@@ -291,7 +291,7 @@ def _eval(interpreter: Evaluator, record: Record) -> Value:
 
 
 def _exec(interpreter: Evaluator, record: Record) -> Value:
-    """``exec(open("config.py").read())``; a file that cannot be told is taken for one that the command line names."""
+    """``exec(open("config.py").read())``; an unknown file is taken for one that the command line names."""
     path = config_files.path_of(record.value(0))
     named = [word for word in interpreter.walk.positional if word.endswith(".py")] if path is None else [path.value]
     for name in named:

@@ -40,7 +40,7 @@ _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
 """Tests for packages that a training which asks for them has."""
 _ELSEWHERE = re.compile(r"is_(sagemaker_[md]p_enabled|torch_(tpu|xla|npu|mlu|musa|hpu)_available)")
-"""Tests for machines that have none of the cards that lintfit knows."""
+"""Tests for machines that have none of the GPUs that lintfit knows."""
 _MAX_RECURSION = 3
 """How often a function is followed from within itself: it may apply itself to the parts of a list."""
 _MAX_FOLLOWS = 6

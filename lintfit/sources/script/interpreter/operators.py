@@ -1,4 +1,4 @@
-"""Operators, comparisons and methods of plain values. Pure functions; what cannot be told is None or Unknown."""
+"""Operators, comparisons and methods of plain values. Pure functions; what is not known is None or Unknown."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ _STRING_METHODS = frozenset({
 
 
 def switched(record: Record) -> bool | None:
-    """What ``requires_grad_(…)`` switches a module's gradients to; None where that cannot be told."""
+    """What ``requires_grad_(…)`` switches a module's gradients to; None where that is not statically known."""
     given = record.value(0, "requires_grad")
     return True if given is None else truth(given)
 
 
 def truth(value: Value) -> bool | None:
-    """Whether a value counts as true; None where that cannot be told."""
+    """Whether a value counts as true; None where that is not statically known."""
     if isinstance(value, Const):
         return bool(value.value)
     if isinstance(value, Ref | Function | Class):
@@ -154,7 +154,7 @@ def unary(op: cst.BaseUnaryOp, value: Value, origin: Origin) -> Value:
 
 
 def compare(op: cst.BaseCompOp, left: Value, right: Value) -> bool | None:
-    """A comparison; None where it cannot be told."""
+    """A comparison; None where it is not statically known."""
     if isinstance(left, Choice):
         results = {compare(op, option, right) for option in left.options}
         return results.pop() if len(results) == 1 else None

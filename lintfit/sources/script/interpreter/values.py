@@ -72,7 +72,7 @@ class Value:
 
 
 class Unknown(Value):
-    """A value that cannot be told without running the script."""
+    """A value that is not statically known."""
 
     __slots__ = ()
 
@@ -240,7 +240,7 @@ class Object(Value):
 
 @dataclass(slots=True, eq=False)
 class Choice(Value):
-    """One of several values; which one cannot be told."""
+    """One of several values; which one is not statically known."""
 
     options: tuple[Value, ...] = ()
 

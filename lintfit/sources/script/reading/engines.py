@@ -384,7 +384,7 @@ def _fabric_devices(reading: Reading, record: Record) -> None:
 
 
 def _count(value: Value | None) -> Any:
-    """How many devices are asked for: a number, a list of cards, or all (``AUTO``)."""
+    """How many devices are asked for: a number, a list of GPUs, or all (``AUTO``)."""
     if value is None:
         return AUTO
     known = plain(value)

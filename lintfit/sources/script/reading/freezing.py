@@ -32,7 +32,8 @@ _OWN = re.compile(r"torch\.nn\.(?!functional\b|parallel\b|utils\b)")
 def read(reading: Reading) -> None:
     """``requires_grad`` of the model and its parts, in the order in which it is switched: what of it is not trained.
 
-    Where that cannot be told of the language model, nobody knows what is trained; parts beside it are then trained.
+    Where that is not statically known of the language model, nobody knows what is trained; parts
+    beside it are then trained.
     """
     load = reading.found.trained_load
     loads = [load] if load is not None else [r for r in reading.found.loads if r.taken is not False]
@@ -84,7 +85,7 @@ def _all_seen(reading: Reading) -> bool:
 
 class _Event(NamedTuple):
     """One statement that switches gradients of a part of the model, by the part's name; ``told``: None where what it
-    does cannot be told."""
+    does is not statically known."""
 
     node: cst.CSTNode
     of_text: bool
@@ -157,7 +158,7 @@ def _event(
 
 
 def _added(before: list[str], event: _Event) -> list[str] | None:
-    """What a statement adds to the patterns of ``frozen_modules``; None where that cannot be told."""
+    """What a statement adds to the patterns of ``frozen_modules``; None where that is not statically known."""
     if event.told is None or (event.path.endswith("]") and any(switch.picked != EVERY for switch in event.told)):
         return None
     found: list[str] = []

@@ -28,7 +28,7 @@ EVERY = Picked(("*",))
 
 
 def switches(document: PythonDocument, gradient: Gradient) -> tuple[Switch, ...] | None:
-    """What one statement of a loop does to which parameters; None where that cannot be told."""
+    """What one statement of a loop does to which parameters; None where that is not statically known."""
     where = _where(document, gradient)
     if where is None:
         return None

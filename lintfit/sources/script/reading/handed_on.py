@@ -335,7 +335,7 @@ def _own(holder: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _parameter(function: cst.FunctionDef, call: cst.Call, argument: cst.Arg, bound: bool) -> cst.Param | None:
-    """The parameter that an argument fills; None where that cannot be told."""
+    """The parameter that an argument fills; None where that is not statically known."""
     params = [*function.params.posonly_params, *function.params.params]
     if argument.keyword is not None:
         named = [*params, *function.params.kwonly_params]

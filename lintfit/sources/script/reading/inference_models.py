@@ -1,4 +1,4 @@
-"""Models that a script loads onto the card beside the trained one and only asks: a teacher, a judge, a reward model."""
+"""Models that a script loads onto the GPU beside the trained one and only asks: a teacher, a judge, a reward model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(reading: Reading) -> None:
         reading.state("frozen_models", [entry for entry, _ in found], node, "a model beside the one that is trained")
     engine = next((record for record in reading.records if _is_vllm(record)), None)
     if engine is not None and trains and engine.order < begins:
-        reading.state("uncounted", "the vLLM engine that the script starts on the same card", engine.node)
+        reading.state("uncounted", "the vLLM engine that the script starts on the same GPU", engine.node)
 
 
 def _is_vllm(record: Record) -> bool:
@@ -42,7 +42,7 @@ def _is_vllm(record: Record) -> bool:
 
 
 def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:
-    """Models that the script loads itself before it trains, and that certainly lie on the card."""
+    """Models that the script loads itself before it trains, and that certainly lie on the GPU."""
     found = reading.found
     mine = {id(load) for load in _trained(reading)}
     names = {load.assigned_to for load in found.loads if id(load) in mine}
@@ -104,7 +104,7 @@ def _begins(reading: Reading) -> float:
 
 
 def _on_card(reading: Reading, load: Record) -> bool:
-    """Whether a loaded model is moved to a card, prepared for it, or handed to the trainer."""
+    """Whether a loaded model is moved to a GPU, prepared for it, or handed to the trainer."""
     placed = load.keyword("device_map")
     if placed is not None and not sure_none(placed):
         return plain(placed) not in ("cpu", "meta", "disk")

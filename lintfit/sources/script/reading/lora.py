@@ -26,7 +26,8 @@ def method(reading: Reading, load: Record | None) -> None:
             reading.state("method", "lora" if wrapped is True else UNKNOWN, wrapping.node)
             _saved(reading, wrapping)
         elif (handed := _handed_adapter(reading)) is not None:
-            reading.state("method", UNKNOWN, handed.node, "an adapter's config that cannot be told is handed in here")
+            why = "an adapter's config that is not statically known is handed in here"
+            reading.state("method", UNKNOWN, handed.node, why)
         elif load is not None and (tuned := _prompt_tuned(reading, load)) is not None:
             reading.state("method", UNKNOWN, tuned.node, "the model's own code trains a prefix where one is asked for")
         elif load is not None or reading.found.trained is not None or "model" in reading.settings:

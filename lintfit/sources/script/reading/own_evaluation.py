@@ -74,7 +74,7 @@ def _note_answers(reading: Reading, found: Evaluation, new: Value, called: Recor
 
 
 def _new_tokens(called: Record) -> Value | None:
-    """``max_new_tokens`` of a call of ``generate``; None where it is said elsewhere, or cannot be told."""
+    """``max_new_tokens`` of a call of ``generate``; None where it is said elsewhere, or is not statically known."""
     value = called.keyword("max_new_tokens")
     known = plain(value) if value is not None else None
     return value if isinstance(known, int) and not isinstance(known, bool) and known > 0 else None

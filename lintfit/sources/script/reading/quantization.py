@@ -35,7 +35,7 @@ def load(reading: Reading, load: Record | None) -> None:
             reading.put("quantization", value, load, to=name if operators.truth(value) else UNKNOWN)
             return
     if models.by_unsloth(load) and not load.spreads and load.value(3, "load_in_4bit") is None:
-        reading.default("quantization", nested, "Unsloth loads in 4 bits unless it is told otherwise")
+        reading.default("quantization", nested, "Unsloth loads in 4 bits unless it is asked not to")
 
 
 _WHOLE = ("full_finetuning", "load_in_16bit")

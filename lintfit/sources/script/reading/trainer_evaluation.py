@@ -94,7 +94,7 @@ def _is_something(value: Value) -> bool:
 
 
 def _flag(reading: Reading, made: Object, name: str) -> object:
-    """A switch that is off unless somebody says otherwise; ``UNKNOWN`` where that cannot be told."""
+    """A switch that is off unless somebody says otherwise; ``UNKNOWN`` where that is not statically known."""
     value = reading.attribute(made, name)
     known = plain(value) if value is not None else False
     return False if known is None else known

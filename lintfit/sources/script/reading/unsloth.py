@@ -11,11 +11,11 @@ from lintfit.sources.script.interpreter.values import Const, Record, plain
 from lintfit.sources.script.reading.collector import Reading, dtype_name
 
 _LENGTH = 2048
-"""Tokens that ``FastLanguageModel.from_pretrained`` loads a model for unless it is told otherwise."""
+"""Tokens that ``FastLanguageModel.from_pretrained`` loads a model for unless it is asked not to."""
 
 
 def attention(reading: Reading, load: Record) -> None:
-    """Scores that no kernel of Unsloth's makes, whatever the card."""
+    """Scores that no kernel of Unsloth's makes, whatever the GPU."""
     if models.by_unsloth(load) and models.owner_of(load) == "FastLanguageModel":
         reading.derive(
             "own_attention", {BY_UNSLOTH: ("flash_attention_2", True)}, "Unsloth replaces the model's attention"
@@ -64,7 +64,7 @@ def length(reading: Reading) -> bool:
     elif value is not None and most:
         reading.put("seq_len", value, load)
     elif value is None and not load.spreads:
-        reading.default("seq_len", _LENGTH, "unsloth loads a model for 2048 tokens unless it is told otherwise")
+        reading.default("seq_len", _LENGTH, "unsloth loads a model for 2048 tokens unless it is asked not to")
     else:
         return False
     return True

@@ -84,7 +84,7 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
 
 
 def quantize(writer: Writer, value: str, ranks: int) -> Edits | None:
-    """Load the frozen base in four bits (``nf4``, ``nf4-double``), on each of so many ranks' own card."""
+    """Load the frozen base in four bits (``nf4``, ``nf4-double``), on each of so many ranks' own GPU."""
     stated = writer.source.settings.get("quantization")
     if stated is not None and stated.value in ("nf4", "nf4-double"):
         return ()
@@ -351,7 +351,7 @@ def _is_on(writer: Writer, name: str) -> bool:
 
 
 def _knows_card(writer: Writer, load: Record) -> bool:
-    """Whether the rank's own card is the current one when the model is loaded: transformers' arguments, Accelerate
+    """Whether the rank's own GPU is the current one when the model is loaded: transformers' arguments, Accelerate
     and DeepSpeed set it, and bitsandbytes' weights go there."""
     found = writer.found
     made = found.arguments.call if found.arguments is not None else None

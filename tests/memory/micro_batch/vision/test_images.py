@@ -107,7 +107,7 @@ def test_what_nobody_has_measured_is_said_and_bounded_widely(model: str) -> None
 
 
 def test_a_vision_model_is_never_said_to_fit_on_its_text_alone() -> None:
-    """Where nobody says that there are no images, the card has to have room for one a sequence."""
+    """Where nobody says that there are no images, the GPU has to have room for one a sequence."""
     for model in ids():
         facts = lookup(model)
         if facts is None or facts.vision is None or facts.parameters > 40e9:
