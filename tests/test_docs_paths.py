@@ -12,7 +12,7 @@ from tests.support import ROOT
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
 FOLDERS = ("lintfit", "rules", "schemas", "tests", "tools", "bench", "docs", "examples")
-ROOMS = tuple(path.name for path in (ROOT / "lintfit").iterdir() if path.is_dir() and path.name[0] not in "_.")
+ROOMS = tuple(path.parent.name for path in (ROOT / "lintfit").glob("*/__init__.py"))
 _CODE = re.compile(r"`([\w./-]+)`")
 
 

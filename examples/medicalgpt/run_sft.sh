@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Full-parameter supervised fine-tuning on one box with eight cards.
+# Full-parameter supervised fine-tuning on one box with eight GPUs.
 CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 torchrun --nproc_per_node 8 supervised_finetuning.py \
     --model_name_or_path baichuan-inc/Baichuan-7B \
     --train_file_dir ./data/finetune \

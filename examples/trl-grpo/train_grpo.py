@@ -1,4 +1,4 @@
-"""GRPO with LoRA adapters, rollouts by a vLLM server on the other cards."""
+"""GRPO with LoRA adapters, rollouts by a vLLM server on the other GPUs."""
 
 import torch
 from datasets import load_dataset

@@ -197,7 +197,7 @@ def test_cards_that_a_command_may_not_see_are_not_added(line: str, tmp_path: Pat
 
 
 def test_more_cards_are_never_a_safe_change() -> None:
-    assert Option("4 cards", {"gpus": 4}, Effect.HARDWARE).effect.applicability == "unsafe"
+    assert Option("4 GPUs", {"gpus": 4}, Effect.HARDWARE).effect.applicability == "unsafe"
 
 
 DEEPSPEED: dict[str, dict[str, Any]] = {

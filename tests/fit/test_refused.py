@@ -32,7 +32,7 @@ def test_what_cannot_be_carried_out_is_counted(tmp_path: Path, monkeypatch: pyte
     assert before.runs[0].plan is not None
     assert before.runs[0].plan.applicability is not Applicability.DISPLAY
     assert before.refused_fixes == 0
-    monkeypatch.setattr(planner, "attempt", lambda *_: "not today")
+    monkeypatch.setattr(planner, "apply_changes", lambda *_: "not today")
     after = check([tmp_path], _options())
     assert after.runs[0].plan is None or after.runs[0].plan.applicability is Applicability.DISPLAY
     assert after.refused_fixes == after.runs[0].refused_plans > 0

@@ -37,7 +37,7 @@ def options(subject: Subject) -> Iterator[Option]:
         if nodes != spec.nodes:
             changes["nodes"] = nodes
         note = f"{gpus - spec.gpus} more GPUs, the same samples in a step"
-        yield Option(f"{gpus} cards", changes, Effect.HARDWARE, note, kind="more GPUs")
+        yield Option(f"{gpus} GPUs", changes, Effect.HARDWARE, note, kind="more GPUs")
 
 
 def nodes_of(spec: Spec, gpus: int) -> int:

@@ -19,12 +19,12 @@ from lintfit.sources.launchers.flags import Flag
 class Launch:
     """One command that starts a training, read as settings.
 
-    ``script`` is its path as the command says it, None where that is not statically known; ``module`` says that it was
-    given as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag whose value
-    is not statically known keeps it as written, with its ``$``. ``environment`` holds the variables that the command
-    sees and whose values are known. ``positional`` are the words between the script and its first flag, ``overrides`` the
-    ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe is asked for; such
-    a launch has no script. ``sure`` is False where only the script can tell whether it trains.
+    ``script`` is its path as the command says it, None where that is not statically known; ``module`` says that it
+    was given as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag
+    whose value is not statically known keeps it as written, with its ``$``. ``environment`` holds the variables that
+    the command sees and whose values are known. ``positional`` are the words between the script and its first flag,
+    ``overrides`` the ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe
+    is asked for; such a launch has no script. ``sure`` is False where only the script can tell whether it trains.
     """
 
     document: ShellDocument
