@@ -129,6 +129,8 @@ class Code:
     but one."""
     eager_advised: bool = False
     """Whether the class asks for eager attention in training ("strongly recommended", 4.42 and 4.50 to 4.56)."""
+    layers: str = ""
+    """The type whose layers this one has to the operation (``llama``), where the memory model does not know its own."""
     layer: str = ""
     """The class of a layer (``_no_split_modules`` of transformers 5.23); empty where nobody has looked."""
     moe_block: str = ""

@@ -2,6 +2,7 @@
 
 To add one: a row, and ``python tools/update_architectures.py`` for what its config class takes for keys left out.
 A row without a word is a Llama; what a row may say is in ``_plain.py``, what ``Code`` says in ``catalog/facts.py``.
+``Code(layers="llama")`` says whose layers the memory model is to count for it.
 """
 
 from __future__ import annotations

@@ -184,7 +184,9 @@ def has_own(facts: ModelFacts) -> bool:
 
 
 def _kind(facts: ModelFacts) -> str:
-    return ALIASES.get(facts.model_type, facts.model_type)
+    """The type whose layers a model has: its own, or the one that the catalogue says for it."""
+    kind = ALIASES.get(facts.model_type, facts.model_type)
+    return kind if kind in _MODULES or kind in _LLAMA else facts.code.layers or kind
 
 
 def _nearest(facts: ModelFacts, kind: str) -> str:

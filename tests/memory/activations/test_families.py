@@ -7,6 +7,8 @@ import pytest
 from bench import record, saved_layers
 from bench.record import Case
 from lintfit.catalog import models
+from lintfit.catalog.facts import Code
+from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.activations.families import known
 from lintfit.memory.reading.parse import spec_from_mapping
@@ -30,6 +32,13 @@ def test_another_name_of_a_family_is_known_as_well() -> None:
     config = saved_layers.config_of("llama", 2)
     assert all(known(models.from_config({**config, "model_type": name})) for name in ("Yi", "aquila", "code_llama"))
     assert not known(models.from_config({**config, "model_type": "nobody_has_read_this"}))
+
+
+def test_a_row_of_the_catalogue_says_whose_layers_a_type_has() -> None:
+    unread = models.from_config({**saved_layers.config_of("llama", 2), "model_type": "nobody_has_read_this"})
+    assert not known(unread)
+    assert known(replace(unread, code=Code(layers="llama")))
+    assert not known(replace(unread, code=Code(layers="nor_this")))
 
 
 @pytest.mark.parametrize(
