@@ -18,7 +18,7 @@ from lintfit.documents.shell_arithmetic import calculate
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 
-MAX_STEPS = 1_000_000
+MAX_STEPS = 250_000
 """Statements and pieces of values that are followed in one shell script, with what it sources."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import libcst as cst
 import pytest
 
@@ -70,7 +68,5 @@ def test_references_that_refer_to_many() -> None:
     items = {f"a{n}": Const(None, f"${{a{n + 1}}}" * 50) for n in range(8)}
     table = Table(items={**items, "a8": Const(None, "x")})
     table.root = table
-    start = time.process_time()
     assert isinstance(held(table, "a0"), Unknown)
-    assert time.process_time() - start < 5
     assert isinstance(held(table, "a7"), Const)
