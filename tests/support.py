@@ -23,7 +23,6 @@ OF_FILES = (
     "lintfit.options.config.load_config",
     "lintfit.documents.widths._content",
     "lintfit.memory.reading.named._named",
-    "lintfit.options.roots._under_version_control",
     "lintfit.run.versions._read_folder",
 )
 """The functions of lintfit that remember what they read: ``test_support.py`` looks for others."""

@@ -32,6 +32,8 @@ MAX_BASELINE = 64 << 20
 MAX_SPECS = 64 << 20
 """Bytes of a file of specs: thousands of them with a whole config.json each."""
 
+_VERSION_CONTROL = (".git", ".hg", ".svn")
+
 
 def opened(path: Path, most: int) -> tuple[bytes, int]:
     """The bytes and the mode of a regular file of at most ``most`` bytes.
@@ -110,6 +112,12 @@ def exists(path: Path) -> bool:
 def is_there(path: Path) -> bool:
     """Whether anything has this name, a link that leads nowhere too."""
     return os.path.lexists(path)
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The nearest folder, from this one up, that is under version control."""
+    above = (folder, *folder.parents)
+    return next((each for each in above if any(is_there(each / name) for name in _VERSION_CONTROL)), None)
 
 
 def is_link(path: Path) -> bool:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 from lintfit.documents import door
 from lintfit.documents.paths import is_below, resolved
 from lintfit.options.config import load_config
 from lintfit.options.model import Options
-
-_VERSION_CONTROL = (".git", ".hg", ".svn")
 
 
 def roots_of(paths: Iterable[Path], options: Options) -> tuple[Path, ...]:
@@ -39,7 +36,7 @@ def root_of(path: Path, options: Options) -> Path:
         otherwise = here
         if not is_below(resolved(named), (resolved(here),)):
             start = here  # a link leads out of the working directory: where to is not looked at
-    marked = (_under_version_control(start), _configured(start, options))
+    marked = (door.repository_of(start), _configured(start, options))
     found = [folder for folder in marked if folder is not None]
     return resolved(max(found, key=lambda folder: len(folder.parts), default=otherwise))
 
@@ -49,9 +46,3 @@ def _configured(folder: Path, options: Options) -> Path | None:
         return None
     found = load_config(folder)
     return found.config_path.parent if found is not None and found.config_path is not None else None
-
-
-@cache
-def _under_version_control(folder: Path) -> Path | None:
-    above = (folder, *folder.parents)
-    return next((each for each in above if any(door.is_there(each / name) for name in _VERSION_CONTROL)), None)

@@ -28,7 +28,6 @@ MAX_FILES = 3000
 MAX_CHARACTERS = 32 << 20
 """Characters of code that are searched: what is read of a tree of 3,000 files of usual size."""
 
-_REPOSITORY = (".git", ".hg", ".svn")
 _CODE = frozenset({".py", ".ipynb", ".sh", ".bash", ".slurm", ".sbatch", ".job", ".mk"})
 _TESTS = frozenset({"tests", "test"})
 """Folders whose code reads files of its own; a config outside of them is none of these."""
@@ -170,10 +169,10 @@ def _paths(folder: Path, root: Path, apart: frozenset[str]) -> Iterator[Path]:
 
 def _root(folder: Path, top: Path) -> Path:
     """The repository that a folder lies in; else where lintfit's config lies; else the working directory above it."""
+    repository = door.repository_of(folder)
+    if repository is not None:
+        return repository
     above = (folder, *folder.parents)
-    for each in above:
-        if any(door.exists(each / name) for name in _REPOSITORY):
-            return each
     try:
         found = load_config(folder)
     except LintfitError:

@@ -85,12 +85,7 @@ def missing(what: str, name: str, place: Place | None, locator: Locator, beside:
 
 def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     launch = locator.launch
-    if (
-        "://" in name
-        or posixpath.basename(name).startswith(".")
-        or _PLACEHOLDER.search(name)
-        or may_be_made(name, place, locator)
-    ):
+    if _is_open(name) or may_be_made(name, place, locator):
         return "open"
     if launch is not None and (_is_lost(launch) or (place is not None and _is_given(launch, place))):
         return "open"
@@ -155,8 +150,7 @@ def _leads_out(name: str, locator: Locator) -> bool:
 def _top(locator: Locator) -> Path:
     """The folder that holds the tree: that of the repository, else the one that lintfit runs in or looks at."""
     root, folder = locator.workspace.root, _plain(locator.workspace.root / locator.folder)
-    repository = next((each for each in (folder, *folder.parents) if door.exists(each / ".git")), None)
-    return repository or (root if folder.is_relative_to(root) else folder)
+    return door.repository_of(folder) or (root if folder.is_relative_to(root) else folder)
 
 
 def _plain(path: Path) -> Path:
