@@ -42,6 +42,11 @@ def field(*, default_factory: Callable[[], Any] | None = None, init: bool = True
     return _Field(default_factory, init, compare)
 
 
+def word_set(text: str) -> frozenset[str]:
+    """A set of words, written with blanks between them."""
+    return frozenset(text.split())
+
+
 def names(cls: type) -> tuple[str, ...]:
     """The fields of a record that are given, not worked out."""
     taken: tuple[str, ...] = cls.__match_args__  # type: ignore[attr-defined]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 
+from lintfit.frozen import word_set
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NAMES = _names(
+_NAMES = word_set(
     """
     alignprop.py bco.py chat.py cifar10_deepspeed.py cifar10_tutorial.py complete_cv_example.py complete_nlp_example.py
     cpo.py cv_example.py ddpo.py deepspeed_with_config_support.py dpo.py dpo_online.py dpo_vlm.py finetune_trainer.py

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import Kind
 from lintfit.documents.shell_elsewhere import is_makefile
+from lintfit.frozen import word_set
 from lintfit.settings.model import Place
 
 if TYPE_CHECKING:
@@ -20,25 +21,21 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_READS = _names("""
+_READS = word_set("""
     awk cat chmod diff du echo export file grep head less ls md5sum more printf rm rmdir sbatch set shasum sleep source
     stat tail test unset wc which
     """)
 """Commands that write none of the files that they name (what is redirected aside)."""
 
-_FETCHES = _names("7z aws azcopy dvc gcloud gdown gsutil rclone rsync s5cmd scp sftp tar unrar unzip")
+_FETCHES = word_set("7z aws azcopy dvc gcloud gdown gsutil rclone rsync s5cmd scp sftp tar unrar unzip")
 """Commands that may bring any file."""
 
-_GIT = _names("checkout clone lfs pull reset restore sparse-checkout submodule switch worktree")
+_GIT = word_set("checkout clone lfs pull reset restore sparse-checkout submodule switch worktree")
 """Of git's commands those that may."""
 
-_COPIES = _names("cp install ln mv")
+_COPIES = word_set("cp install ln mv")
 
-_READING_FLAGS = _names("config config_file deepspeed deepspeed_config deepspeed_config_file ds_config")
+_READING_FLAGS = word_set("config config_file deepspeed deepspeed_config deepspeed_config_file ds_config")
 _DUMPS = re.compile(r"dump\(|\.write\(|write_text\(|writelines\(|\.save\(|copy\w*\(")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents import door
 from lintfit.documents.shell_elsewhere import is_workflow
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe
 from lintfit.run.made import may_be_made
 from lintfit.settings.model import Place
@@ -36,11 +36,7 @@ _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _ARGUMENT = re.compile(r"\$\{?[1-9@*]")
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_CONTAINERS = _names(
+_CONTAINERS = word_set(
     """
     apptainer docker enroot gcloud kubectl modal nerdctl pdsh podman pssh ray shifter singularity sky ssh
     """

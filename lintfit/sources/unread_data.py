@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from lintfit.documents.model import Kind
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, word_set
 from lintfit.schema.megatron import MEGATRON
 
 _LONGEST = 60_000
@@ -42,11 +42,7 @@ class _Form:
         return self.needs <= keys.top and len(self.some & keys.top) >= self.count and not self.never & keys.top
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_TRAINER = _names("""
+_TRAINER = word_set("""
     bf16 dataset_mixer dataset_mixture dataset_name do_train eval_strategy evaluation_strategy fp16
     gradient_accumulation_steps gradient_checkpointing gradient_checkpointing_kwargs learning_rate logging_steps
     lr_scheduler_type max_length max_prompt_length max_seq_length max_steps num_train_epochs optim output_dir
@@ -58,58 +54,60 @@ _FORMS: tuple[_Form, ...] = (
     _Form(
         "a LLaMA-Factory recipe",
         frozenset({"model_name_or_path"}),
-        _names("cutoff_len dataset dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"),
+        word_set(
+            "cutoff_len dataset dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"
+        ),
         2,
-        never=_names("export_dir infer_backend do_predict do_eval"),
+        never=word_set("export_dir infer_backend do_predict do_eval"),
     ),
     _Form(
         "a LLaMA-Factory recipe",
-        _names("model train_dataset"),
-        _names("dist_config init_config kernel_config peft_config quant_config template"),
+        word_set("model train_dataset"),
+        word_set("dist_config init_config kernel_config peft_config quant_config template"),
     ),
     _Form(
         "an AutoTrain recipe",
-        _names("base_model task"),
-        _names("backend data hub log params project_name"),
+        word_set("base_model task"),
+        word_set("backend data hub log params project_name"),
         2,
     ),
     _Form(
         "an axolotl recipe",
         frozenset({"base_model"}),
-        _names("""adapter datasets dataset_prepared_path gradient_accumulation_steps lora_r micro_batch_size num_epochs
+        word_set("""adapter datasets dataset_prepared_path gradient_accumulation_steps lora_r micro_batch_size num_epochs
                pretraining_dataset rl sample_packing sequence_len val_set_size"""),
         2,
-        never=_names("merge_method slices"),
+        never=word_set("merge_method slices"),
     ),
     _Form(
         "an ms-swift recipe",
         frozenset({"model"}),
-        _names("rlhf_type sft_type train_type tuner_type tuner_backend ENV"),
+        word_set("rlhf_type sft_type train_type tuner_type tuner_backend ENV"),
     ),
     _Form(
         "a LitGPT recipe",
         frozenset({"train"}),
-        _names("checkpoint_dir devices eval lora_r model_config model_name precision tokenizer_dir"),
+        word_set("checkpoint_dir devices eval lora_r model_config model_name precision tokenizer_dir"),
         3,
         why=NOT_NAMED,
     ),
-    _Form("a verl config", frozenset({"actor_rollout_ref"}), _names("algorithm critic data hydra trainer")),
-    _Form("a verl config", _names("data model trainer optim"), _names("use_remove_padding")),
-    _Form("a NeMo recipe", frozenset({"exp_manager"}), _names("trainer model")),
-    _Form("a NeMo-RL recipe", _names("policy cluster"), _names("grpo sft dpo rm distillation checkpointing")),
+    _Form("a verl config", frozenset({"actor_rollout_ref"}), word_set("algorithm critic data hydra trainer")),
+    _Form("a verl config", word_set("data model trainer optim"), word_set("use_remove_padding")),
+    _Form("a NeMo recipe", frozenset({"exp_manager"}), word_set("trainer model")),
+    _Form("a NeMo-RL recipe", word_set("policy cluster"), word_set("grpo sft dpo rm distillation checkpointing")),
     _Form(
         "an LLM Foundry recipe",
         frozenset({"max_duration"}),
-        _names("train_loader model optimizer max_seq_len fsdp_config"),
+        word_set("train_loader model optimizer max_seq_len fsdp_config"),
         2,
     ),
-    _Form("a nanotron recipe", _names("parallelism tokens"), _names("model optimizer general")),
-    _Form("a Ludwig recipe", _names("input_features output_features"), _names("base_model model_type trainer")),
-    _Form("an Oumi recipe", _names("model data training"), frozenset({"training"})),
+    _Form("a nanotron recipe", word_set("parallelism tokens"), word_set("model optimizer general")),
+    _Form("a Ludwig recipe", word_set("input_features output_features"), word_set("base_model model_type trainer")),
+    _Form("an Oumi recipe", word_set("model data training"), frozenset({"training"})),
     _Form(
         "an alignment-handbook or open-r1 recipe",
         frozenset({"model_name_or_path"}),
-        _names("dataset_configs dataset_mixer dataset_mixture"),
+        word_set("dataset_configs dataset_mixer dataset_mixture"),
         why=NOT_NAMED,
     ),
     _Form(
@@ -117,7 +115,7 @@ _FORMS: tuple[_Form, ...] = (
         frozenset({"model_name_or_path"}),
         _TRAINER,
         2,
-        never=_names("export_dir infer_backend do_predict"),
+        never=word_set("export_dir infer_backend do_predict"),
         why=NOT_NAMED,
     ),
     _Form(
@@ -130,7 +128,7 @@ _FORMS: tuple[_Form, ...] = (
     _Form(
         "an FSDP config of the Trainer",
         frozenset(),
-        _names("""activation_checkpointing auto_wrap_policy backward_prefetch cpu_ram_efficient_loading
+        word_set("""activation_checkpointing auto_wrap_policy backward_prefetch cpu_ram_efficient_loading
                forward_prefetch fsdp_transformer_layer_cls_to_wrap limit_all_gathers min_num_params
                reshard_after_forward sync_module_states transformer_layer_cls_to_wrap use_orig_params"""),
         2,
@@ -143,24 +141,24 @@ _MEGATRON_KEYS = 2
 """From this many of their own keys on a file is a config of GPT-NeoX or Megatron; hyphens count as underscores."""
 
 _TORCHTUNE = re.compile(r"_component_:\s*[\"']?torchtune\.")
-_SAVED = _names("""
+_SAVED = word_set("""
     _name_or_path added_tokens architectures auto_map best_metric bos_token compilerOptions dependencies
     devDependencies global_step log_history lora_alpha model_type peft_type tokenizer_class total_flos train_runtime
     transformers_version
     """)
 """Keys of JSON files that a training leaves behind, and of other programs'."""
 
-_RATE = _names("lr learning_rate max_lr base_lr peak_lr")
-_AMOUNT = _names("""
+_RATE = word_set("lr learning_rate max_lr base_lr peak_lr")
+_AMOUNT = word_set("""
     batch_size batch_size_per_device epochs global_batch_size gradient_accumulation_steps mbs max_epochs max_steps
     max_train_steps micro_batch_size num_epochs num_train_epochs per_device_batch_size per_device_train_batch_size
     total_epochs total_steps total_training_steps train_batch_size train_iters train_steps
     """)
-_MODEL = _names("""
+_MODEL = word_set("""
     base_model checkpoint hf_model llm model model_id model_name model_name_or_path model_path pretrained
     pretrained_model pretrained_model_name_or_path
     """)
-_LANGUAGE = _names("""
+_LANGUAGE = word_set("""
     activation_checkpointing block_size context_length cutoff_len deepspeed fsdp gradient_checkpointing load_in_4bit
     lora lora_alpha lora_r lora_rank max_length max_seq_len max_seq_length peft qlora seq_len seq_length sequence_len
     sequence_length tensor_model_parallel_size tensor_parallel_size tokenizer tokenizer_name tokenizer_path zero_stage

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from lintfit.documents.shell_words import Word
-from lintfit.frozen import field, frozen, replace
+from lintfit.frozen import field, frozen, replace, word_set
 from lintfit.sources.recipes import front_ends
 from lintfit.sources.recipes.front_ends import FrontEnd
 
@@ -76,17 +76,13 @@ class Grammar:
     abbreviations: bool = True
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # torch.distributed.run.get_args_parser, torch 2.13; --use_env of older releases of torch.distributed.launch.
 _TORCHRUN = Grammar(
-    _names("""nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval
+    word_set("""nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval
            start_method event_log_handler role log_dir redirects tee local_ranks_filter duplicate_stdout_filters
            duplicate_stderr_filters node_rank master_addr master_port local_addr logs_specs numa_binding
            signals_to_handle shutdown_timeout"""),
-    _names("help standalone module no_python run_path virtual_local_rank use_env"),
+    word_set("help standalone module no_python run_path virtual_local_rank use_env"),
     {"m": "module", "r": "redirects", "t": "tee", "h": "help"},
 )
 
@@ -95,10 +91,10 @@ GRAMMARS: Mapping[Launcher, Grammar] = {
     "torch.distributed.launch": _TORCHRUN,
     # deepspeed.launcher.runner.parse_args, DeepSpeed 0.19.8; the elastic options of older releases.
     "deepspeed": Grammar(
-        _names("""hostfile include exclude num_nodes min_elastic_nodes max_elastic_nodes num_gpus num_accelerators
+        word_set("""hostfile include exclude num_nodes min_elastic_nodes max_elastic_nodes num_gpus num_accelerators
                master_port master_addr node_rank launcher launcher_args enable_each_rank_log autotuning bind_core_list
                ssh_port venv_script log_level"""),
-        _names("""help module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training
+        word_set("""help module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training
                bind_cores_to_rank quiet"""),
         {"H": "hostfile", "i": "include", "e": "exclude", "h": "help", "q": "quiet"},
     ),
@@ -106,7 +102,7 @@ GRAMMARS: Mapping[Launcher, Grammar] = {
     # that are not named here take a value.
     "accelerate": Grammar(
         frozenset(),
-        _names("""help quiet cpu multi_gpu tpu use_deepspeed use_fsdp use_megatron_lm use_parallelism_config module
+        word_set("""help quiet cpu multi_gpu tpu use_deepspeed use_fsdp use_megatron_lm use_parallelism_config module
                no_python debug enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic
                dynamo_use_regional_compilation same_network tpu_cluster tpu_use_cluster
                no_tpu_cluster tpu_use_sudo downcast_bf16
@@ -116,14 +112,14 @@ GRAMMARS: Mapping[Launcher, Grammar] = {
     ),
     # lightning.fabric.cli.
     "fabric": Grammar(
-        _names("accelerator strategy devices num_nodes node_rank main_address main_port precision"), _names("help")
+        word_set("accelerator strategy devices num_nodes node_rank main_address main_port precision"), word_set("help")
     ),
     # The interpreter's own options, up to the script.
     "python": Grammar(frozenset(), frozenset(), {"W": "warning", "X": "implementation"}, abbreviations=False),
 }
 
 # What trl hands on to accelerate launch: options that no config of TRL's and no TrainingArguments has.
-_ACCELERATE_BY_TRL = _names("""
+_ACCELERATE_BY_TRL = word_set("""
     accelerate_config config_file deepspeed_config_file fsdp_offload_params fsdp_reshard_after_forward
     fsdp_sharding_strategy fsdp_version gpu_ids machine_rank main_process_ip main_process_port mixed_precision
     multi_gpu num_machines num_processes offload_optimizer_device offload_param_device use_deepspeed use_fsdp
@@ -131,13 +127,13 @@ _ACCELERATE_BY_TRL = _names("""
     """)
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
-_WRAPPERS = _names("""
+_WRAPPERS = word_set("""
     apptainer bash conda coverage docker env eval exec gosu horovodrun ionice mpirun mpiexec nice nohup nsys numactl
     pipenv poetry podman ray setsid sh singularity srun stdbuf sudo taskset time timeout unbuffer uv xvfb-run
     """)
 """Commands that run another command, which stands further right on their line."""
 
-_MACHINES = _names("nnodes nodes num_machines num_nodes replicas")
+_MACHINES = word_set("nnodes nodes num_machines num_nodes replicas")
 """What submitting scripts call the number of machines."""
 
 _MODULES: Mapping[str, Launcher] = {

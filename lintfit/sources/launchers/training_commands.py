@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import re
 
+from lintfit.frozen import word_set
 from lintfit.sources.launchers.command_line import Invocation
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _NAME = re.compile(r"[^a-z]+")
-_TRAINS = _names("""
+_TRAINS = word_set("""
     clm cpo cpt dapo distill dpo finetune finetuning gkd grpo gspo kto mlm orpo posttrain ppo pretrain pretraining
     reinforce rlhf rloo sft simpo train trainer training tune
     """)
 """Words in the name of a script that trains."""
 
-_MAY_TRAIN = _names("fine ft lora qlora reward rm tune")
+_MAY_TRAIN = word_set("fine ft lora qlora reward rm tune")
 """Words that do so only where nothing else is said."""
 
-_DOES_NOT = _names("""
+_DOES_NOT = word_set("""
     api app benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
     evaluate evaluation export filter gather generate generation gradio infer inference merge plot predict prepare
     preprocess process push quantize sample score serve server setup submit test tests tokenize upload vllm web webui
     """)
 """Words in the name of a script that does something else."""
 
-_PREPARES = _names("convert download merge prepare preprocess submit tokenize")
+_PREPARES = word_set("convert download merge prepare preprocess submit tokenize")
 """First words of such a name that say so whatever the flags are."""
 
-_TRAINING_FLAGS = _names("""
+_TRAINING_FLAGS = word_set("""
     do_train gradient_accumulation_steps gradient_checkpointing learning_rate lr num_train_epochs
     per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
     """)
 
-_EVALUATES = _names("do_eval do_predict")
+_EVALUATES = word_set("do_eval do_predict")
 
 
 def _parts(name: str) -> list[str]:

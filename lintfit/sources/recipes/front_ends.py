@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from lintfit.documents.shell_words import Word
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, word_set
 
 FrontEnd = Literal[
     "litgpt",
@@ -40,40 +40,36 @@ class Program:
     """Commands that have a second word (``litgpt finetune lora`` up to 0.4): the second words that train."""
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 PROGRAMS: Mapping[FrontEnd, Program] = {
     # litgpt/__main__.py 0.5.13
     "litgpt": Program(
-        _names("finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"),
-        {"finetune": _names("lora full adapter adapter_v2")},
+        word_set("finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"),
+        {"finetune": word_set("lora full adapter adapter_v2")},
     ),
     # swift/cli/main.py 4
-    "swift": Program(_names("sft pt rlhf"), {}),
+    "swift": Program(word_set("sft pt rlhf"), {}),
     # llamafactory/cli.py 0.9
-    "llamafactory": Program(_names("train"), {}),
+    "llamafactory": Program(word_set("train"), {}),
     # axolotl/cli/main.py 0.13
-    "axolotl": Program(_names("train"), {}),
+    "axolotl": Program(word_set("train"), {}),
     # trl/cli 1.16
-    "trl": Program(_names("sft dpo grpo kto reward rloo"), {}),
+    "trl": Program(word_set("sft dpo grpo kto reward rloo"), {}),
     # xtuner/entry_point.py 0.1.23
-    "xtuner": Program(_names("train"), {}),
+    "xtuner": Program(word_set("train"), {}),
     # torchtune/_cli/run.py 0.6; the recipe's name stands behind torchrun's own options
-    "torchtune": Program(_names("run"), {}),
+    "torchtune": Program(word_set("run"), {}),
     # swift/cli/_megatron/main.py 4
-    "megatron-swift": Program(_names("sft pt rlhf"), {}),
+    "megatron-swift": Program(word_set("sft pt rlhf"), {}),
     # autotrain/cli/autotrain.py 0.8: a recipe, or one of its tasks on text
-    "autotrain": Program(_names("--config llm sentence-transformers seq2seq text-classification vlm"), {}),
+    "autotrain": Program(word_set("--config llm sentence-transformers seq2seq text-classification vlm"), {}),
     # These start a script of their own; its name stands behind their options.
     "composer": Program(frozenset(), {}),
-    "colossalai": Program(_names("run"), {}),
-    "oumi": Program(_names("train distributed"), {}),
-    "ludwig": Program(_names("train experiment"), {}),
+    "colossalai": Program(word_set("run"), {}),
+    "oumi": Program(word_set("train distributed"), {}),
+    "ludwig": Program(word_set("train experiment"), {}),
     # nemo_run's command line
-    "nemo": Program(frozenset(), {"llm": _names("finetune pretrain")}),
-    "instructlab": Program(frozenset(), {"model": _names("train")}),
+    "nemo": Program(frozenset(), {"llm": word_set("finetune pretrain")}),
+    "instructlab": Program(frozenset(), {"model": word_set("train")}),
 }
 
 _COMMANDS: Mapping[str, FrontEnd] = {
