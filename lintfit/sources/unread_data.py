@@ -74,8 +74,8 @@ _FORMS: tuple[_Form, ...] = (
     _Form(
         "an axolotl recipe",
         frozenset({"base_model"}),
-        word_set("""adapter datasets dataset_prepared_path gradient_accumulation_steps lora_r micro_batch_size num_epochs
-               pretraining_dataset rl sample_packing sequence_len val_set_size"""),
+        word_set("""adapter datasets dataset_prepared_path gradient_accumulation_steps lora_r micro_batch_size
+               num_epochs pretraining_dataset rl sample_packing sequence_len val_set_size"""),
         2,
         never=word_set("merge_method slices"),
     ),
