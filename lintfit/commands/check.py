@@ -21,7 +21,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
 from lintfit.run.discover import FoundFiles, discover
-from lintfit.run.key_reads import KeyReads
+from lintfit.run.key_reads import key_reads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.sources import detect
@@ -130,7 +130,6 @@ class _Pass:
 
     def __init__(self, found: FoundFiles, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
-        self.code = KeyReads(workspace)
         self.mistakes = Mistakes()
 
     def check(self) -> _Checked:
@@ -168,7 +167,7 @@ class _Pass:
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
             return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options, self.code, self.mistakes.end_at).of(findings)
+        return Confirmation(runs, self.workspace, self.options, self.mistakes.end_at).of(findings)
 
     def _is_shown(self, document: Document) -> bool:
         """Whether findings may speak of a document: of data that a link leads to, outside, only of a plain config."""
@@ -215,7 +214,7 @@ class _Pass:
         if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
             return  # data of a script's own, whatever it looks like
         with self.mistakes.end_at(document.path.as_posix()):
-            context = FileContext(document, _source(document, part_of), part_of, named, self.code)
+            context = FileContext(document, _source(document, part_of), part_of, named, key_reads(self.workspace))
             for finding in run_file_checks(context, apart=self.mistakes.end_at):
                 # A script that opens the file itself may ask for any of its keys.
                 yield without_fix(finding) if opened else finding

@@ -16,7 +16,7 @@ from lintfit.documents.model import DataDocument, Document, Edit, Entry, FileEdi
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import frozen, replace
-from lintfit.run.key_reads import KeyReads, Read
+from lintfit.run.key_reads import Read, key_reads
 from lintfit.settings.model import Place
 
 _DIRECTIVE = re.compile(r"(?:#|//|/\*)[ \t]*lintfit:")
@@ -44,9 +44,9 @@ class Taken:
 class Care:
     """Looks at what edits take along, against the files of a workspace and the code around them."""
 
-    def __init__(self, workspace: Workspace, code: KeyReads | None = None) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._reads = code or KeyReads(workspace)
+        self._reads = key_reads(workspace)
 
     def weighed(self, fix: Fix, about: Place | None = None) -> Fix:
         """The fix as it may be offered: unsafe where it loses a comment, only shown where code reads what it deletes.

@@ -19,7 +19,6 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.build import build
-from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run
 from lintfit.settings.values import AS_LOADED
 from lintfit.verdict.judge import judge
@@ -48,11 +47,10 @@ class Confirmation:
         runs: Sequence[RunResult],
         workspace: Workspace,
         options: Options,
-        code: KeyReads | None = None,
         apart: Apart = to_the_end,
     ) -> None:
         self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
-        self._care = Care(workspace, code)
+        self._care = Care(workspace)
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
         """The findings without fixes that do not come out as they claim; plans are confirmed where they are made.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,9 @@ from lintfit.options.model import Options
 from lintfit.run.discover import SUFFIXES
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
+from lintfit.run.lacking import SCRIPT, Lacking, handed, named_recipes
 from lintfit.run.locate import Locator
-from lintfit.run.model import UNPARSED, Origin, Run
+from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
 from lintfit.run.processes import all_there_are, number_of_gpus
@@ -32,7 +32,6 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
-    from lintfit.run.missing import Missing
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
@@ -44,11 +43,8 @@ _LONGEST_NAME = 500
 _LONGEST_CONFIG = 60_000
 """Characters of a config that a script reads itself; what is longer is data."""
 
-SCRIPT = "the script that is launched"
 _CALLED: Mapping[str, str] = {"deepspeed": "the DeepSpeed config", "accelerate": "the Accelerate config"}
 _KINDS: Mapping[str, Kind] = {"deepspeed": Kind.JSON, "accelerate": Kind.YAML}
-_CONFIG_FLAGS = frozenset(("cfg", "config", "config_file", "config_path"))
-_DATA = (".json", ".yaml", ".yml", ".toml")
 
 
 def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
@@ -84,9 +80,7 @@ class _Builder:
         self.origin, self.workspace, self.options = origin, workspace, options
         self.locator = Locator(origin.path, workspace)
         self.versions = with_transformers(versions_near(origin.path, workspace.root))
-        self.missing: list[Missing] = []
-        self.broken: list[tuple[str, Document]] = []
-        """Files that cannot be parsed, with what they are to the run."""
+        self.lacking = Lacking(self.locator)
         self.sources = Sources(options)
         self.documents: list[Document] = []
         self.opened: list[Document] = []
@@ -115,7 +109,7 @@ class _Builder:
         model = find_model(sources, settings, folders)
         settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)
         assembled = assemble(sources, settings, model, hardware, self.versions, folders)
-        lacking = self._lacking()
+        lacking = self.lacking.reasons()
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
@@ -138,31 +132,13 @@ class _Builder:
             lacks_model=assembled.lacks_model,
             all_gpus=all_there_are(sources, settings.get("gpus")),
             doubtful=assembled.doubtful,
-            missing=tuple(self.missing),
-            broken=tuple(document for _, document in self.broken),
+            missing=self.lacking.missing,
+            broken=self.lacking.broken,
             versions=self.versions,
             options=self.options,
             origin=self.origin,
             base=self.locator.base,
         )
-
-    def _lacking(self) -> list[str]:
-        """The files that are named and were not read: what nobody has read is not filled in with a guess."""
-        broken = [f"{what} ({document.path.name}{UNPARSED}" for what, document in self.broken]
-        return [each.reason for each in self.missing] + broken
-
-    def _lack(self, what: str, name: str, place: Place | None) -> None:
-        """Note a file that is named and not there."""
-        from lintfit.run.missing import missing
-
-        script = next((each for each in self.missing if each.what == SCRIPT), None)
-        if not any(each.name == name and each.what == what for each in self.missing):
-            self.missing.append(missing(what, name, place, self.locator, script))
-
-    def _break(self, what: str, document: Document) -> None:
-        """Note a file that is there and cannot be parsed."""
-        if not any(document is known for _, known in self.broken):
-            self.broken.append((what, document))
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()
@@ -228,18 +204,18 @@ class _Builder:
 
         world = partial(number_of_gpus, self.sources)
         recipe = read_recipe(launch, open_file, world, self.versions)
-        for name, place in _recipes(launch):
+        for name, place in named_recipes(launch):
             self._named_recipe(name, place)
         return recipe
 
     def _named_recipe(self, name: str, place: Place) -> None:
         path = self.locator.find(name)
         if path is None:
-            self._lack("the recipe", name, place)
+            self.lacking.lack("the recipe", name, place)
             return
         document = self._partner(path)
         if document is not None and document.root is None:
-            self._break("the recipe", document)
+            self.lacking.cannot_parse("the recipe", document)
             self._read(path)
 
     def _launched(self, launch: Launch) -> Path | None:
@@ -261,7 +237,7 @@ class _Builder:
         else:
             path = self._launched(launch)
             if path is None and launch.script and launch.script.endswith(".py") and not launch.module:
-                self._lack(SCRIPT, launch.script, launch.script_place)
+                self.lacking.lack(SCRIPT, launch.script, launch.script_place)
         document = self._read(path) if path is not None else None
         if not isinstance(document, PythonDocument):
             return None
@@ -269,7 +245,7 @@ class _Builder:
         if not told:
             return None
         if document.module is None:
-            self._break(SCRIPT, document)
+            self.lacking.cannot_parse(SCRIPT, document)
             return None
         read = partial(
             read_script,
@@ -296,11 +272,11 @@ class _Builder:
         HfArgumentParser's scripts take a JSON as their only word, TrlParser's a YAML by ``--config``, others' as their
         first word.
         """
-        handed = self._handed()
-        if handed is not None:
-            path = handed.path.absolute()
+        arguments = self._arguments_beside()
+        if arguments is not None:
+            path = arguments.path.absolute()
             name = path.as_posix()
-            config = Flag("config", name, Place(handed, Span(0, 0)))
+            config = Flag("config", name, Place(arguments, Span(0, 0)))
             for words in ({"positional": (name,)}, {"flags": (config,)}):
                 before = len(self.documents)
                 script = read(has_launch=True, **words)
@@ -309,7 +285,7 @@ class _Builder:
                 del self.documents[before:]
         return read()
 
-    def _handed(self) -> DataDocument | None:
+    def _arguments_beside(self) -> DataDocument | None:
         """The one file of arguments that the user named beside the script."""
         found = [document for path in self.origin.partners if (document := self._partner(path)) is not None]
         handed = [document for document in found if detect.is_arguments(document)]
@@ -334,8 +310,8 @@ class _Builder:
     def _arguments(self, name: str) -> Document | None:
         """A file of words that add to the command line."""
         path = self.locator.find(name)
-        if path is None and (place := _handed(self.sources.launch, f"@{name}")) is not None:
-            self._lack("the file of arguments", name, place)
+        if path is None and (place := handed(self.sources.launch, f"@{name}")) is not None:
+            self.lacking.lack("the file of arguments", name, place)
         return self._read(path, Kind.SHELL) if path is not None and self._is_near(path) else None
 
     def _data(self, name: str, kind: Kind) -> DataDocument | None:
@@ -344,9 +320,9 @@ class _Builder:
         if here is not None:
             return here
         path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
-        place = _handed(self.sources.launch, name)
+        place = handed(self.sources.launch, name)
         if path is None and place is not None:
-            self._lack("the config", name, place)
+            self.lacking.lack("the config", name, place)
         try:
             if path is None or not self._is_near(path) or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
                 return None
@@ -356,7 +332,7 @@ class _Builder:
         if not isinstance(document, DataDocument):
             return None
         if place is not None and document.root is None:
-            self._break("the config", document)
+            self.lacking.cannot_parse("the config", document)
         if document not in self.opened and document.path != self.origin.path:
             self.opened.append(document)
         return document
@@ -440,7 +416,7 @@ class _Builder:
             if here is not None:
                 self._unparsed(dialect, named, here)
             elif found is None:
-                self._lack(_CALLED[dialect], named.value, named.provenance.place)
+                self.lacking.lack(_CALLED[dialect], named.value, named.provenance.place)
             return [found] if found is not None else []
         own = [self.origin.path] if self.origin.kind == "config" else []
         return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
@@ -448,7 +424,7 @@ class _Builder:
     def _unparsed(self, dialect: str, named: Setting | None, document: Document | None) -> None:
         """Note a config that a run names and that cannot be parsed."""
         if named is not None and document is not None:
-            self._break(_CALLED[dialect], document)
+            self.lacking.cannot_parse(_CALLED[dialect], document)
 
     def _dialect(self, path: Path) -> str | None:
         document = self._partner(path)
@@ -460,22 +436,3 @@ class _Builder:
         except ReadError:
             return None
         return document if isinstance(document, DataDocument) else None
-
-
-def _recipes(launch: Launch) -> Iterator[tuple[str, Place]]:
-    """The files that a front end is handed as its recipe; a name without a suffix is one of its own."""
-    for flag in launch.flags:
-        if flag.name == "config" and flag.value is not None and flag.value.endswith(_DATA):
-            yield flag.value, flag.origin
-    first = launch.invocation.positional[:1]
-    if first and first[0].value is not None and first[0].value.endswith(_DATA):
-        yield first[0].value, Place(launch.document, first[0].span)
-
-
-def _handed(launch: Launch | None, name: str) -> Place | None:
-    """Where a launch line names a config for its script: as a flag that says so, or as a word of its own."""
-    if launch is None:
-        return None
-    flags = (flag.origin for flag in launch.flags if flag.name in _CONFIG_FLAGS and flag.value == name)
-    words = (Place(launch.document, word.span) for word in launch.invocation.positional if word.value == name)
-    return next(chain(flags, words), None)

@@ -19,6 +19,7 @@ from lintfit.documents.model import KeyPath, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
+from lintfit.memo import Memo
 from lintfit.options.config import load_config
 from lintfit.run.discover import NAMES, not_searched
 
@@ -91,6 +92,11 @@ class _Tree:
     whole: bool
 
 
+def key_reads(workspace: Workspace) -> KeyReads:
+    """The code around the files of a workspace: one for all that ask, for to search a tree takes long."""
+    return _OF_WORKSPACES.get(workspace, None, lambda: KeyReads(workspace))
+
+
 class KeyReads:
     """The code around the files of a workspace. Nothing is searched before the first question."""
 
@@ -152,6 +158,10 @@ class KeyReads:
             characters += len(text)
             files.append(_Code(shown, text))
         return _Tree(tuple(files), True)
+
+
+_OF_WORKSPACES: Memo[KeyReads] = Memo(most=4)
+"""A few: each fix that is carried out makes a workspace of its own."""
 
 
 def _paths(folder: Path, root: Path, apart: frozenset[str]) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from lintfit.boundary import Mistakes
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
@@ -57,7 +58,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
             runs.append(run)
             taken |= _taken(run)
     for document in documents:
-        if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
+        if isinstance(document, DataDocument) and resolved(document.path) not in taken and detect.dialect(document):
             run = _built(Origin("config", document.path), workspace, cli, mistakes)
             if run is not None:
                 runs.append(run)
@@ -107,7 +108,7 @@ class _Reader:
     def _read(self, path: Path) -> Document | None:
         try:
             text = self.workspace.file(path).text
-            self.read.add(_key(path))
+            self.read.add(resolved(path))
             kind = kind_of(path, text)
             named = path in self.found.named
             if kind is not None and self._relevant(kind, text, named):
@@ -142,11 +143,7 @@ class _Reader:
 
 
 def _taken(run: Run) -> set[Path]:
-    return {_key(document.path) for document in (*run.documents, *run.opened)}
-
-
-def _key(path: Path) -> Path:
-    return Path(path).resolve()
+    return {resolved(document.path) for document in (*run.documents, *run.opened)}
 
 
 def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
@@ -169,7 +166,7 @@ def _launches(run: Run) -> bool:
 def _lonely_scripts(
     documents: Sequence[Document], taken: set[Path], found: FoundFiles, cli: Options
 ) -> Iterable[Origin]:
-    scripts = [d for d in documents if d.kind is Kind.PYTHON and _key(d.path) not in taken]
+    scripts = [d for d in documents if d.kind is Kind.PYTHON and resolved(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):

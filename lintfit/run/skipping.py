@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.run.discover import NOTEBOOK, FoundFiles
@@ -38,7 +39,7 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
             text = reading.workspace.file(path).text
         except ReadError:
             continue
-        reason = _reason(reading, path, text) if path.resolve() not in reading.taken else None
+        reason = _reason(reading, path, text) if resolved(path) not in reading.taken else None
         if reason is not None:
             yield Skipped(path, reason)
 
