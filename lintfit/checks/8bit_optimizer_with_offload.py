@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered, related
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import stated_at
-from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 
 _BITSANDBYTES = re.compile(r"8bit$|^paged_|_bnb")
@@ -33,7 +34,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"{asked.value} cannot work on offloaded states: "
         + ("DeepSpeed stops with ZeRORuntimeException" if raw else _replaced(asked.value)),
         severity=Severity.ERROR if raw else Severity.WARNING,
-        related=(Related(offload, "the optimizer is offloaded here"),) if offload is not None else (),
+        related=related(offload, "the optimizer is offloaded here"),
         fix=None if raw else _fix(run),
         help="use DeepSpeedCPUAdam, or do not offload the optimizer"
         if raw
@@ -59,5 +60,4 @@ def _fix(run: Run) -> Fix | None:
     from lintfit.run.write import write_one
 
     # It claims no setting: what then runs is still DeepSpeedCPUAdam, now as AdamW.
-    edits = write_one(run, "optimizer", "adamw_torch")
-    return Fix("ask for AdamW", Applicability.UNSAFE, edits) if edits else None
+    return offered("ask for AdamW", Applicability.UNSAFE, write_one(run, "optimizer", "adamw_torch"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import milder, older, reader_of
 from lintfit.checks.helpers.runs import stated_at
-from lintfit.findings.model import Related, Severity
+from lintfit.findings.model import Severity
 
 _FORBIDS, _PATCHED = "0.16", "1.10"
 """DeepSpeed asserts since 0.16.0, accelerate does not ask any more since 1.10.0 (accelerate#3656)."""
@@ -31,6 +32,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 f"{call.name}() with ZeRO-{run.value('zero_stage')} and {steps} steps: DeepSpeed {_FORBIDS} and up "
                 f"stops with AssertionError (no_sync) under accelerate before {_PATCHED}",
                 severity=milder(Severity.ERROR) if before is None else Severity.ERROR,
-                related=(Related(stage, "the stage"),) if stage is not None else (),
+                related=related(stage, "the stage"),
                 help=f"upgrade accelerate to {_PATCHED}, or pin DeepSpeed below {_FORBIDS}",
             )

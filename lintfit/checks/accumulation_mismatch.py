@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered, related
 from lintfit.checks.helpers.readers import reader_of
-from lintfit.findings.model import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
 
@@ -30,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         asked.whole,
         f"Accelerator accumulates {asked.value} steps, DeepSpeed {used.value}"
         f"{' (its file says nothing)' if absent else ''}: DeepSpeed's value wins{_batch(run, asked.value, used.value)}",
-        related=(Related(place, "DeepSpeed's value"),) if place is not None else (),
+        related=related(place, "DeepSpeed's value"),
         fix=_fix(run),
         help=f'write "{_NAME}": "auto" in the DeepSpeed config',
     )
@@ -61,5 +62,4 @@ def _batch(run: Run, asked: int, used: int) -> str:
 def _fix(run: Run) -> Fix | None:
     if run.deepspeed is None:
         return None
-    edits = run.deepspeed.write(_NAME, AUTO)
-    return Fix('let the Accelerator fill it ("auto")', Applicability.UNSAFE, edits) if edits else None
+    return offered('let the Accelerator fill it ("auto")', Applicability.UNSAFE, run.deepspeed.write(_NAME, AUTO))

@@ -9,7 +9,6 @@ from lintfit.checks.helpers.runs import arguments_of, enough, most, stated_at
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
-from lintfit.sources.training import Training
 
 _EIGHT_BIT = "adamw_8bit"
 _WORTH_IT = 0.1
@@ -38,10 +37,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"AdamW's two states take {of_gib(now, estimate.capacity_bytes)}, in 8 bits {gib(then)}",
         severity=Severity.WARNING if fix is not None else Severity.INFO,
         fix=fix,
-        help=f"{_eight_bit(run.training)} quantizes the states in blocks; "
+        help=f"{run.training.spelled('optim', _EIGHT_BIT) or 'an 8-bit AdamW'} quantizes the states in blocks; "
         "sharding or offloading them leaves the numbers alone",
     )
-
-
-def _eight_bit(training: Training) -> str:
-    return training.spelled("optim", _EIGHT_BIT) or "an 8-bit AdamW"

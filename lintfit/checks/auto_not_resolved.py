@@ -11,7 +11,6 @@ from lintfit.checks.helpers.trees import data_of, dotted, entries, without
 from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings.model import Applicability, Related, Severity
-from lintfit.frozen import frozen
 from lintfit.schema.sections import Key, keys, load
 from lintfit.settings.model import Place
 
@@ -21,14 +20,10 @@ _AUTO_IS_A_VALUE = frozenset({"zenflow", "autotuning", "tensor_parallel", "compi
 _NAMED = 3
 """How many keys a message names."""
 
+_Auto = tuple[tuple[str, ...], Entry]
+"""A key whose value is the word, and its path."""
 Outcome = Literal["not found in kwargs", "batch", "precision", "default", "word"]
 """What comes of a word that nobody replaces. All keys of one outcome have one cause and are one finding."""
-
-
-@frozen(eq=False)
-class _Auto:
-    path: tuple[str, ...]
-    entry: Entry
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -44,7 +39,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
             key = described.get(path)
             outcome = _raw(path, key) if reader == "deepspeed" else _hugging_face(key, reader)
             if outcome is not None:
-                groups.setdefault(outcome, []).append(_Auto(path, entry))
+                groups.setdefault(outcome, []).append((path, entry))
     for outcome, autos in groups.items():
         yield _report(document, outcome, autos, older(context.runs, "deepspeed", "0.17.1"))
 
@@ -68,9 +63,9 @@ def _raw(path: tuple[str, ...], key: Key | None) -> Outcome | None:
 
 
 def _report(document: DataDocument, outcome: Outcome, autos: Sequence[_Auto], before_0_17_1: bool | None) -> Report:
-    place, *others = (Place(document, auto.entry.value.span) for auto in autos)
+    place, *others = (Place(document, entry.value.span) for _, entry in autos)
     related = tuple(Related(other, "and here") for other in others)
-    paths = [auto.path for auto in autos]
+    paths = [path for path, _ in autos]
     names = _names(paths)
     one = len(paths) == 1
     match outcome:

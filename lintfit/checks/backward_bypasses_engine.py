@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.readers import older
-from lintfit.documents.model import Edit, FileEdit
+from lintfit.documents.model import Edit
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Call
@@ -22,7 +23,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     engine = run.script.facts.initialize
     if engine is None or engine.taken is not True:
         return
-    owner = _owner(run, engine)
+    accelerator = run.script.facts.accelerator
+    maker = engine if engine.name == "initialize" else accelerator
+    owner = maker.assigned_to if maker is not None else None
     calls = run.script.calls("backward")
     if owner is None or any(call.positional or call.arguments for call in calls):
         return
@@ -39,15 +42,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 fix=_fix(call, owner, severity) if stepped else None,
                 help=f"{owner}.backward({call.receiver})" + ("" if stepped else f", and {owner}.step() after it"),
             )
-
-
-def _owner(run: Run, engine: Call) -> str | None:
-    """The name whose ``backward`` is meant to be called."""
-    assert run.script is not None
-    if engine.name == "initialize":
-        return engine.assigned_to
-    accelerator = run.script.facts.accelerator
-    return accelerator.assigned_to if accelerator is not None else None
 
 
 def _consequence(run: Run, engine: Call) -> tuple[Severity, str] | None:
@@ -70,6 +64,6 @@ def _consequence(run: Run, engine: Call) -> tuple[Severity, str] | None:
 def _fix(call: Call, owner: str, severity: Severity) -> Fix:
     """Only shown where the version decides whether anything is wrong: with today's the call is right as it is."""
     document = call.place.document
-    edit = Edit(call.place.span, f"{owner}.backward({call.receiver})")
     applicability = Applicability.SAFE if severity is Severity.ERROR else Applicability.DISPLAY
-    return Fix(f"call {owner}.backward", applicability, (FileEdit(document.path, edit, document),))
+    edit = Edit(call.place.span, f"{owner}.backward({call.receiver})")
+    return spliced(document, f"call {owner}.backward", applicability, [edit])

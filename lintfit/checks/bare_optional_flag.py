@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import older
-from lintfit.findings.model import Applicability, Fix
+from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.recipes.trl import TrlRecipe
@@ -91,6 +92,6 @@ def _report(flag: Flag) -> Report:
     return Report(
         flag.place,
         f"--{flag.name} needs a value here: the parser stops with “expected one argument”",
-        fix=Fix("give it the value true", Applicability.SAFE, edits) if edits else None,
+        fix=offered("give it the value true", Applicability.SAFE, edits),
         help=f"--{flag.name} true",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, number, without
-from lintfit.documents.model import DataDocument, Node, Span
+from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
@@ -44,7 +44,7 @@ def _pair(document: DataDocument, root: Node) -> Iterator[Report]:
         if total is None or divisor is None or node is None or root.entry(third) is not None or total % divisor == 0:
             continue
         yield Report(
-            Place(document, _span(root, _TOTAL)),
+            _place(document, root, _TOTAL),
             f"{_TOTAL} {total} is not a multiple of {other} {divisor}: DeepSpeed works {third} out by whole divisions, "
             "multiplies again and stops with an AssertionError",
             related=(Related(Place(document, node.span), "what it is divided by"),),
@@ -57,10 +57,10 @@ def _positive(node: Node | None) -> int | None:
     return int(value) if value is not None and value > 0 and value == int(value) else None
 
 
-def _span(root: Node, name: str) -> Span:
+def _place(document: DataDocument, root: Node, name: str) -> Place:
     node = root.get(name)
     assert node is not None
-    return node.span
+    return Place(document, node.span)
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -100,23 +100,21 @@ def _triple(root: Node) -> tuple[int, int, int] | None:
 
 
 def _report(document: DataDocument, root: Node, message: str, runs: tuple[Run, ...]) -> Report:
-    def place(name: str) -> Place:
-        return Place(document, _span(root, name))
-
+    total, micro, steps = (_place(document, root, name) for name in (_TOTAL, _MICRO, _STEPS))
     return Report(
-        place(_TOTAL),
+        total,
         message,
-        related=(Related(place(_MICRO), "the micro-batch"), Related(place(_STEPS), "the accumulation")),
+        related=(Related(micro, "the micro-batch"), Related(steps, "the accumulation")),
         fix=_fix(document, runs),
         help=f"delete {_TOTAL}: DeepSpeed works it out from the other two",
     )
 
 
 def _fix(document: DataDocument, runs: tuple[Run, ...]) -> Fix | None:
-    reader = reader_of(runs)
-    if reader is None:
-        return None
-    if reader == "deepspeed":
-        return without(document, f"delete {_TOTAL}: it follows from the other two", Applicability.SAFE, (_TOTAL,))
+    match reader_of(runs):
+        case None:
+            return None
+        case "deepspeed":
+            return without(document, f"delete {_TOTAL}: it follows from the other two", Applicability.SAFE, (_TOTAL,))
     message = f'let {_TOTAL} be "auto", which micro-batch, accumulation and ranks fill'
     return assigned(document, message, Applicability.SAFE, {(_TOTAL,): "auto"})

@@ -37,10 +37,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _fp16(run: Run) -> Fix | None:
     edits: list[FileEdit] = []
     if run.deepspeed is not None:
-        literal = {name: True for name in ("bf16", "fp16") if _is_literal(run, name)}
-        wanted = {"bf16": False, "fp16": True}
-        if literal:
-            edits.extend(run.deepspeed.write_all(wanted) or ())
+        stated = (run.deepspeed.settings.get(name) for name in ("bf16", "fp16"))
+        if any(setting is not None and isinstance(setting.value, bool) for setting in stated):
+            edits.extend(run.deepspeed.write_all({"bf16": False, "fp16": True}) or ())
     if run.script is not None and "bf16" in run.script.settings:
         for name, value in (("bf16", False), ("fp16", True)):
             written = run.script.write(name, value)
@@ -52,8 +51,3 @@ def _fp16(run: Run) -> Fix | None:
     if not edits:
         return None
     return Fix("train in fp16", Applicability.UNSAFE, tuple(edits), {"mixed_precision": "fp16"})
-
-
-def _is_literal(run: Run, name: str) -> bool:
-    setting = run.deepspeed.settings.get(name) if run.deepspeed is not None else None
-    return setting is not None and isinstance(setting.value, bool)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.wording import gib
 from lintfit.documents import python_edits
-from lintfit.documents.model import FileEdit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -97,5 +97,4 @@ def _fix(document: PythonDocument, load: cst.Call) -> Fix | None:
     if not document.editable:
         return None
     edits = python_edits.set_keyword(document, load, "map_location", '"cpu"')
-    files = tuple(FileEdit(document.path, edit, document) for edit in edits)
-    return Fix('load it on the host (map_location="cpu")', Applicability.SAFE, files)
+    return spliced(document, 'load it on the host (map_location="cpu")', Applicability.SAFE, edits)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from lintfit.checks.helpers.fixes import offered
+from lintfit.checks.helpers.runs import stated_at
+from lintfit.checks.helpers.script_calls import arguments_call
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
@@ -26,37 +29,31 @@ def reentrant_of(argument: Argument | None) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def how_known(run: Run, library_is_known: bool) -> Literal["stated", "default", "guess"] | None:
+def how_known(run: Run) -> Literal["stated", "default", "guess"] | None:
     """Where a run's ``use_reentrant`` comes from: the files, a known version's default, or the newest version's."""
     setting = run.settings.get("use_reentrant")
     if setting is None or not isinstance(setting.value, bool):
         return None
     if setting.provenance.kind != "default":
         return "stated"
-    return "default" if library_is_known else "guess"
+    return "default" if "transformers" in run.versions else "guess"
 
 
 def stated_place(run: Run) -> Place | None:
     """Where the keywords stand, else where checkpointing is switched on."""
-    for name in ("use_reentrant", "gradient_checkpointing"):
-        setting = run.settings.get(name)
-        if setting is not None and setting.provenance.place is not None:
-            return setting.provenance.place
-    arguments = run.script.facts.training_arguments if run.script is not None else None
-    return arguments.place if arguments is not None else None
+    arguments = arguments_call(run)
+    stated = stated_at(run, "use_reentrant", "gradient_checkpointing")
+    return arguments.place if stated is None and arguments is not None else stated
 
 
 def with_reentrant(run: Run, value: bool) -> Fix | None:
     """A fix that makes the Trainer checkpoint so; None where its arguments do not stand in a script."""
-    if run.script is None:
-        return None
-    facts = run.script.facts
-    arguments = facts.training_arguments
-    if arguments is None or facts.parse_call is not None or facts.trainer is None:
+    arguments = arguments_call(run)
+    if run.script is None or arguments is None or run.script.facts.parse_call or run.script.facts.trainer is None:
         return None
     present = next((name for name in KEYWORDS if name in arguments.arguments), KEYWORDS[0])
     given = arguments.arguments.get(present)
     if given is not None and not (isinstance(given.value, dict) and set(given.value) <= {"use_reentrant"}):
         return None
     edits = run.script.set_argument(arguments, present, f'{{"use_reentrant": {value}}}')
-    return Fix(f"checkpoint with use_reentrant={value}", Applicability.SAFE, edits) if edits else None
+    return offered(f"checkpoint with use_reentrant={value}", Applicability.SAFE, edits)

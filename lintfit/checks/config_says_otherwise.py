@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.trees import at
 from lintfit.documents.model import DataDocument, Span
-from lintfit.settings.model import Setting
+from lintfit.settings.model import Place, Setting
 from lintfit.sources.accelerate import AccelerateSource
 from lintfit.sources.deepspeed import DeepSpeedSource
 
@@ -42,5 +41,5 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 
 def _report(document: DataDocument, setting: Setting, message: str) -> Report:
-    place = setting.provenance.place or at(document, Span(0, min(1, len(document.text))))
+    place = setting.provenance.place or Place(document, Span(0, min(1, len(document.text))))
     return Report(place, message, help="rename the file, or correct the value")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.documents.model import Document, Edit, FileEdit, Span
-from lintfit.findings.model import Applicability, Fix
+from lintfit.checks.helpers.fixes import spliced
+from lintfit.documents.model import Document, Edit, Span
+from lintfit.findings.model import Applicability
 from lintfit.settings.model import Place
 
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
@@ -30,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         Place(document, Span(*cut.span(1))),
         f"a blank behind this backslash ends the command here: {_lost(document, cut.end())} do not reach it, "
         "and the shell runs them as a command of their own",
-        fix=Fix("take the blank away", Applicability.UNSAFE, (_edit(document, Span(*cut.span(2))),)),
+        fix=spliced(document, "take the blank away", Applicability.UNSAFE, [Edit(Span(*cut.span(2)), "")]),
         help="nothing may stand between a backslash and the end of its line",
     )
 
@@ -48,10 +49,6 @@ def _by_comment(document: Document, end: int) -> Iterator[Report]:
         "command of their own",
         help="put comments above the command, not between its lines",
     )
-
-
-def _edit(document: Document, span: Span) -> FileEdit:
-    return FileEdit(document.path, Edit(span, ""), document)
 
 
 def _lost(document: Document, end: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import one_load
 from lintfit.run.model import Run
 
 _WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
@@ -56,11 +57,10 @@ def _by_the_trainer(run: Run) -> Iterator[Report]:
 def _one_device(run: Run) -> bool:
     """Whether the model is certainly not spread over the GPUs, and the Trainer is transformers' own or TRL's."""
     assert run.script is not None and run.script.facts.trainer is not None
-    facts = run.script.facts
     if not run.script.facts.trainer.function.startswith(("transformers.", "trl.")):
         return False
-    loads = [load for load in facts.loads if load.taken is not False]
-    if len(loads) != 1 or loads[0].spreads or not loads[0].function.startswith("transformers."):
+    load = one_load(run)
+    if load is None or load.spreads or not load.function.startswith("transformers."):
         return False
-    spread = loads[0].argument("device_map")
+    spread = load.argument("device_map")
     return (spread is None or spread.value is None) and "parallel" not in run.script.document.text

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, stated_at
+from lintfit.checks.helpers.runs import SMALL, change, stated_at
 from lintfit.checks.helpers.script_calls import mentions
+from lintfit.checks.helpers.wording import spot
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place
-
-_SMALL = 500_000_000
-"""Parameters below which training in fp32 is nobody's problem."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -23,17 +21,22 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if stage not in (1, 2, 3) or run.value("mixed_precision") != "no" or "mixed_precision" in run.doubtful:
         return
-    if _on_purpose(run) or mentions(run, "autocast", "Float8", "fp8", "cuda.amp", "apex"):
+    if run.facts is not None and run.facts.parameters < SMALL:
         return
-    place = _place(run)
+    if any(word in document.path.name.lower() for document in run.documents for word in ("fp32", "float32")):
+        return  # on purpose
+    if mentions(run, "autocast", "Float8", "fp8", "cuda.amp", "apex"):
+        return
+    place = stated_at(run, "mixed_precision", "zero_stage")
     severity = _severity(context)
     if place is None or severity is None:
         return
     left = _left_to_the_trainer(run)
+    dtype = f" ({run.spec.weights_dtype})" if run.spec is not None and "weights_dtype" not in run.doubtful else ""
     yield Report(
         left[0] if left is not None else place,
         f"ZeRO-{stage} with {left[1] if left is not None else 'neither bf16 nor fp16'}: the engine keeps weights, "
-        f"gradients and states in the dtype that the model was loaded in{_loaded(run)}, and computes in it",
+        f"gradients and states in the dtype that the model was loaded in{dtype}, and computes in it",
         severity=severity,
         related=(Related(run.launch.place, "and is not told here"),) if left is not None and run.launch else (),
         fix=_fix(run),
@@ -45,42 +48,16 @@ def _left_to_the_trainer(run: Run) -> tuple[Place, str] | None:
     """Where the config leaves the precision to arguments that nobody gives, and that in words."""
     if run.deepspeed is None or run.script is None or run.script.facts.training_arguments is None:
         return None
-    names = [name for name in ("bf16", "fp16") if _is_auto(run, name)]
-    place = run.deepspeed.settings[names[0]].provenance.place if names else None
+    blocks = [run.deepspeed.settings[name] for name in ("bf16", "fp16") if name in run.deepspeed.settings]
+    left = [block for block in blocks if block.value is AUTO]
+    names, place = [block.name for block in left], left[0].provenance.place if left else None
     if place is None:
         return None
     flags = " or ".join(f"--{name}" if run.script.facts.parse_call is not None else f"{name}=True" for name in names)
     where = run.launch.place if run.launch is not None and run.script.facts.parse_call is not None else None
     if where is None:
         return place, f'{" and ".join(names)} left to the arguments ("auto"), which have no {flags}'
-    line = where.document.position(where.span.start).line
-    who = f"{where.document.path.name}:{line}"
-    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {who} does not pass {flags}'
-
-
-def _is_auto(run: Run, name: str) -> bool:
-    assert run.deepspeed is not None
-    block = run.deepspeed.settings.get(name)
-    return block is not None and block.value is AUTO
-
-
-def _loaded(run: Run) -> str:
-    spec = run.spec
-    return f" ({spec.weights_dtype})" if spec is not None and "weights_dtype" not in run.doubtful else ""
-
-
-def _on_purpose(run: Run) -> bool:
-    """A file that says fp32 in its name, a study of it, or a model too small to care."""
-    if any(word in document.path.name.lower() for document in run.documents for word in ("fp32", "float32")):
-        return True
-    return run.facts is not None and run.facts.parameters < _SMALL
-
-
-def _place(run: Run) -> Place | None:
-    place = stated_at(run, "mixed_precision")
-    if place is not None:
-        return place
-    return stated_at(run, "zero_stage")
+    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {spot(where)} does not pass {flags}'
 
 
 def _severity(context: RunContext) -> Severity | None:

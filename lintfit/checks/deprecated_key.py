@@ -68,10 +68,6 @@ def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
     )
 
 
-def _is_true(node: Node | None) -> bool:
-    return node is not None and node.value is True
-
-
 _WITHOUT_SWITCH = "sparse_attention"
 """A block that is on wherever it is there."""
 
@@ -111,7 +107,8 @@ def _boolean(document: DataDocument, root: Node, section: Entry) -> Report:
 def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) -> Report:
     key, new = outdated.path[-1], outdated.renamed_to
     place = Place(document, outdated.entry.key_span)
-    if key == _GATHERED and _is_true(section.get(_ZERO)):
+    zero = section.get(_ZERO)
+    if key == _GATHERED and zero is not None and zero.value is True:
         return Report(
             place,
             f'"{key}" is the form of 2020: DeepSpeed reads it only beside a bare "{_ZERO}": true; '

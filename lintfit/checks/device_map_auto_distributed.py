@@ -9,7 +9,7 @@ from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
 from lintfit.checks.helpers.script_edits import without_argument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
-from lintfit.sources.script.model import Argument, Call
+from lintfit.sources.script.model import Call
 
 _SPREAD = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 """The maps by which ``from_pretrained`` spreads one model over the GPUs that it sees."""
@@ -25,20 +25,20 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     load = trained_load(run.script)
     argument = load.argument("device_map") if load is not None and load.taken is True else None
-    if load is None or argument is None or not _spreads(argument) or _stops_earlier(run, load):
+    if load is None or argument is None or _stops_earlier(run, load):
         return
+    if not isinstance(argument.value, str) or argument.value not in _SPREAD:
+        return
+    quantized = run.settings.get("quantization") is not None or load.argument("quantization_config") is not None
+    message = "drop the argument: the trainer moves the model to the rank's own GPU"
     yield Report(
         argument.whole,
         f'device_map="{argument.value}" spreads each of the {ranks} ranks\' models over all GPUs: the trainer stops '
         "with ValueError (You can't train a model that has been loaded with `device_map='auto'` in any distributed "
         "mode)",
-        fix=_fix(run, load, argument),
+        fix=None if quantized else Fix(message, Applicability.SAFE, without_argument(run.script, load, argument)),
         help='drop it; for a quantized model pass device_map={"": local_rank}',
     )
-
-
-def _spreads(argument: Argument) -> bool:
-    return isinstance(argument.value, str) and argument.value in _SPREAD
 
 
 def _started(run: Run) -> int | None:
@@ -54,10 +54,3 @@ def _stops_earlier(run: Run, load: Call) -> bool:
     if run.script is None or run.value("engine") != "deepspeed":
         return False
     return run.value("zero_stage") == 3 and knows_deepspeed(run.script, load) is not False
-
-
-def _fix(run: Run, load: Call, argument: Argument) -> Fix | None:
-    if run.script is None or run.settings.get("quantization") is not None or load.argument("quantization_config"):
-        return None
-    message = "drop the argument: the trainer moves the model to the rank's own GPU"
-    return Fix(message, Applicability.SAFE, without_argument(run.script, load, argument))

@@ -10,7 +10,6 @@ from lintfit.checks.helpers.wording import billions, gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
-from lintfit.run.model import Run
 from lintfit.settings.model import in_words
 
 _SHOWN = 4
@@ -24,12 +23,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict is not Verdict.DOES_NOT_FIT or spec is None or estimate is None:
         return
     assert estimate.capacity_bytes is not None
+    doubts = f", whatever {in_words(context.run.doubtful)} may be" if context.run.doubtful else ""
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(spec)}, {strategy(spec)} on {cards(context.run)}: "
         f"the peak{_when(spec, estimate)} is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU "
         f"({_parts(estimate)})"
-        f"{_at_best(context.run)}{_on_any_number(context)}",
+        f"{doubts}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
@@ -54,12 +54,6 @@ def _help(context: RunContext) -> str:
         by_hand = f" (by hand: {context.plan.by_hand})" if context.plan.by_hand else ""
         return f"what fits: {context.plan.fix.message}{by_hand}"
     return "for a plan, say how many there are (--gpus, or gpus in lintfit.toml)" if context.run.count_open else ""
-
-
-def _at_best(run: Run) -> str:
-    """What were not statically known, where the run does not fit whatever it is."""
-    names = in_words(run.doubtful)
-    return f", whatever {names} may be" if names else ""
 
 
 def _on_any_number(context: RunContext) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
 from lintfit.checks.helpers.script_calls import hands_over
 from lintfit.checks.helpers.wording import gib
@@ -101,4 +102,4 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
 def _precompute(context: RunContext) -> Fix | None:
     assert context.run.training is not None
     edits = context.run.training.write_argument(_AHEAD, True)
-    return Fix("compute its log probabilities first", Applicability.SAFE, edits) if edits else None
+    return offered("compute its log probabilities first", Applicability.SAFE, edits)

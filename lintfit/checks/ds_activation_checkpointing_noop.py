@@ -8,7 +8,6 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.script_calls import mentions
 from lintfit.checks.helpers.trees import without
 from lintfit.findings.model import Applicability, Severity
-from lintfit.run.model import Run
 from lintfit.settings.model import Place
 
 _BLOCK = "activation_checkpointing"
@@ -21,12 +20,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.script is None or run.deepspeed is None or not run.script.facts.trains:
         return
     entry = run.deepspeed.entry(_BLOCK)
-    if entry is None or entry.value.shape != "mapping" or mentions_code(run):
+    if entry is None or entry.value.shape != "mapping" or mentions(run, *_USERS):
         return
     loads = run.script.facts.loads
     if not loads or not all(load.function.startswith("transformers.") for load in loads):
         return
-    asked = any(value not in (False, None) for value in _values(run))
+    asked = any(each.value.plain() not in (False, None) for each in entry.value.entries)
     off = run.value("gradient_checkpointing") is False
     yield Report(
         Place(run.deepspeed.document, entry.key_span),
@@ -36,14 +35,3 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=without(run.deepspeed.document, "delete the block", Applicability.SAFE, (_BLOCK,)),
         help="pass gradient_checkpointing=True to the trainer's arguments" if off else "delete it",
     )
-
-
-def mentions_code(run: Run) -> bool:
-    """Whether the script calls DeepSpeed's checkpointing; the config's own key does not count."""
-    return mentions(run, *_USERS)
-
-
-def _values(run: Run) -> list[object]:
-    assert run.deepspeed is not None
-    block = run.deepspeed.config.get(_BLOCK)
-    return list(block.values()) if isinstance(block, dict) else []

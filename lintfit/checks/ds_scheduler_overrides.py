@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.trees import without
-from lintfit.findings.model import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Severity
 
 _SHAPES = {
     "WarmupLR": ("constant", "constant_with_warmup"),
@@ -46,13 +47,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     place = run.deepspeed.place("scheduler", "type")
     assert place is not None
     stated = asked.provenance.kind == "file"
-    where = asked.provenance.place if stated else None
     yield Report(
         place,
         f"DeepSpeed's {kind.value} takes the place of lr_scheduler_type={asked.value}"
         f"{'' if stated else f' ({asked.provenance.detail})'}: {_DOES[kind.value]}",
         severity=Severity.WARNING if stated else Severity.INFO,
-        related=(Related(where, "the schedule is asked for here"),) if where is not None else (),
+        related=related(asked.provenance.place if stated else None, "the schedule is asked for here"),
         fix=without(
             run.deepspeed.document,
             "delete the scheduler block: the arguments then decide",

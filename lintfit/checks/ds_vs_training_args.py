@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import COMPARES, older, reader_of
 from lintfit.checks.helpers.trees import assigned, dotted, number
 from lintfit.documents.model import Node
-from lintfit.findings.model import Applicability, Related
+from lintfit.findings.model import Applicability
 from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
@@ -52,28 +53,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if written is None or argument is None or not argument.known or argument.provenance.kind == "assumed":
             continue
         if isinstance(argument.value, (int, float)) and written != argument.value:
-            yield _report(run, pair, f"{pair.argument} {_shown(argument)}", argument, written)
+            whose = f" ({argument.provenance.detail})" if argument.provenance.kind == "default" else ""
+            yield _report(run, pair, f"{pair.argument} is {argument.value}{whose}", argument, written)
     yield from _betas(run)
     yield from _total(run)
 
 
-def _shown(argument: Setting) -> str:
-    source = argument.provenance.detail if argument.provenance.kind == "default" else ""
-    return f"is {argument.value}" + (f" ({source})" if source else "")
-
-
-def _report(run: Run, pair: _Pair, other: str, argument: Setting | None, written: object) -> Report:
+def _report(run: Run, pair: _Pair, other: str, argument: Setting, written: object) -> Report:
     assert run.deepspeed is not None
     source = run.deepspeed
     place = source.place(*pair.path)
     assert place is not None
-    related: tuple[Related, ...] = ()
-    if argument is not None and argument.provenance.place is not None:
-        related = (Related(argument.provenance.place, f"{pair.argument} is set here"),)
     return Report(
         place,
         f"{dotted(pair.path)} is {written} but {other}: {_STOPS}",
-        related=related,
+        related=related(argument.provenance.place, f"{pair.argument} is set here"),
         fix=assigned(
             source.document,
             f'let the arguments fill {dotted(pair.path)} ("auto")',

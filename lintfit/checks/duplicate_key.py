@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import DataDocument, Edit, Entry, FileEdit, Kind, Node, Span
+from lintfit.checks.helpers.fixes import spliced
+from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
 
@@ -47,5 +48,6 @@ def _drop(document: DataDocument, mapping: Node, index: int) -> Fix | None:
     between = document.text[before.span.end : entry.span.start]
     if document.kind is not Kind.JSON or between.strip() != ",":
         return None
-    edit = Edit(Span(before.span.end, entry.span.end), "")
-    return Fix("delete the repetition", Applicability.SAFE, (FileEdit(document.path, edit, document),))
+    return spliced(
+        document, "delete the repetition", Applicability.SAFE, [Edit(Span(before.span.end, entry.span.end), "")]
+    )

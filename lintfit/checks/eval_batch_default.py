@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import arguments_of, change, evaluation_moment, fits
+from lintfit.checks.helpers.fixes import related
+from lintfit.checks.helpers.runs import arguments_of, change, evaluation_moment, fits, stated_at
 from lintfit.checks.helpers.wording import gib, of_gib
-from lintfit.findings.model import Applicability, Related, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.axes.evaluation import smaller
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
-from lintfit.settings.model import Place
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -27,22 +27,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if result is None or not fits(result):
             continue
         yield Report(
-            _place(run),
+            stated_at(run, "eval_batch_size") or arguments_of(run),
             f"evaluation runs with batch {batch}{_whose(run)}, training with {spec.micro_batch_size}: its logits take "
             f"{gib(now.components.get('logits', 0))}, the peak is {of_gib(now.total, estimate.capacity_bytes)}; "
             f"with {size} the run takes {gib(result.peak.likely)}",
             severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
-            related=_micro(run),
+            related=related(stated_at(run, "micro_batch_size"), "the training batch"),
             fix=change(run, f"evaluate with batch {size}", Applicability.SAFE, {"eval_batch_size": size}),
             help=f"{_said(run, size)}; training stays as it is",
         )
         return
-
-
-def _place(run: Run) -> Place:
-    setting = run.settings.get("eval_batch_size")
-    place = setting.provenance.place if setting is not None else None
-    return place or arguments_of(run)
 
 
 def _said(run: Run, size: int) -> str:
@@ -56,9 +50,3 @@ def _whose(run: Run) -> str:
     setting = run.settings.get("eval_batch_size")
     stated = setting is None or setting.provenance.place is not None
     return "" if setting is None or stated else f" ({setting.provenance.detail})"
-
-
-def _micro(run: Run) -> tuple[Related, ...]:
-    setting = run.settings.get("micro_batch_size")
-    place = setting.provenance.place if setting is not None else None
-    return (Related(place, "the training batch"),) if place is not None else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, evaluation_moment
+from lintfit.checks.helpers.runs import change, evaluation_moment, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability
 from lintfit.memory.evaluation.kept import kept_of_a_sample, open_ended
@@ -13,8 +13,7 @@ from lintfit.memory.evaluation.kept import kept_of_a_sample, open_ended
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    metrics = run.settings.get("eval_predictions")
-    place = metrics.provenance.place if metrics is not None else None
+    metrics, place = run.settings.get("eval_predictions"), stated_at(run, "eval_predictions")
     if metrics is None or place is None or not _endless(context):
         return
     if metrics.value == "listed" and run.value("eval_graph") is True:

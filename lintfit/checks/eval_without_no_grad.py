@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.sources.script.reading import evaluation_loops, loops
@@ -51,8 +52,12 @@ def _around(document: PythonDocument, forward: cst.Call) -> Fix | None:
         return None
     indent = document.text[document.text.rfind("\n", 0, span.start) + 1 : span.start]
     above = f"with torch.no_grad():{document.file.newline}{indent}{document.module.default_indent}"
-    edit = FileEdit(document.path, Edit(Span(span.start, span.start), above), document)
-    return Fix("put the forward under torch.no_grad()", Applicability.SAFE, (edit,))
+    return spliced(
+        document,
+        "put the forward under torch.no_grad()",
+        Applicability.SAFE,
+        [Edit(Span(span.start, span.start), above)],
+    )
 
 
 def _report(document: PythonDocument, found: Evaluation, function: cst.FunctionDef) -> Report:
@@ -80,8 +85,7 @@ def _fix(document: PythonDocument, function: cst.FunctionDef) -> Fix | None:
     if not _writable(document):
         return None
     edits = python_edits.insert_statement_before(document, function, "@torch.no_grad()")
-    files = tuple(FileEdit(document.path, edit, document) for edit in edits)
-    return Fix(f"put @torch.no_grad() on {function.name.value}", Applicability.SAFE, files)
+    return spliced(document, f"put @torch.no_grad() on {function.name.value}", Applicability.SAFE, edits)
 
 
 def _writable(document: PythonDocument) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older
-from lintfit.checks.helpers.runs import breaks_or_strains, change, copies, fits
+from lintfit.checks.helpers.runs import SMALL, breaks_or_strains, change, copies, fits
 from lintfit.checks.helpers.script_calls import trained_load
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -15,15 +15,10 @@ from lintfit.memory.spec import Spec
 from lintfit.settings.values import AS_LOADED
 from lintfit.sources.script.model import Statement
 
-_SMALL = 500_000_000
-"""Parameters below which an fp32 copy is nobody's problem."""
-
 
 def check_run(context: RunContext) -> Iterator[Report]:
     script = context.run.script
-    if script is None or not script.facts.trains:
-        return
-    if _is_fp32_already(context):
+    if script is None or not script.facts.trains or _is_fp32_already(context):
         return
     for upcast in script.facts.upcasts:
         if upcast.call.taken is not False and not upcast.call.device_guarded:
@@ -40,7 +35,7 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
             f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",
             help="delete it if an engine keeps fp32 master weights; name the model to see what it costs",
         )
-    if facts.parameters < _SMALL:
+    if facts.parameters < SMALL:
         return None
     if spec.engine in ("deepspeed", "fsdp") and spec.mixed_precision != "no":
         return _cast_back(context, upcast, spec)
@@ -56,7 +51,9 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
         made + sizes + branch + _master(spec, parameters),
         severity=severity,
         fix=_without_it(context, spec),
-        help=_what_to_do(spec),
+        help="shard the fp32 weights (DeepSpeed keeps its own); loading them in 16 bits instead changes the numerics"
+        if _is_master(spec)
+        else "delete it and load the model in bf16 or fp16",
     )
 
 
@@ -95,12 +92,6 @@ def _master(spec: Spec, parameters: int) -> str:
         return ""
     states = 16 * parameters
     return f"; with gradients and AdamW's states that is {gib(states)}, which torch's autocast does not shard"
-
-
-def _what_to_do(spec: Spec) -> str:
-    if _is_master(spec):
-        return "shard the fp32 weights (DeepSpeed keeps its own); loading them in 16 bits instead changes the numerics"
-    return "delete it and load the model in bf16 or fp16"
 
 
 def _cast_back(context: RunContext, upcast: Statement, spec: Spec) -> Report:

@@ -21,9 +21,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.training is not None and not run.training.trains:
         return
     place = stated_at(run, "mixed_precision")
-    if place is None or _adapters_in_fp32(run):
+    if place is None or (run.value("method") == "lora" and run.value("lora_dtype", "fp32") == "fp32"):
         return
-    severity = _severity(run)
+    # Without bf16 there is no choice; an unknown GPU may be one of those.
+    severity = Severity.WARNING if run.hardware.gpu is not None and run.hardware.gpu.native_bf16 else Severity.INFO
     without = severity is Severity.INFO and run.hardware.gpu is not None
     yield Report(
         place,
@@ -35,16 +36,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if without
         else "train in bf16 (GPUs of compute capability 8.0 and up)",
     )
-
-
-def _severity(run: Run) -> Severity:
-    """Without bf16 there is no choice; an unknown GPU may be one of those."""
-    gpu = run.hardware.gpu
-    return Severity.WARNING if gpu is not None and gpu.native_bf16 else Severity.INFO
-
-
-def _adapters_in_fp32(run: Run) -> bool:
-    return bool(run.value("method") == "lora" and run.value("lora_dtype", "fp32") == "fp32")
 
 
 def _fix(run: Run) -> Fix | None:

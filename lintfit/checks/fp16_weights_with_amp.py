@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor, stated_at
 from lintfit.checks.helpers.script_calls import calls_of, mentions, trained_load
-from lintfit.findings.model import Related, Severity
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
 _ADAPTERS_UPCAST = "0.12"
@@ -27,31 +28,20 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.settings.get("quantization") is not None or not _trained_in_fp16(run) or _upcasts(run):
         return
-    flag = stated_at(run, "mixed_precision")
+    # A load without a dtype is fp16 in transformers 5 only, where the checkpoint is.
+    defaulted = run.settings["weights_dtype"].provenance.kind == "default" and "transformers" not in run.versions
     load = trained_load(run.script) if run.script is not None else None
     yield Report(
         stated_at(run, "weights_dtype") or (load.place if load is not None else anchor(run)),
         "the trained weights are fp16, and fp16 mixed precision scales their gradients: the first step stops with "
         "ValueError (Attempting to unscale FP16 gradients)",
-        severity=_severity(run),
-        related=(Related(flag, "fp16 mixed precision is on here"),) if flag is not None else (),
-        help=_help(run),
+        severity=milder(Severity.ERROR) if defaulted else Severity.ERROR,
+        related=related(stated_at(run, "mixed_precision"), "fp16 mixed precision is on here"),
+        help="load the model in fp32, or train in bf16"
+        if run.script is None
+        else "load the model in fp32, or cast what is trained: "
+        "for p in model.parameters(): if p.requires_grad: p.data = p.data.float()",
     )
-
-
-def _help(run: Run) -> str:
-    if run.script is None:
-        return "load the model in fp32, or train in bf16"
-    return (
-        "load the model in fp32, or cast what is trained: "
-        "for p in model.parameters(): if p.requires_grad: p.data = p.data.float()"
-    )
-
-
-def _severity(run: Run) -> Severity:
-    """A load without a dtype is fp16 in transformers 5 only, where the checkpoint is."""
-    defaulted = run.settings["weights_dtype"].provenance.kind == "default" and "transformers" not in run.versions
-    return milder(Severity.ERROR) if defaulted else Severity.ERROR
 
 
 def _scales(run: Run) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.runs import anchor, arguments_of
+from lintfit.checks.helpers.script_calls import arguments_call
 from lintfit.documents.model import FileEdit
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
@@ -47,7 +49,7 @@ def _argument(run: Run) -> Setting | None:
 
 def _by_fsdp(run: Run) -> Place | None:
     """Where FSDP itself is told to checkpoint."""
-    arguments = run.script.facts.training_arguments if run.script is not None else None
+    arguments = arguments_call(run)
     config = arguments.argument("fsdp_config") if arguments is not None else None
     if config is not None and isinstance(config.value, dict) and any(config.value.get(key) is True for key in _KEYS):
         return config.place
@@ -59,7 +61,7 @@ def _by_fsdp(run: Run) -> Place | None:
 def _trl_default(run: Run) -> bool:
     """TRL's configs switch checkpointing on unless they are told not to (TRL 0.21 and up)."""
     assert run.training is not None
-    arguments = run.script.facts.training_arguments if run.script is not None else None
+    arguments = arguments_call(run)
     known = run.training.settings.get("gradient_checkpointing")
     return (
         (arguments is None or not arguments.spreads)
@@ -92,7 +94,7 @@ def _off(run: Run) -> Fix | None:
         if arguments is None or run.script.facts.parse_call is not None:
             return None
         edits = run.script.set_argument(arguments, name, "False")
-    return Fix("leave it to FSDP", Applicability.SAFE, edits) if edits else None
+    return offered("leave it to FSDP", Applicability.SAFE, edits)
 
 
 def _gathers_again(run: Run) -> bool:

@@ -47,32 +47,27 @@ def _gathers(run: Run) -> bool:
 def _unwrapped(context: RunContext, policy: Setting | None) -> Report:
     run = context.run
     severity = Severity.WARNING if context.verdict is Verdict.UNKNOWN else breaks_or_strains(context)
+    cause, remedy = _cause(run, policy)
     return Report(
         (policy.provenance.place if policy is not None else None) or place_of(run, "fsdp", "engine"),
-        f"{_cause(run, policy)} makes the whole model one unit: each GPU gathers {_size(run)} in every "
+        f"{cause} makes the whole model one unit: each GPU gathers {_size(run)} in every "
         "forward, and sharding the weights saves nothing at the peak",
         severity=min(severity, Severity.WARNING) if severity is not None else Severity.INFO,
         fix=_by_layers(run),
-        help=f"wrap each transformer layer: {_remedy(run)}",
+        help=f"wrap each transformer layer: {remedy}",
     )
 
 
-def _cause(run: Run, policy: Setting | None) -> str:
+def _cause(run: Run, policy: Setting | None) -> tuple[str, str]:
+    """Why the whole model is one unit, and what would wrap its layers."""
+    by_layers = "fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
+    if run.accelerate is not None and policy is None:
+        return "no fsdp_auto_wrap_policy (NO_WRAP is Accelerate's default)", by_layers
+    by_trainer = run.script is not None and run.script.argument("fsdp") is not None
+    remedy = 'fsdp="full_shard auto_wrap"' if by_trainer else "auto_wrap_policy=transformer_auto_wrap_policy"
     if policy is not None:
-        return "fsdp_auto_wrap_policy NO_WRAP"
-    if run.accelerate is not None:
-        return "no fsdp_auto_wrap_policy (NO_WRAP is Accelerate's default)"
-    return "fsdp without auto_wrap" if _by_trainer(run) else "FSDP without a policy that wraps layers"
-
-
-def _remedy(run: Run) -> str:
-    if run.accelerate is not None:
-        return "fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
-    return 'fsdp="full_shard auto_wrap"' if _by_trainer(run) else "auto_wrap_policy=transformer_auto_wrap_policy"
-
-
-def _by_trainer(run: Run) -> bool:
-    return run.script is not None and run.script.argument("fsdp") is not None
+        return "fsdp_auto_wrap_policy NO_WRAP", remedy if run.accelerate is None else by_layers
+    return "fsdp without auto_wrap" if by_trainer else "FSDP without a policy that wraps layers", remedy
 
 
 def _size(run: Run) -> str:
@@ -103,8 +98,10 @@ def _wrong_class(run: Run) -> Iterator[Report]:
     right = run.facts.code.layer if run.facts is not None else ""
     if named is None or named.provenance.place is None or not right or not isinstance(named.value, str):
         return
-    others = [name for name in (part.strip() for part in named.value.split(",")) if name != right]
-    wrong = [name for name in others if name in _layers()]
+    from lintfit.catalog import architectures
+
+    layers = {architectures.known(name).code.layer for name in architectures.names()} - {"", right}
+    wrong = [name for name in (part.strip() for part in named.value.split(",")) if name in layers]
     if not wrong or run.facts is None or run.facts.vision is not None:
         return
     yield Report(
@@ -120,10 +117,3 @@ def _wrong_class(run: Run) -> Iterator[Report]:
         ),
         help=f"name {right}, or leave the key out",
     )
-
-
-def _layers() -> frozenset[str]:
-    """The classes of all families' layers."""
-    from lintfit.catalog import architectures
-
-    return frozenset(filter(None, (architectures.known(name).code.layer for name in architectures.names())))

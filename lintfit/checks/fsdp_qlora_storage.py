@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from lintfit.catalog.models import DTYPES
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered, related
 from lintfit.checks.helpers.runs import place_of
 from lintfit.documents.model import FileEdit
-from lintfit.findings.model import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import replace
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Provenance, Setting
@@ -34,7 +35,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"FSDP cannot flatten 4-bit weights that are stored as uint8 without {_NAME}: "
             "it stops with ValueError (Cannot flatten integer dtype tensors)",
             fix=_fix(run, dtype),
-            help=f"{_said(run)}, the dtype that the model is loaded in",
+            help=(f"{_NAME}=torch.bfloat16" if run.recipe is None else f"--{_NAME} bfloat16")
+            + ", the dtype that the model is loaded in",
         )
     elif storage.value in _TORCH and dtype in _TORCH and storage.value != dtype:
         weights = run.settings["weights_dtype"].provenance.place
@@ -42,7 +44,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             storage.provenance.place or config,
             f"{_NAME} is {storage.value} and the other weights are {dtype}: FSDP stops with ValueError "
             "(Must flatten tensors with uniform dtype)",
-            related=(Related(weights, "the dtype of the other weights"),) if weights is not None else (),
+            related=related(weights, "the dtype of the other weights"),
             fix=_fix(run, dtype),
             help="give both the same dtype",
         )
@@ -64,10 +66,6 @@ def _asked(run: Run) -> tuple[Place, Setting | None] | None:
     return config.place, Setting(_NAME, passed.value, Provenance("file", "", passed.place))
 
 
-def _said(run: Run) -> str:
-    return f"{_NAME}=torch.bfloat16" if run.recipe is None else f"--{_NAME} bfloat16"
-
-
 def _fix(run: Run, dtype: object) -> Fix | None:
     if dtype not in _TORCH:
         return None
@@ -77,4 +75,4 @@ def _fix(run: Run, dtype: object) -> Fix | None:
         edits = run.recipe.write_argument(_NAME, code.removeprefix("torch."))
     elif run.script is not None and run.script.facts.quantization_config is not None:
         edits = run.script.set_argument(run.script.facts.quantization_config, _NAME, code)
-    return Fix(f"store the packed weights as {dtype}", Applicability.SAFE, edits) if edits else None
+    return offered(f"store the packed weights as {dtype}", Applicability.SAFE, edits)

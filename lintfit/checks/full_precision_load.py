@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import anchor, breaks_or_strains, change, enough
+from lintfit.checks.helpers.runs import SMALL, anchor, breaks_or_strains, change, enough
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
@@ -13,9 +13,6 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call, ScriptFacts
-
-_SMALL = 500_000_000
-"""Parameters below which an fp32 copy is nobody's problem."""
 
 _HALF = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -29,7 +26,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if weights.value != "fp32" or weights.provenance.kind != "default" or facts.checkpoint_dtype not in _HALF:
         return
     place = _load(run)
-    if place is None or facts.parameters < _SMALL or spec.quantization is not None:
+    if place is None or facts.parameters < SMALL or spec.quantization is not None:
         return
     severity = _severity(context, spec)
     if severity is None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, cards, enough, most, stated_at
+from lintfit.checks.helpers.runs import SMALL, arguments_of, breaks_or_strains, cards, enough, most, stated_at
 from lintfit.checks.helpers.wording import gib, spot
 from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
-
-_SMALL = 500_000_000
-"""Parameters below which training in fp32 is nobody's problem."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -22,7 +19,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" or "mixed_precision" in run.doubtful:
         return
-    if spec.facts.parameters < _SMALL or spec.quantization is not None:
+    if spec.facts.parameters < SMALL or spec.quantization is not None:
         return
     gpu = run.hardware.gpu
     if gpu is not None and gpu.compute_capability is not None and gpu.compute_capability < (7, 0):

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from lintfit.checks.checkpointing import KEYWORDS, keywords_of, reentrant_of
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.script_calls import calls_of, on_trained_model
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.sources.script.model import Argument, Call
+from lintfit.sources.script.model import Argument
+from lintfit.sources.script.source import ScriptSource
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -18,7 +20,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.script is None or run.script.facts.trainer is None or run.script.uses_trl:
         return
     arguments = run.script.facts.training_arguments
-    if arguments is None or arguments.spreads or any(_given(arguments, name) for name in KEYWORDS):
+    if arguments is None or arguments.spreads:
+        return
+    if any(name in arguments.arguments and arguments.arguments[name].value is not None for name in KEYWORDS):
         return
     flag = arguments.argument("activation_checkpointing", "gradient_checkpointing")
     if flag is None or flag.value is not True:
@@ -29,11 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if call.taken is True and stated is not None and wanted is not None and on_trained_model(run.script, call):
             severity = _severity(run, wanted)
             if severity is not None:
-                yield _report(run, call, stated, flag, wanted, severity)
-
-
-def _given(arguments: Call, name: str) -> bool:
-    return name in arguments.arguments and arguments.arguments[name].value is not None
+                yield _report(run.script, stated, flag, wanted, severity)
 
 
 def _severity(run: Run, wanted: bool) -> Severity | None:
@@ -44,8 +44,7 @@ def _severity(run: Run, wanted: bool) -> Severity | None:
     return Severity.WARNING if wanted is not old else None
 
 
-def _report(run: Run, call: Call, stated: Argument, flag: Argument, wanted: bool, severity: Severity) -> Report:
-    assert run.script is not None
+def _report(script: ScriptSource, stated: Argument, flag: Argument, wanted: bool, severity: Severity) -> Report:
     return Report(
         stated.whole,
         f"use_reentrant={wanted} is lost: gradient_checkpointing=True makes the Trainer enable checkpointing again "
@@ -53,16 +52,14 @@ def _report(run: Run, call: Call, stated: Argument, flag: Argument, wanted: bool
         "transformers 5)",
         severity=severity,
         related=(Related(flag.place, "the Trainer is asked for it here"),),
-        fix=_fix(run, wanted),
+        fix=_fix(script, wanted),
         help=f'pass gradient_checkpointing_kwargs={{"use_reentrant": {wanted}}} to the arguments',
     )
 
 
-def _fix(run: Run, wanted: bool) -> Fix | None:
-    assert run.script is not None
-    facts = run.script.facts
-    if facts.parse_call is not None or facts.training_arguments is None:
+def _fix(script: ScriptSource, wanted: bool) -> Fix | None:
+    arguments = script.facts.training_arguments
+    if script.facts.parse_call is not None or arguments is None:
         return None
-    code = f'{{"use_reentrant": {wanted}}}'
-    edits = run.script.set_argument(facts.training_arguments, KEYWORDS[0], code)
-    return Fix("hand the keywords to the Trainer", Applicability.SAFE, edits) if edits else None
+    edits = script.set_argument(arguments, KEYWORDS[0], f'{{"use_reentrant": {wanted}}}')
+    return offered("hand the keywords to the Trainer", Applicability.SAFE, edits)

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.wording import united
 from lintfit.documents.broken import is_broken
-from lintfit.documents.model import Document, FileEdit, Kind, Problem
+from lintfit.documents.model import Document, Kind, Problem
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
 
@@ -22,18 +24,23 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
     meant = context.source is not None or _is_meant(context)
     named = context.named and document.kind is Kind.JSON and is_broken(document)
-    if document.kind is not Kind.JSON or _is_template(document) or not (meant or named):
+    template = _TEMPLATE_NAME.search(document.path.name) or _PLACEHOLDER.search(document.text)
+    if document.kind is not Kind.JSON or template or not (meant or named):
         return
     for problem in document.problems:
         if problem.code == "syntax-error":
-            yield _broken(document, problem, "config" if meant else "file")
+            yield Report(
+                Place(document, problem.span),
+                f"not valid JSON: {problem.detail}; no library can read this {'config' if meant else 'file'}",
+                related=tuple(Related(Place(document, span), message) for span, message in problem.related),
+            )
     loose = [problem for problem in document.problems if problem.code == "not-strict-json"]
     reader = reader_of(context.runs)
     if not loose or not meant or reader == "deepspeed":
         return
     yield Report(
         Place(document, loose[0].span),
-        f"{_both(loose)}: DeepSpeed's own loader (HJSON) reads this, "
+        f"{united([problem.detail for problem in loose])}: DeepSpeed's own loader (HJSON) reads this, "
         "transformers and accelerate (json.load) stop with JSONDecodeError",
         severity=Severity.ERROR if reader else Severity.WARNING,
         related=tuple(Related(Place(document, problem.span), problem.detail) for problem in loose[1:]),
@@ -42,28 +49,11 @@ def check_file(context: FileContext) -> Iterator[Report]:
     )
 
 
-def _broken(document: Document, problem: Problem, what: str) -> Report:
-    return Report(
-        Place(document, problem.span),
-        f"not valid JSON: {problem.detail}; no library can read this {what}",
-        related=tuple(Related(Place(document, span), message) for span, message in problem.related),
-    )
-
-
-def _both(problems: list[Problem]) -> str:
-    details = [problem.detail for problem in problems]
-    return details[0] if len(details) == 1 else f"{', '.join(details[:-1])} and {details[-1]}"
-
-
 def _strict(document: Document, problems: list[Problem]) -> Fix | None:
     if not all(problem.edits for problem in problems):
         return None
     edits = (edit for problem in problems for edit in problem.edits)
-    return Fix(
-        "rewrite as strict JSON with the same values",
-        Applicability.SAFE,
-        tuple(FileEdit(document.path, edit, document) for edit in edits),
-    )
+    return spliced(document, "rewrite as strict JSON with the same values", Applicability.SAFE, edits)
 
 
 def _is_meant(context: FileContext) -> bool:
@@ -75,7 +65,3 @@ def _is_meant(context: FileContext) -> bool:
         or any(word in text for word in _SURE)
         or _NAME.search(context.document.path.stem) is not None
     )
-
-
-def _is_template(document: Document) -> bool:
-    return bool(_TEMPLATE_NAME.search(document.path.name)) or _PLACEHOLDER.search(document.text) is not None

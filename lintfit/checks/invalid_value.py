@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.values import FoundMistake, found_in
-from lintfit.documents.model import Edit, FileEdit, Kind
+from lintfit.documents.model import Edit, Kind
 from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
@@ -69,8 +70,7 @@ def _quoted(found: FoundMistake) -> Fix | None:
         return None
     if text not in found.mistake.schema.get("enum", ()):
         return None
-    edit = FileEdit(document.path, Edit(node.span, f"'{text}'"), document)
-    return Fix(f"write '{text}'", Applicability.SAFE, (edit,))
+    return spliced(document, f"write '{text}'", Applicability.SAFE, [Edit(node.span, f"'{text}'")])
 
 
 def _block(found: FoundMistake) -> Fix | None:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import only_load
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
-from lintfit.sources.script.model import Call
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 _QUANTIZED_NAME = re.compile(r"gptq|awq|aqlm|eetq|hqq|bnb|int[48]|[48]-?bit|nf4|fp8|exl2|quant", re.IGNORECASE)
@@ -36,9 +36,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _unquantized(run: Run) -> bool:
     """Whether the one model that the script loads is certainly not quantized."""
     assert run.script is not None
-    facts = run.script.facts
-    loads = [load for load in facts.loads if load.taken is not False]
-    if len(loads) != 1 or facts.quantization_config is not None or not _plain(loads[0]):
+    load = only_load(run)
+    if load is None or load.spreads or run.script.facts.quantization_config is not None:
+        return False
+    if any(name in load.arguments and load.arguments[name].value not in (None, False) for name in _ARGUMENTS):
         return False
     quantization, model = run.settings.get("quantization"), run.settings.get("model")
     if quantization is not None and quantization.value is not None:
@@ -46,15 +47,6 @@ def _unquantized(run: Run) -> bool:
     if model is None or not isinstance(model.value, str) or _QUANTIZED_NAME.search(model.value):
         return False
     return run.facts is None or "quantization_config" not in run.facts.config
-
-
-def _plain(load: Call) -> bool:
-    return (
-        load.taken is True
-        and not load.spreads
-        and load.function.startswith("transformers.")
-        and not any(name in load.arguments and load.arguments[name].value not in (None, False) for name in _ARGUMENTS)
-    )
 
 
 def _cost(run: Run) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of, dotted, number, without, written, zero_stage
-from lintfit.checks.helpers.wording import an, either, listed
+from lintfit.checks.helpers.wording import an, listed, united
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.schema.sections import Older, Schema, keys, load, section_at
@@ -60,7 +60,7 @@ def _refused(document: DataDocument, root: Node, stage: int, older: Older) -> It
         if "x-stage-value" not in schema or value.value != schema["x-stage-value"] or value.shape != "scalar":
             continue
         if stage not in schema["x-stages"]:
-            stages = either(map(str, schema["x-stages"]))
+            stages = united([str(each) for each in schema["x-stages"]], "or")
             yield Report(
                 Place(document, value.span),
                 f'"{dotted(key.path)}": {written(value.value)} needs ZeRO stage {stages}; at stage {stage} DeepSpeed '

@@ -9,11 +9,9 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import breaks_or_strains, fits, most, stated_at
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import gib, listed
-from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.engines.zero_config import zero_config
-from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
-from lintfit.run.model import Run
 
 _SMALL_CARD = 24 * GIB
 _SHARE = 0.08
@@ -37,36 +35,34 @@ def check_run(context: RunContext) -> Iterator[Report]:
     changes = _changes(spec)
     if severity is None or not changes:
         return
-    smaller = context.what_if(deepspeed_config=_with(spec.deepspeed_config, changes))
-    if smaller is None or not _worth_it(estimate, smaller):
+    zero = {**_stated(spec), **changes}
+    smaller = context.what_if(deepspeed_config={**spec.deepspeed_config, "zero_optimization": zero})
+    if smaller is None or smaller.peak.likely >= estimate.peak.likely:
         return
-    now, then = most(estimate, *_PARTS), most(smaller, *_PARTS)
+    now, then = most(estimate, "communication_buffers"), most(smaller, "communication_buffers")
+    if now - then <= _SHARE * estimate.capacity_bytes:
+        return
     yield Report(
         stated_at(run, *changes, "zero_stage") or run.deepspeed.start,
         f"{listed(changes)} {'is' if len(changes) == 1 else 'are'} large for this GPU: ZeRO's buffers and gathered "
         f"parameters take {gib(now)}, with smaller ones {gib(then)}",
         severity=Severity.ERROR if fits(smaller) and severity is Severity.ERROR else Severity.WARNING,
-        fix=_fix(run, changes),
+        fix=assigned(
+            run.deepspeed.document,
+            "use smaller buckets",
+            Applicability.SAFE,
+            {("zero_optimization", name): value for name, value in changes.items()},
+        ),
         help='write 5e7 for the buckets, or "auto" under transformers and accelerate',
     )
-
-
-_PARTS = ("communication_buffers",)
-
-
-def _worth_it(now: Estimate, then: Estimate) -> bool:
-    saved = most(now, *_PARTS) - most(then, *_PARTS)
-    return saved > _SHARE * (now.capacity_bytes or 0) and then.peak.likely < now.peak.likely
 
 
 def _changes(spec: Spec) -> dict[str, int]:
     """The keys whose values, stated or by default, are larger than what is plenty here."""
     config = zero_config(spec)
-    section = spec.deepspeed_config.get("zero_optimization")
-    stated = section if isinstance(section, Mapping) else {}
     current = {"reduce_bucket_size": config.reduce_bucket}
     if spec.zero_stage < 3:
-        current["allgather_bucket_size"] = int(stated.get("allgather_bucket_size", 500_000_000) or 0)
+        current["allgather_bucket_size"] = int(_stated(spec).get("allgather_bucket_size", 500_000_000) or 0)
     else:
         current["stage3_max_live_parameters"] = config.max_live
         current["stage3_max_reuse_distance"] = config.max_reuse_distance
@@ -75,16 +71,6 @@ def _changes(spec: Spec) -> dict[str, int]:
     return {name: _SMALLER[name] for name, value in current.items() if value >= 4 * _SMALLER[name]}
 
 
-def _with(config: Mapping[str, Any], changes: Mapping[str, int]) -> dict[str, Any]:
-    section = config.get("zero_optimization")
-    return {**config, "zero_optimization": {**(section if isinstance(section, Mapping) else {}), **changes}}
-
-
-def _fix(run: Run, changes: Mapping[str, int]) -> Fix | None:
-    assert run.deepspeed is not None
-    return assigned(
-        run.deepspeed.document,
-        "use smaller buckets",
-        Applicability.SAFE,
-        {("zero_optimization", name): value for name, value in changes.items()},
-    )
+def _stated(spec: Spec) -> Mapping[str, Any]:
+    section = spec.deepspeed_config.get("zero_optimization")
+    return section if isinstance(section, Mapping) else {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import breaks_or_strains, enough, most, place_of
 from lintfit.checks.helpers.wording import of_gib
-from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.axes.loss import has_liger
 
 _SHARE = 0.15
@@ -23,17 +23,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if breaks_or_strains(context) is None or logits <= _SHARE * estimate.capacity_bytes:
         return
     fuses = has_liger(run, spec)
+    message = "compute the loss with Liger's fused kernel"
     yield Report(
         place_of(run, "loss", "micro_batch_size", "seq_len"),
         f"{spec.facts.vocab:,} vocabulary entries × {spec.tokens:,} tokens: "
         f"logits and loss take {of_gib(logits, estimate.capacity_bytes)}",
         severity=Severity.WARNING,
-        fix=_fused(context) if fuses else None,
+        fix=enough(context, message, Applicability.UNSAFE, {"loss": "liger"})
+        if fuses and spec.trainer == "causal-lm"
+        else None,
         help=("compute the loss in chunks (use_liger_kernel=True) or " if fuses else "") + "lower the micro-batch",
     )
-
-
-def _fused(context: RunContext) -> Fix | None:
-    if context.run.spec is None or context.run.spec.trainer != "causal-lm":
-        return None
-    return enough(context, "compute the loss with Liger's fused kernel", Applicability.UNSAFE, {"loss": "liger"})

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import milder, older, only_load
 from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Related, Severity
@@ -26,26 +27,27 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if stated is None or model is None or place is None or run.facts is None or stated.provenance.kind == "derived":
         return
     targets, facts, where = stated.value, run.facts, stated.provenance.place or place
-    related = (Related(model.provenance.place, "the model is named here"),) if model.provenance.place else ()
+    named_at = related(model.provenance.place, "the model is named here")
     if isinstance(targets, list | tuple) and targets and all(isinstance(target, str) for target in targets):
-        if _read_by_name(facts) and not any(_found(target, facts) for target in targets):
+        # transformers 5 fused experts, which PEFT finds by rules: other modules are called so in every version.
+        if facts.exact and facts.moe is None and not any(_found(target, facts) for target in targets):
             named = ", ".join(map(repr, targets))
             yield Report(
                 where,
                 f"{model.value} has no module called {named}: PEFT stops with ValueError "
                 f'"Target modules {{{named}}} not found in the base model"',
                 severity=Severity.ERROR,
-                related=related,
+                related=named_at,
                 help=f'name its own ({", ".join(_modules(facts)[:_MOST])}), or all of them with "all-linear"',
             )
             return
     elif targets != "all-linear":
         return
-    yield from _passed_by(run, facts, targets, where, related)
+    yield from _passed_by(run, facts, targets, where, named_at)
 
 
 def _passed_by(
-    run: Run, facts: ModelFacts, targets: str | Sequence[str], where: Place, related: tuple[Related, ...]
+    run: Run, facts: ModelFacts, targets: str | Sequence[str], where: Place, named_at: tuple[Related, ...]
 ) -> Iterator[Report]:
     """The modules that PEFT does not adapt in Mamba's relatives."""
     since = facts.code.lora_refused_since
@@ -62,7 +64,7 @@ def _passed_by(
         f"{asked}, whose weight Mamba's kernels take by themselves: PEFT stops with ValueError "
         f"\"Module '{refused[0]}' is incompatible with Mamba-based models (model_type='{facts.model_type}')\"",
         severity=milder(Severity.ERROR) if before is None else Severity.ERROR,
-        related=related,
+        related=named_at,
         help=f"name others ({', '.join([name for name in modules if name not in _PASSED_BY][:_MOST])})",
     )
 
@@ -92,11 +94,6 @@ def _own_code(load: Call) -> bool:
     """Whether the load may take code that lies beside the weights."""
     asked = load.argument("trust_remote_code")
     return load.spreads or (asked is not None and asked.value is not False)
-
-
-def _read_by_name(facts: ModelFacts) -> bool:
-    """Whether the modules are called so in every version: transformers 5 fused experts, which PEFT finds by rules."""
-    return facts.exact and facts.moe is None
 
 
 def _found(target: str, facts: ModelFacts) -> bool:

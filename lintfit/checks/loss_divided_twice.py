@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit, FileEdit
+from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
@@ -105,5 +106,4 @@ def _fix(document: PythonDocument, where: cst.CSTNode, divided: cst.BaseExpressi
         edits = python_edits.remove_statement(document, where)
     else:
         edits = (Edit(document.span(where), loops.text(document, divided)),)
-    files = tuple(FileEdit(document.path, edit, document) for edit in edits)
-    return Fix("delete the division", Applicability.UNSAFE, files)
+    return spliced(document, "delete the division", Applicability.UNSAFE, edits)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.checks.helpers.fixes import spliced
+from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.sources.script.reading import loops
@@ -23,7 +24,8 @@ _FEW = re.compile(r"range\((\d{1,2}|.*accum.*|.*micro.*)\)")
 
 def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
-    if not isinstance(document, PythonDocument) or not any(_trains(run) for run in context.runs):
+    scripts = (run.script for run in context.runs if run.script is not None)
+    if not isinstance(document, PythonDocument) or not any(script.facts.trains for script in scripts):
         return
     if not _WORTH_IT.search(document.text) or ".backward(" not in document.text:
         return
@@ -32,11 +34,6 @@ def check_file(context: FileContext) -> Iterator[Report]:
             report = _report(document, loop, kept, target)
             if report is not None:
                 yield report
-
-
-def _trains(run: object) -> bool:
-    script = getattr(run, "script", None)
-    return script is not None and bool(script.facts.trains)
 
 
 def _kept(loop: Loop) -> Iterator[tuple[cst.Name, str]]:
@@ -113,5 +110,4 @@ def _fix(document: PythonDocument, kept: cst.Name) -> Fix | None:
     if not document.editable:
         return None
     end = document.span(kept).end
-    edit = FileEdit(document.path, Edit(Span(end, end), ".detach()"), document)
-    return Fix(f"keep {kept.value}.detach()", Applicability.SAFE, (edit,))
+    return spliced(document, f"keep {kept.value}.detach()", Applicability.SAFE, [Edit(Span(end, end), ".detach()")])

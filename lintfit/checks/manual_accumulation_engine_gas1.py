@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.documents.python_reader import PythonDocument
+from lintfit.checks.helpers.fixes import related
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.sources.script.reading import loops
@@ -27,7 +27,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if "%" not in document.text:
         return
     for loop in loops.loops(document):
-        guard = _guard(document, loop, engine.assigned_to)
+        guard = _guard(loop, engine.assigned_to)
         if guard is None:
             continue
         test, step, backward = guard
@@ -38,7 +38,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"with ZeRO-{run.value('zero_stage')} only the last micro-batch's gradients are left",
             related=(
                 Related(loops.place(document, backward), "each of these is a boundary to DeepSpeed"),
-                *((Related(setting, "one step is accumulated"),) if setting is not None else ()),
+                *related(setting, "one step is accumulated"),
             ),
             help="write the number into gradient_accumulation_steps and call step() after every backward",
         )
@@ -52,7 +52,7 @@ def _steps_every_time(run: Run) -> bool:
     return steps.provenance.kind != "assumed" and (managed is None or managed.value is not False)
 
 
-def _guard(document: PythonDocument, loop: Loop, engine: str) -> tuple[cst.CSTNode, cst.Call, cst.Call] | None:
+def _guard(loop: Loop, engine: str) -> tuple[cst.CSTNode, cst.Call, cst.Call] | None:
     """An ``if … % steps`` around the engine's step, beside a backward that happens every time."""
     guarded: dict[int, tuple[cst.CSTNode, cst.Call]] = {}
     backward: cst.Call | None = None

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.client import handed_over, severity
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.trees import assigned, at, data_of
+from lintfit.checks.helpers.trees import assigned, data_of
 from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix
+from lintfit.settings.model import Place
 
 _PATH = ("optimizer", "params", "max_grad_norm")
 _CLIPPING = "gradient_clipping"
@@ -24,7 +25,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if entry is None or handed_over(context.runs, "optimizer"):
         return
     yield Report(
-        at(document, entry.key_span),
+        Place(document, entry.key_span),
         "optimizer.params.max_grad_norm stops DeepSpeed with ValueError "
         "('max_grad_norm' is not supported as an optimizer parameter)",
         severity=severity(context.runs),

@@ -14,7 +14,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     for each in run.missing if run.origin.kind != "config" else ():
         if each.certainty == "sure":
-            yield Report(each.place or anchor(run), _sure(each), help="it is looked for beside this file and above it")
+            yield Report(
+                each.place or anchor(run),
+                f"{each.what}, {each.name}, does not exist: the run stops before it trains{_meant(each)}",
+                help="it is looked for beside this file and above it",
+            )
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -26,18 +30,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
                 continue
             if each.name not in named:
                 named.add(each.name)
-                yield Report(each.place, _elsewhere(each), Severity.INFO)
-
-
-def _sure(missing: Missing) -> str:
-    return f"{missing.what}, {missing.name}, does not exist: the run stops before it trains{_meant(missing)}"
-
-
-def _elsewhere(missing: Missing) -> str:
-    return (
-        f"{missing.what}, {missing.name}, is not among these files: the memory of this run is not known without it"
-        f"{_meant(missing)}"
-    )
+                yield Report(
+                    each.place,
+                    f"{each.what}, {each.name}, is not among these files: the memory of this run is not known without "
+                    f"it{_meant(each)}",
+                    Severity.INFO,
+                )
 
 
 def _meant(missing: Missing) -> str:

@@ -18,7 +18,8 @@ from lintfit.sources.script.model import Call
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or not _shards_parameters(run):
+    engine = run.value("engine")
+    if run.script is None or not (engine == "fsdp" or (engine == "deepspeed" and run.value("zero_stage") == 3)):
         return
     facts = run.script.facts
     consumer = facts.trainer or facts.initialize
@@ -67,11 +68,6 @@ def _mapped(context: RunContext, consumer: Call) -> Iterator[Report]:
         ),
         help="drop it",
     )
-
-
-def _shards_parameters(run: Run) -> bool:
-    engine = run.value("engine")
-    return bool(engine == "fsdp" or (engine == "deepspeed" and run.value("zero_stage") == 3))
 
 
 def _cost(run: Run) -> str:

@@ -9,7 +9,6 @@ from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
 from lintfit.checks.helpers.wording import billions, gib, listed
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
-from lintfit.run.model import Run
 
 _TABLES = frozenset(
     {"embed_tokens", "lm_head", "wte", "word_embeddings", "embed_in", "embed_out", "output_layer", "tok_embeddings"}
@@ -28,7 +27,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if without is None:
         return
     trained = len(tables) * spec.facts.vocab * spec.facts.hidden
-    extended = _extends(run)
+    # The rows of new tokens must be trained.
+    extended = run.script is not None and bool(run.script.calls("resize_token_embeddings"))
     breaks = context.verdict is Verdict.DOES_NOT_FIT and fits(without) and not extended
     yield Report(
         place_of(run, "lora_modules_to_save"),
@@ -37,8 +37,3 @@ def check_run(context: RunContext) -> Iterator[Report]:
         severity=Severity.ERROR if breaks else Severity.INFO if extended else Severity.WARNING,
         help="trainable_token_indices trains the new tokens' rows only (peft 0.15 and up)",
     )
-
-
-def _extends(run: Run) -> bool:
-    """Whether the script adds tokens, whose rows must be trained."""
-    return run.script is not None and bool(run.script.calls("resize_token_embeddings"))

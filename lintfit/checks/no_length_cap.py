@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor
+from lintfit.checks.helpers.script_calls import arguments_call
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
@@ -49,7 +50,7 @@ def _asked(run: Run) -> tuple[str, Argument | Setting, Place] | None:
         if length is None or kind is None:
             return None
         return kind, length, length.provenance.place or anchor(run)
-    made = run.script.facts.training_arguments if run.script is not None else None
+    made = arguments_call(run)
     argument = made.argument("max_length") if made is not None else None
     if made is None or argument is None or not _CONFIGS.search(made.function):
         return None

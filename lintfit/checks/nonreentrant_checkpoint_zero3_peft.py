@@ -43,4 +43,4 @@ def _severity(run: Run) -> Severity | None:
     if old is False:
         return None
     severity = Severity.ERROR if old else milder(Severity.ERROR)
-    return milder(severity) if how_known(run, "transformers" in run.versions) == "guess" else severity
+    return milder(severity) if how_known(run) == "guess" else severity

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.runs import stated_at
-from lintfit.findings.model import Related
-from lintfit.run.model import Run
 from lintfit.sources.script.model import Call
 
 _ON_HOST = frozenset({"DeepSpeedCPUAdam", "DeepSpeedCPULion"})
@@ -22,7 +21,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.script is None or run.value("zero_stage") not in (1, 2, 3) or device not in ("cpu", "nvme"):
         return
     initialize = run.script.facts.initialize
-    if initialize is None or initialize.name != "initialize" or initialize.taken is not True or _allowed(run):
+    if initialize is None or initialize.name != "initialize" or initialize.taken is not True:
+        return
+    if run.deepspeed is not None and run.deepspeed.config.get("zero_force_ds_cpu_optimizer", True) is not True:
         return
     handed = initialize.argument("optimizer")
     if handed is None and len(initialize.positional) > 2:
@@ -30,16 +31,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     made = handed.value if handed is not None else None
     if handed is None or not isinstance(made, Call) or not _KNOWN.match(made.function) or made.name in _ON_HOST:
         return
-    place = stated_at(run, "offload_optimizer")
     yield Report(
         handed.whole,
         f"{made.name} cannot step an offloaded optimizer: deepspeed.initialize stops with ZeRORuntimeException "
         "(You are using ZeRO-Offload with a client provided optimizer)",
-        related=(Related(place, "the optimizer is offloaded here"),) if place is not None else (),
+        related=related(stated_at(run, "offload_optimizer"), "the optimizer is offloaded here"),
         help="build deepspeed.ops.adam.DeepSpeedCPUAdam instead, or hand in no optimizer and name one in the JSON",
     )
-
-
-def _allowed(run: Run) -> bool:
-    flag = run.deepspeed.config.get("zero_force_ds_cpu_optimizer", True) if run.deepspeed is not None else True
-    return flag is not True

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import one_load
 from lintfit.findings.model import Severity
-from lintfit.sources.script.model import Argument
 
 _LANGUAGE_MODEL = re.compile(r"(CausalLM|LMHeadModel|Seq2SeqLM|ConditionalGeneration)\.from_pretrained$")
 _STATIC = re.compile(r"\b(xla|tpu|neuron|habana|hpu|torch\.compile|torch_compile|packing|group_texts|optimum)\b", re.I)
@@ -19,13 +19,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or not run.script.facts.trains or _STATIC.search(run.script.document.text):
         return
-    loads = [load for load in run.script.facts.loads if load.taken is not False]
-    if len(loads) != 1 or not _LANGUAGE_MODEL.search(loads[0].function):
+    load = one_load(run)
+    if load is None or not _LANGUAGE_MODEL.search(load.function):
         return
     for call in run.script.calls("tokenizer"):
         padding, length = call.argument("padding"), call.argument("max_length")
-        if _padded(padding) and length is not None and isinstance(length.value, int) and length.value >= _LONG:
-            assert padding is not None
+        if padding is None or padding.value != "max_length" or length is None:
+            continue
+        if isinstance(length.value, int) and length.value >= _LONG:
             yield Report(
                 padding.whole,
                 f'padding="max_length" makes every sample {length.value:,} tokens: activations, logits and time of the '
@@ -33,7 +34,3 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 severity=Severity.WARNING if call.taken is True else Severity.INFO,
                 help="pad each batch to its longest sample (padding=True in a DataCollatorWithPadding)",
             )
-
-
-def _padded(padding: Argument | None) -> bool:
-    return padding is not None and padding.value == "max_length"

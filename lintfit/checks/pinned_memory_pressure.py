@@ -9,7 +9,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import of_gib
-from lintfit.findings.model import Applicability, Fix
+from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 
 _SHARE = 0.6
@@ -24,12 +24,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
     host, capacity = estimate.host, estimate.host_capacity_bytes
     if host.pinned <= _SHARE * capacity or host.peak > capacity:
         return
-    stated = _stated(run)
+    blocks = dict(_sections(run))
+    stated = any(block.get("pin_memory") is True for block in blocks.values())
+    pinned = [name for name, block in blocks.items() if block.get("pin_memory") is not False]
     yield Report(
         place_of(run, "offload_param" if run.value("offload_param") == "cpu" else "offload_optimizer"),
         f"pin_memory {'is true' if stated else 'is true by default'}: offloading locks "
         f"{of_gib(host.pinned, capacity)} of host memory, which nothing else can use and the system cannot swap",
-        fix=_fix(run),
+        fix=assigned(
+            run.deepspeed.document,
+            "do not pin the offloaded states",
+            Applicability.SAFE,
+            {(_ZERO, name, "pin_memory"): False for name in pinned},
+        )
+        if run.deepspeed is not None and pinned
+        else None,
         help='write "pin_memory": false, which makes the transfers slower',
     )
 
@@ -40,19 +49,3 @@ def _sections(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
         block = section.get(name) if isinstance(section, Mapping) else None
         if isinstance(block, Mapping) and block.get("device") in ("cpu", "nvme"):
             yield name, block
-
-
-def _stated(run: Run) -> bool:
-    return any(block.get("pin_memory") is True for _, block in _sections(run))
-
-
-def _fix(run: Run) -> Fix | None:
-    blocks = [name for name, block in _sections(run) if block.get("pin_memory") is not False]
-    if run.deepspeed is None or not blocks:
-        return None
-    return assigned(
-        run.deepspeed.document,
-        "do not pin the offloaded states",
-        Applicability.SAFE,
-        {(_ZERO, name, "pin_memory"): False for name in blocks},
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
+from lintfit.checks.helpers.script_calls import arguments_call
 from lintfit.checks.helpers.trees import assigned, data_of
-from lintfit.documents.model import DataDocument, Node
+from lintfit.documents.model import DataDocument
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
@@ -20,8 +21,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document, root = found
     section = bf16_section(root)
     bf16, fp16 = root.get(section, "enabled"), root.get("fp16", "enabled")
-    if _on(bf16) and _on(fp16):
-        assert bf16 is not None and fp16 is not None
+    if bf16 is not None and bf16.value is True and fp16 is not None and fp16.value is True:
         yield Report(
             Place(document, fp16.span),
             "bf16 and fp16 are both enabled: DeepSpeed stops with an AssertionError",
@@ -29,10 +29,6 @@ def check_file(context: FileContext) -> Iterator[Report]:
             fix=_keep_one(document, section, context.runs),
             help="keep bf16 on GPUs of compute capability 8.0 and up, fp16 on older ones",
         )
-
-
-def _on(node: Node | None) -> bool:
-    return node is not None and node.value is True
 
 
 def _keep_one(document: DataDocument, bf16: str, runs: Sequence[Run]) -> Fix | None:
@@ -61,6 +57,6 @@ def _argument(run: Run, name: str) -> Place | None:
     if run.script is None:
         stated = run.training.argument(name) if run.training is not None else None
         return stated.provenance.place if stated is not None and stated.value is True else None
-    arguments = run.script.facts.training_arguments
+    arguments = arguments_call(run)
     argument = arguments.argument(name) if arguments is not None else None
     return argument.provenance.place or argument.place if argument is not None and argument.value is True else None

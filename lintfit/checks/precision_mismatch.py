@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import COMPARES, older, reader_of
 from lintfit.checks.helpers.runs import change
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import spot
-from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
 
@@ -45,12 +45,14 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
             continue
         assert block.provenance.place is not None
         stated = argument.provenance.kind != "default"
+        launched = f": {spot(run.launch.place)} does not pass --{name}" if run.launch is not None else ""
+        absent = f" (not given{launched})"
         yield Report(
             block.provenance.place,
-            f"{name}.enabled is {_lower(block.value)} here, and the trainer's {name} is {_lower(value)}"
-            f"{'' if stated else _not_given(run, name)}: the Trainer stops with ValueError "
+            f"{name}.enabled is {str(block.value).lower()} here, and the trainer's {name} is {str(value).lower()}"
+            f"{'' if stated else absent}: the Trainer stops with ValueError "
             "(DeepSpeed config values that mismatch TrainingArguments values)",
-            related=_here(argument, f"{name} is set here"),
+            related=related(argument.provenance.place, f"{name} is set here"),
             fix=_follow(run, name, stated or value),
             help=f'write "auto" here and {_said(run, name)} to train in {name}',
         )
@@ -63,12 +65,6 @@ def _spelled(run: Run, name: str) -> str:
 
 def _said(run: Run, name: str) -> str:
     return f"{name}=True in the arguments" if run.recipe is None else _spelled(run, name)
-
-
-def _not_given(run: Run, name: str) -> str:
-    return (
-        f" (not given: {spot(run.launch.place)} does not pass --{name})" if run.launch is not None else " (not given)"
-    )
 
 
 def _follow(run: Run, name: str, arguments_decide: bool) -> Fix | None:
@@ -118,7 +114,7 @@ def _launcher_against_arguments(run: Run) -> Iterator[Report]:
         asked.provenance.place,
         f"mixed_precision is {name} here, and the trainer's {name} is off: the Trainer stops with ValueError "
         "(DeepSpeed config values that mismatch TrainingArguments values)",
-        related=_here(argument, f"{name} is set here"),
+        related=related(argument.provenance.place, f"{name} is set here"),
         fix=change(run, f"pass {_spelled(run, name)}, as the launcher has it", Applicability.UNSAFE, {name: True}),
         help=f"pass {_spelled(run, name)}, or set mixed_precision to what the arguments say",
     )
@@ -138,7 +134,7 @@ def _config_against_launcher(run: Run) -> Iterator[Report]:
         yield Report(
             theirs.provenance.place,
             f"{other}.enabled is true here, and mixed_precision is {name}: accelerate stops with ValueError",
-            related=_here(asked, f"mixed_precision is {name} here"),
+            related=related(asked.provenance.place, f"mixed_precision is {name} here"),
             help=f'write "auto" for both blocks to train in {name}',
         )
     elif mine is not None and mine.value is False and mine.provenance.place is not None:
@@ -147,7 +143,7 @@ def _config_against_launcher(run: Run) -> Iterator[Report]:
             f"{name}.enabled is false here, and mixed_precision is {name}: the config wins, "
             "and the run trains in fp32 without a message",
             severity=Severity.WARNING,
-            related=_here(asked, f"mixed_precision is {name} here"),
+            related=related(asked.provenance.place, f"mixed_precision is {name} here"),
             fix=assigned(
                 run.deepspeed.document,
                 f'let mixed_precision fill {name} ("auto")',
@@ -164,12 +160,3 @@ def _launcher(run: Run) -> Setting | None:
         if setting is not None and setting.known:
             return setting
     return None
-
-
-def _here(setting: Setting, message: str) -> tuple[Related, ...]:
-    place = setting.provenance.place
-    return (Related(place, message),) if place is not None else ()
-
-
-def _lower(value: Any) -> str:
-    return str(value).lower()

@@ -10,7 +10,7 @@ from lintfit.checks.helpers.readers import milder, older, only_load
 from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Related, Severity
 from lintfit.run.model import Run
-from lintfit.settings.model import Place, Setting
+from lintfit.settings.model import Place
 
 _CLASSES = {
     "aqlm": "AqlmConfig",
@@ -56,7 +56,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"{model.value} is quantized already ({method}), and not by {asked}: transformers stops"
         + (f" with {error}" if known is not None else ""),
         severity=severity,
-        related=_named(model, load),
+        related=(Related(model.provenance.place or load, "the model is named here"),),
         help=f"leave the {asked} out, or name the model that this one was quantized from",
     )
 
@@ -79,8 +79,3 @@ def _load(run: Run) -> Place | None:
         return anchor(run) if run.recipe.uses_trl else None
     load = only_load(run)
     return load.place if load is not None else None
-
-
-def _named(model: Setting, load: Place) -> tuple[Related, ...]:
-    place = model.provenance.place
-    return (Related(place if place is not None else load, "the model is named here"),)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import place_of, stated_at
-from lintfit.findings.model import Related, Severity
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
 _NEEDED = (
@@ -29,13 +30,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     old = [f"{library} before {bound}" for library, bound in _NEEDED if older((run,), library, bound)]
     if not old and _stored_as_floats(run):
         return
-    stage = stated_at(run, "zero_stage")
     why = ", ".join(old) if old else "packed weights stored as uint8 (no bnb_4bit_quant_storage)"
     yield Report(
         place_of(run, "quantization"),
         f"{why}: ZeRO-3 leaves the whole 4-bit model on every rank",
         severity=Severity.WARNING if old else Severity.INFO,
-        related=(Related(stage, "ZeRO-3 is asked for here"),) if stage is not None else (),
+        related=related(stated_at(run, "zero_stage"), "ZeRO-3 is asked for here"),
         help="upgrade and set bnb_4bit_quant_storage to the compute dtype, or use ZeRO-2 or DDP",
     )
 

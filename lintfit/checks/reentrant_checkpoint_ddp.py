@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.script_calls import calls_of
-from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 
@@ -22,7 +22,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.value("use_reentrant") is not True or (run.value("gpus") or 0) < 2:
         return
-    known = how_known(run, "transformers" in run.versions)
+    known = how_known(run)
     if known not in ("stated", "default") or (known == "default" and run.training.uses_trl):
         return
     cause = _searches(run)
@@ -33,7 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated_place(run) or anchor(run),
         f"reentrant checkpointing under DDP, and {why}: backward stops with RuntimeError "
         "(Expected to mark a variable ready only once)",
-        related=(Related(place, "DDP is asked for it here"),) if place is not None else (),
+        related=related(place, "DDP is asked for it here"),
         fix=with_reentrant(run, False),
         help="pass " + (_RECIPE if run.recipe is not None else _SCRIPT),
     )

@@ -38,7 +38,7 @@ def _frozen_embedding(run: Run) -> Iterator[Report]:
     left = frozen_parts(spec)
     trained = spec.facts.layers - len(left.layers)
     checkpoints = spec.gradient_checkpointing is not False and spec.use_reentrant and not opens_inputs(spec)
-    known = how_known(run, "transformers" in run.versions)
+    known = how_known(run)
     if not left.embedding or not trained or not checkpoints or known not in ("stated", "default"):
         return
     many = "all" if trained == spec.facts.layers else trained
@@ -56,7 +56,7 @@ def _adapters(run: Run) -> Iterator[Report]:
         return
     if run.value("method") != "lora" or run.value("use_reentrant") is not True or mentions(run, *_OPENS):
         return
-    known = how_known(run, "transformers" in run.versions)
+    known = how_known(run)
     if known not in ("stated", "default") or _embedding_trains(run):
         return
     wraps = [call for call in calls_of(run.script, "get_peft_model") if call.taken is True]

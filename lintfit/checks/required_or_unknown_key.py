@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.moves import rename
 from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
-from lintfit.documents.model import DataDocument, Edit, FileEdit, Kind, Node, Span
+from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import (
     Older,
@@ -81,8 +82,7 @@ def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
 def _unquoted(document: DataDocument, node: Node) -> Fix | None:
     if document.kind is not Kind.YAML or document.slice(node.span) not in ("'NO'", '"NO"'):
         return None
-    edit = FileEdit(document.path, Edit(node.span, "NO"), document)
-    return Fix("write NO without quotes", Applicability.UNSAFE, (edit,))
+    return spliced(document, "write NO without quotes", Applicability.UNSAFE, [Edit(node.span, "NO")])
 
 
 def _required(document: DataDocument, root: Node) -> Iterator[Report]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lintfit.checks.helpers.client import handed_over, severity
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import reader_of
-from lintfit.checks.helpers.trees import assigned, at, data_of
-from lintfit.documents.model import DataDocument
-from lintfit.findings.model import Applicability, Fix
-from lintfit.run.model import Run
+from lintfit.checks.helpers.trees import assigned, data_of
+from lintfit.findings.model import Applicability
+from lintfit.settings.model import Place
 
 _NEED_A_TOTAL = ("WarmupDecayLR", "WarmupCosineLR")
 _PATH = ("scheduler", "params", "total_num_steps")
@@ -27,15 +26,11 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if total is not None and not (total.shape == "scalar" and total.value is None):
         return
     yield Report(
-        at(document, total.span if total is not None else kind.span),
+        Place(document, total.span if total is not None else kind.span),
         f"{kind.value} needs total_num_steps: DeepSpeed stops with TypeError when it builds the scheduler",
         severity=severity(context.runs),
-        fix=_fix(document, context.runs),
+        fix=assigned(document, 'let the library fill it ("auto")', Applicability.SAFE, {_PATH: "auto"})
+        if reader_of(context.runs) in ("transformers", "accelerate")
+        else None,
         help="write how many optimizer steps the run makes",
     )
-
-
-def _fix(document: DataDocument, runs: Sequence[Run]) -> Fix | None:
-    if reader_of(runs) not in ("transformers", "accelerate"):
-        return None
-    return assigned(document, 'let the library fill it ("auto")', Applicability.SAFE, {_PATH: "auto"})

@@ -28,18 +28,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     shorter = context.what_if(seq_len=length)
     assert shorter is not None
+    # A plan may make the run fit that leaves the sequences alone.
+    as_long = context.plan is not None and all(step.setting != "seq_len" for step in context.plan.steps)
     yield Report(
         place,
         f"{spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of activations and logits; "
         f"{length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
-        severity=Severity.INFO if _fits_at_this_length(context) else Severity.ERROR,
+        severity=Severity.INFO if as_long else Severity.ERROR,
         help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
     )
-
-
-def _fits_at_this_length(context: RunContext) -> bool:
-    """Whether a plan makes the run fit that leaves the sequences alone."""
-    return context.plan is not None and all(step.setting != "seq_len" for step in context.plan.steps)
 
 
 def _longest(context: RunContext, length: int) -> int | None:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.values import FoundMistake, found_in
-from lintfit.documents.model import Edit, FileEdit, Kind
-from lintfit.findings.model import Applicability, Fix
+from lintfit.documents.model import Edit, Kind
+from lintfit.findings.model import Applicability
 from lintfit.settings.model import Place
 
 
@@ -21,13 +22,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
 def _report(found: FoundMistake) -> Report:
     mistake = found.mistake
     text = mistake.literal if mistake.literal is not None else json.dumps(str(mistake.node.value))
-    what = f"is a string; write {text}" if mistake.literal is not None else f"is not a string; write {text}"
+    what = f"{'is a string' if mistake.literal is not None else 'is not a string'}; write {text}"
     if found.document.kind is Kind.YAML and mistake.literal is None:
         text = f"'{mistake.node.value}'"
-    edit = FileEdit(found.document.path, Edit(mistake.node.span, text), found.document)
     return Report(
         Place(found.document, mistake.node.span),
         f"{found.statement} {what} ({mistake.allowed}): {found.consequence}",
         severity=found.severity,
-        fix=Fix(f"write {text}", Applicability.SAFE, (edit,)),
+        fix=spliced(found.document, f"write {text}", Applicability.SAFE, [Edit(mistake.node.span, text)]),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.documents.broken import is_broken
-from lintfit.documents.model import SYNTAX_ERROR, Document, Kind, Problem
+from lintfit.documents.model import SYNTAX_ERROR, Kind
 from lintfit.findings.model import Related
 from lintfit.settings.model import Place
 
@@ -25,13 +25,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     for problem in document.problems:
         if problem.code == SYNTAX_ERROR:
-            yield _report(document, problem)
-
-
-def _report(document: Document, problem: Problem) -> Report:
-    return Report(
-        Place(document, problem.span),
-        f"{problem.detail}: {_STOPS[document.kind]}",
-        related=tuple(Related(Place(document, span), message) for span, message in problem.related),
-        help="the parser noticed it here; what is not closed may stand above",
-    )
+            yield Report(
+                Place(document, problem.span),
+                f"{problem.detail}: {_STOPS[document.kind]}",
+                related=tuple(Related(Place(document, span), message) for span, message in problem.related),
+                help="the parser noticed it here; what is not closed may stand above",
+            )

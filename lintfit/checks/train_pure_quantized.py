@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import one_load
 from lintfit.checks.helpers.runs import anchor, place_of
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-
-if TYPE_CHECKING:
-    from lintfit.sources.script.source import ScriptSource
 
 _ADAPTERS = ("add_adapter", "load_adapter", "get_peft_model", "PeftModel", "inject_adapter_in_model", "get_peft_config")
 
@@ -45,9 +42,5 @@ def _trained_at(run: Run) -> Place | None:
     handed = trainer.argument("peft_config")
     if not trainer.function.startswith(("transformers.", "trl.")) or (handed is not None and handed.value is not None):
         return None
-    return trainer.place if not run.script.calls(*_ADAPTERS) and _one_load(run.script) else None
-
-
-def _one_load(script: ScriptSource) -> bool:
-    loads = [load for load in script.facts.loads if load.taken is not False]
-    return len(loads) == 1 and loads[0].taken is True
+    load = one_load(run)
+    return trainer.place if not run.script.calls(*_ADAPTERS) and load is not None and load.taken else None

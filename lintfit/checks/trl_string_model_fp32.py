@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import anchor
+from lintfit.checks.helpers.fixes import offered
+from lintfit.checks.helpers.runs import SMALL, anchor
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
-
-_SMALL = 500_000_000
-"""Parameters below which an fp32 copy is nobody's problem."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -26,13 +24,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     name, place = loader
     parameters = run.facts.parameters
-    if parameters < _SMALL or run.facts.checkpoint_dtype not in ("bf16", "fp16"):
+    if parameters < SMALL or run.facts.checkpoint_dtype not in ("bf16", "fp16"):
         return
     yield Report(
         place,
         f"{name} loads a model that it is given by name in float32: the frozen base takes "
         f"{gib(4 * parameters)} for {billions(parameters)} parameters instead of {gib(2 * parameters)}",
-        severity=_severity(context),
+        severity=Severity.WARNING if context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT) else Severity.INFO,
         fix=_fix(run),
         help="pass --dtype bfloat16"
         if run.recipe is not None
@@ -49,10 +47,6 @@ def _loader(run: Run, weights: Setting) -> tuple[str, Place] | None:
     return (trainer.name, trainer.place) if trainer is not None and by_name else None
 
 
-def _severity(context: RunContext) -> Severity:
-    return Severity.WARNING if context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT) else Severity.INFO
-
-
 def _fix(run: Run) -> Fix | None:
     gpu = run.hardware.gpu
     dtype = "float16" if gpu is not None and gpu.native_bf16 is False else "bfloat16"
@@ -64,4 +58,4 @@ def _fix(run: Run) -> Fix | None:
     if arguments is None or run.script.facts.parse_call is not None or "model_init_kwargs" in arguments.arguments:
         return None
     edits = run.script.set_argument(arguments, "model_init_kwargs", f'{{"dtype": "{dtype}"}}')
-    return Fix(f"load the base in {dtype}", Applicability.SAFE, edits) if edits else None
+    return offered(f"load the base in {dtype}", Applicability.SAFE, edits)

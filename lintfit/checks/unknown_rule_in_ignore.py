@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents.directives import FILE_IGNORE, IGNORE, Directive, directives
-from lintfit.documents.model import Edit, FileEdit, Span
-from lintfit.findings.model import Applicability, Fix
+from lintfit.documents.model import Edit, Span
+from lintfit.findings.model import Applicability
 from lintfit.options.rules_catalog import rule_names
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
@@ -69,5 +70,5 @@ def _report(directive: Directive, span: Span, message: str, meant: str | None, a
     if meant is None:
         return Report(Place(document, span), message, help=advice)
     sure = Applicability.SAFE if is_typo(document.slice(span), meant) else Applicability.DISPLAY
-    edit = FileEdit(document.path, Edit(span, meant), document)
-    return Report(Place(document, span), message, fix=Fix(f"did you mean {meant}?", sure, (edit,)))
+    fix = spliced(document, f"did you mean {meant}?", sure, [Edit(span, meant)])
+    return Report(Place(document, span), message, fix=fix)

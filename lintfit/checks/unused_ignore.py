@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, UnusedContext
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents.directives import without
-from lintfit.documents.model import FileEdit
-from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
 
 
@@ -16,13 +16,11 @@ def check_unused(context: UnusedContext) -> Iterator[Report]:
     if not context.judged:
         return
     edit = without(directive, context.span)
+    others = edit.text or len(directive.names or ()) > 1
+    message = f"take {context.name} out of the comment" if others else "delete it"
     yield Report(
         Place(document, context.span),
         f"this {directive.word} of {context.rule} silences nothing: it would hide the next such finding unseen",
         severity=Severity.INFO if context.for_runs else None,
-        fix=Fix(
-            f"take {context.name} out of the comment" if edit.text or len(directive.names or ()) > 1 else "delete it",
-            Applicability.SAFE,
-            (FileEdit(document.path, edit, document),),
-        ),
+        fix=spliced(document, message, Applicability.SAFE, [edit]),
     )

@@ -16,13 +16,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if not run.script.facts.trains:
         return
-    yield Report(
-        made.place, f"{made.name} is handed to nothing: the run trains {_all(run)}, no adapters", help=_help(run)
-    )
-
-
-def _all(run: Run) -> str:
-    return f"all {billions(run.facts.parameters)} parameters" if run.facts is not None else "all parameters"
+    count = f"all {billions(run.facts.parameters)} parameters" if run.facts is not None else "all parameters"
+    yield Report(made.place, f"{made.name} is handed to nothing: the run trains {count}, no adapters", help=_help(run))
 
 
 def _help(run: Run) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.documents.model import Edit, FileEdit
+from lintfit.checks.helpers.fixes import spliced
+from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Related
 from lintfit.sources.script.reading import loops
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -44,7 +45,13 @@ def check_file(context: FileContext) -> Iterator[Report]:
                 if written in _MISSPELT:
                     yield _misspelt(document, node, str(written))
                 elif written == _VARIABLE and started is not None:
-                    yield _late(document, node, started)
+                    yield Report(
+                        loops.place(document, node),
+                        f"{_VARIABLE} is set when {loops.text(document, started)} has started CUDA: it has no effect "
+                        "any more",
+                        related=(Related(loops.place(document, started), "CUDA starts here"),),
+                        help="set it on the command line, or at the top of the file",
+                    )
 
 
 def _at_import(text: str) -> bool:
@@ -70,22 +77,13 @@ def _variable(node: cst.Assign) -> str | None:
     return None
 
 
-def _late(document: PythonDocument, node: cst.Assign, started: cst.Call) -> Report:
-    return Report(
-        loops.place(document, node),
-        f"{_VARIABLE} is set when {loops.text(document, started)} has started CUDA: it has no effect any more",
-        related=(Related(loops.place(document, started), "CUDA starts here"),),
-        help="set it on the command line, or at the top of the file",
-    )
-
-
 def _misspelt(document: PythonDocument, node: cst.Assign, name: str) -> Report:
     span = document.span(node.targets[0].target)
     text = document.slice(span)
     fix = None
     if document.editable:
-        edit = FileEdit(document.path, Edit(span, text.replace(name, _VARIABLE)), document)
-        fix = Fix(f"rename it to {_VARIABLE}", Applicability.UNSAFE, (edit,))
+        edit = Edit(span, text.replace(name, _VARIABLE))
+        fix = spliced(document, f"rename it to {_VARIABLE}", Applicability.UNSAFE, [edit])
     return Report(
         loops.place(document, node),
         f"nothing reads {name}: every process sees all GPUs",

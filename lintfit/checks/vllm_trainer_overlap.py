@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, fits, place_of
-from lintfit.checks.helpers.wording import gib, peak
+from lintfit.checks.helpers.wording import gib, peak, united
 from lintfit.documents.numerals import natural, whole
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
@@ -72,9 +72,10 @@ def _server(run: Run) -> Iterator[Report]:
         theirs = _server_cards(command)
         shared = sorted(mine & theirs) if theirs else []
         if shared:
+            gpus, one = united([str(each) for each in shared]), len(shared) == 1
             yield Report(
                 launch.place,
-                f"{_gpus(shared)} of the trainer {'is' if len(shared) == 1 else 'are'} also used by "
+                f"GPU{'' if one else 's'} {gpus} of the trainer {'is' if one else 'are'} also used by "
                 "the vLLM server, which reserves most of a GPU: whoever starts second runs out of memory",
                 severity=Severity.ERROR,
                 related=(Related(Place(launch.document, command.span), "the server is started here"),),
@@ -121,9 +122,3 @@ def _option(command: Command, name: str) -> int:
 def _numbers(text: object) -> list[int]:
     parts = text.split(",") if isinstance(text, str) else []
     return [number for part in parts if (number := whole(part)) is not None]
-
-
-def _gpus(numbers: Sequence[int]) -> str:
-    """``GPU 1``, ``GPUs 0, 1 and 2``."""
-    *first, last = map(str, numbers)
-    return f"GPUs {', '.join(first)} and {last}" if first else f"GPU {last}"

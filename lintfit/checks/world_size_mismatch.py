@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.wording import gib
-from lintfit.findings.model import Related
 from lintfit.run.model import Run
 
 
@@ -25,7 +25,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"the launch line starts {launched.value} process{'' if launched.value == 1 else 'es'}, "
         f"the config file says {written.value}"
         f"{_batch(run, launched.value, written.value)}{_memory(context, written.value)}",
-        related=(Related(place, "the file's number"),) if place is not None else (),
+        related=related(place, "the file's number"),
         help="the launch line wins; adjust the learning rate or the accumulation if the other number was meant",
     )
 

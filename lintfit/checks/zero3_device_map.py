@@ -27,9 +27,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
             continue
         argument = _refused(run, load)
         if argument is not None and knows_deepspeed(run.script, load) is True:
+            passing = "passing a `device_map`" if argument.name == "device_map" else "`low_cpu_mem_usage=True`"
             yield Report(
                 argument.whole,
-                f"{argument.name} under ZeRO-3: {load.name} stops with ValueError ({_error(argument)})",
+                f"{argument.name} under ZeRO-3: {load.name} stops with ValueError "
+                f"(DeepSpeed Zero-3 is not compatible with {passing})",
                 fix=Fix(
                     "drop the argument: ZeRO-3 places the parameters",
                     Applicability.SAFE,
@@ -47,9 +49,3 @@ def _refused(run: Run, load: Call) -> Argument | None:
     if lean is not None and lean.value is True and older((run,), "transformers", _LOW_MEMORY_REFUSED):
         return lean
     return None
-
-
-def _error(argument: Argument) -> str:
-    if argument.name == "device_map":
-        return "DeepSpeed Zero-3 is not compatible with passing a `device_map`"
-    return "DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True`"

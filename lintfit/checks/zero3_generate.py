@@ -12,7 +12,6 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES
-from lintfit.run.model import Run
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -57,6 +56,7 @@ def _gathered(context: RunContext) -> Iterator[Report]:
     shard = replace(spec.generation, gather_weights=False)
     saves = context.verdict is Verdict.DOES_NOT_FIT and fits(context.what_if(generation=shard))
     size = gib(spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype])
+    said = run.training.spelled("ds3_gather_for_generation", False) if run.training is not None else None
     yield Report(
         place_of(run, "ds3_gather_for_generation", "use_vllm", "zero_stage"),
         f"TRL gathers the whole model on every GPU to generate: {size} beside the training states",
@@ -64,10 +64,5 @@ def _gathered(context: RunContext) -> Iterator[Report]:
         fix=change(run, "generate from shards", Applicability.SAFE, {"ds3_gather_for_generation": False})
         if saves
         else None,
-        help=f"{_shards(context.run)} generates from shards and is slower; vLLM is faster",
+        help=f"{said or 'ds3_gather_for_generation=False'} generates from shards and is slower; vLLM is faster",
     )
-
-
-def _shards(run: Run) -> str:
-    name = "ds3_gather_for_generation"
-    return (run.training.spelled(name, False) if run.training is not None else None) or f"{name}=False"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import init_is_off
-from lintfit.checks.helpers.runs import copies, ranks_per_node
-from lintfit.findings.model import Applicability, Fix, Severity
-from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.checks.helpers.runs import copies_outgrow_host, whole_copies
+from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
+
+_SEVERITY = {True: Severity.ERROR, False: Severity.INFO, None: Severity.WARNING}
+"""By whether the host has no room for whole copies, which are waste where it has."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -25,9 +28,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         flag.provenance.place,
         f"zero3_init_flag is false at ZeRO stage 3: accelerate before 1.0 does not partition the model while it loads, "
-        f"and {_cost(run)}",
-        severity=_severity(run.spec, run),
-        fix=Fix("partition the model while it loads", Applicability.UNSAFE, edits) if edits else None,
+        f"and {whole_copies(run, ' in host memory')}",
+        severity=_SEVERITY[copies_outgrow_host(run)],
+        fix=offered("partition the model while it loads", Applicability.UNSAFE, edits),
         help="set it to true, or leave it out: true is the default at stage 3; accelerate 1.0 no longer heeds it",
     )
 
@@ -42,21 +45,3 @@ def _not_heard(run: Run) -> bool:
     own_config = in_script is not None and in_script.value not in (None, False, "")
     loads = run.script.facts.loads
     return own_config or (bool(loads) and all(load.name != "from_pretrained" for load in loads))
-
-
-def _severity(spec: Spec | None, run: Run) -> Severity:
-    """Whole copies break a run where the host has no room for them, and are waste where it has."""
-    ranks = ranks_per_node(run)
-    if spec is None or ranks is None or spec.host_memory_bytes is None:
-        return Severity.WARNING
-    return Severity.ERROR if ranks * _size(spec) > spec.host_memory_bytes else Severity.INFO
-
-
-def _size(spec: Spec) -> int:
-    return spec.facts.parameters * DTYPE_BYTES[spec.full_load_dtype or spec.weights_dtype]
-
-
-def _cost(run: Run) -> str:
-    if run.spec is None:
-        return "every rank first holds a whole copy in host memory"
-    return f"every rank first holds a whole copy in host memory ({copies(run, _size(run.spec))})"

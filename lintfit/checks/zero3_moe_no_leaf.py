@@ -39,14 +39,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         "weights, and the run hangs",
         severity=severity,
         fix=_fix(run, block),
-        help=_help(run, block),
+        help=f"name {block} in deepspeed_moe_layer_cls_names of the Accelerate file"
+        if run.recipe is not None
+        else f"call deepspeed.utils.set_z3_leaf_modules(model, [{block}]) before training",
     )
-
-
-def _help(run: Run, block: str) -> str:
-    if run.recipe is not None:
-        return f"name {block} in deepspeed_moe_layer_cls_names of the Accelerate file"
-    return f"call deepspeed.utils.set_z3_leaf_modules(model, [{block}]) before training"
 
 
 def _severity(run: Run) -> Severity | None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.readers import init_is_off
 from lintfit.checks.helpers.script_calls import calls_of, knows_deepspeed, on_trained_model
-from lintfit.documents.model import Edit, FileEdit
+from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.settings.model import Place
@@ -85,11 +86,7 @@ def _config_size(document: PythonDocument, embedding: cst.Call, whole: cst.CSTNo
         return None
     owner = document.slice(document.span(embedding.func.value))
     edit = Edit(document.span(whole), f"{owner}.config.vocab_size")
-    return Fix(
-        "read the size from the model's config",
-        Applicability.UNSAFE,
-        (FileEdit(document.path, edit, document),),
-    )
+    return spliced(document, "read the size from the model's config", Applicability.UNSAFE, [edit])
 
 
 def _guarded(document: PythonDocument, node: cst.CSTNode) -> bool:
@@ -97,10 +94,7 @@ def _guarded(document: PythonDocument, node: cst.CSTNode) -> bool:
     current: cst.CSTNode | None = node
     while current is not None:
         match current:
-            case cst.If(test=test):
-                if _GUARD.search(document.slice(document.span(test))):
-                    return True
-            case cst.IfExp(test=test):
+            case cst.If(test=test) | cst.IfExp(test=test):
                 if _GUARD.search(document.slice(document.span(test))):
                     return True
             case cst.With(items=items):
@@ -115,7 +109,8 @@ def _saved(source: ScriptSource, call: Call) -> Iterator[Report]:
     record = source.reading.calls.records[id(call)]
     document = source.reading.calls.document_of(record.node)
     first = record.node.args[0].value if record.node.args else None
-    inner = [taken for taken in calls_of(source, "state_dict") if _node(source, taken) is first]
+    records = source.reading.calls.records
+    inner = [taken for taken in calls_of(source, "state_dict") if records[id(taken)].node is first]
     if not inner or not on_trained_model(source, inner[0]) or _guarded(document, record.node):
         return
     yield Report(
@@ -123,7 +118,3 @@ def _saved(source: ScriptSource, call: Call) -> Iterator[Report]:
         "torch.save of the model's state_dict under ZeRO-3 writes empty tensors: each rank holds only its shard",
         help="use save_checkpoint, save_16bit_model or the trainer's save_model",
     )
-
-
-def _node(source: ScriptSource, call: Call) -> cst.Call:
-    return source.reading.calls.records[id(call)].node

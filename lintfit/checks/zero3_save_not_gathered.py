@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import older, reader_of
 from lintfit.checks.helpers.runs import stated_at
 from lintfit.checks.helpers.script_calls import calls_of, mentions
-from lintfit.documents.model import FileEdit
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-from lintfit.sources.script.model import Call
 
 _KEYS = (
     "stage3_gather_16bit_weights_on_model_save",
@@ -123,30 +122,17 @@ def _saves(run: Run) -> bool:
     if run.script is None:  # every command of TRL's ends with save_model
         return True
     arguments = run.script.facts.training_arguments
-    if arguments is None or _never(arguments):
+    strategy = arguments.argument("save_strategy") if arguments is not None else None
+    if arguments is None or (strategy is not None and strategy.value == "no"):
         return any(True for _ in calls_of(run.script, "save_model"))
-    strategy = arguments.argument("save_strategy")
     return strategy is None or isinstance(strategy.value, str)
 
 
-def _never(arguments: Call) -> bool:
-    strategy = arguments.argument("save_strategy")
-    return strategy is not None and strategy.value == "no"
-
-
 def _fix(run: Run) -> Fix | None:
-    edits = _edits(run)
-    if not edits:
-        return None
-    spec = run.spec
-    room = (
-        spec is not None and spec.host_memory_bytes is not None and 2 * spec.facts.parameters < spec.host_memory_bytes
-    )
-    applicability = Applicability.SAFE if room else Applicability.UNSAFE
-    return Fix("gather the 16-bit weights when the model is saved", applicability, edits)
-
-
-def _edits(run: Run) -> tuple[FileEdit, ...] | None:
+    edits = run.accelerate.write("zero3_save_16bit_model", True) if run.accelerate is not None else None
     if run.deepspeed is not None:
-        return run.deepspeed.write(_KEYS[0], True)
-    return run.accelerate.write("zero3_save_16bit_model", True) if run.accelerate is not None else None
+        edits = run.deepspeed.write(_KEYS[0], True)
+    host = run.spec.host_memory_bytes if run.spec is not None else None
+    room = run.spec is not None and host is not None and 2 * run.spec.facts.parameters < host
+    applicability = Applicability.SAFE if room else Applicability.UNSAFE
+    return offered("gather the 16-bit weights when the model is saved", applicability, edits)

@@ -74,10 +74,16 @@ def installed(runs: Iterable[Run], library: str) -> Older:
     return lambda bound: older(taken, library, bound)
 
 
+def one_load(run: Run) -> Call | None:
+    """The one load of a model that the script may come by; None where there are none or several."""
+    loads = [load for load in run.script.facts.loads if load.taken is not False] if run.script is not None else []
+    return loads[0] if len(loads) == 1 else None
+
+
 def only_load(run: Run) -> Call | None:
     """The one load of a model that the run surely does, by transformers itself."""
-    loads = [load for load in run.script.facts.loads if load.taken is not False] if run.script is not None else []
-    return loads[0] if len(loads) == 1 and loads[0].taken and loads[0].function.startswith("transformers.") else None
+    load = one_load(run)
+    return load if load is not None and load.taken and load.function.startswith("transformers.") else None
 
 
 def init_is_off(run: Run) -> bool:

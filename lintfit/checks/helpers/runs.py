@@ -10,9 +10,12 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.documents.model import Span
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
+
+SMALL = 500_000_000
+"""Parameters below which an fp32 copy, and training in fp32, is nobody's problem."""
 
 
 def anchor(run: Run) -> Place:
@@ -139,6 +142,25 @@ def copies(run: Run, size: int) -> str:
     """What a copy of something on every rank takes: ``8 ranks × 25.1 GiB on a node``."""
     ranks = ranks_per_node(run)
     return f"{ranks} ranks × {gib(size)} on a node" if ranks is not None else f"{gib(size)} on every rank"
+
+
+def whole_copies(run: Run, where: str = "") -> str:
+    """What it costs that ZeRO-3 cannot partition a model while it loads, as a clause."""
+    size = f" ({copies(run, load_bytes(run.spec))})" if run.spec is not None else ""
+    return f"every rank first holds a whole copy{where}{size}"
+
+
+def copies_outgrow_host(run: Run) -> bool | None:
+    """Whether the host has no room for a whole copy of the model on every rank of a node; None where nobody knows."""
+    spec, ranks = run.spec, ranks_per_node(run)
+    if spec is None or ranks is None or spec.host_memory_bytes is None:
+        return None
+    return ranks * load_bytes(spec) > spec.host_memory_bytes
+
+
+def load_bytes(spec: Spec) -> int:
+    """Bytes of the whole model as it is loaded."""
+    return spec.facts.parameters * DTYPE_BYTES[spec.full_load_dtype or spec.weights_dtype]
 
 
 def cards(run: Run) -> str:

@@ -19,6 +19,11 @@ def calls_of(source: ScriptSource, *names: str) -> Iterator[Call]:
             yield source.reading.calls.call(record)
 
 
+def arguments_call(run: Run) -> Call | None:
+    """The call that makes the trainer's arguments; None where no script makes them."""
+    return run.script.facts.training_arguments if run.script is not None else None
+
+
 def trained_load(source: ScriptSource) -> Call | None:
     """The call that loads the model that is trained; None where it is not seen."""
     record = source.reading.found.trained_load

@@ -9,7 +9,6 @@ from typing import Any
 from lintfit.checks.helpers.context import FileContext
 from lintfit.documents.model import DataDocument, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix
-from lintfit.settings.model import Place
 
 
 def data_of(context: FileContext, dialect: str) -> tuple[DataDocument, Node] | None:
@@ -84,7 +83,3 @@ def renamed(document: DataDocument, key: Span, name: str) -> tuple[FileEdit, ...
     quote = old[0] if old[:1] in ('"', "'") else ""
     text = json.dumps(name) if document.kind is Kind.JSON and not quote else f"{quote}{name}{quote}"
     return (FileEdit(document.path, Edit(key, text), document),)
-
-
-def at(document: DataDocument, span: Span) -> Place:
-    return Place(document, span)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lintfit.catalog.facts import Gpu
 from lintfit.memory.result import Estimate
@@ -27,14 +27,12 @@ def billions(parameters: int) -> str:
 
 def listed(names: Iterable[str], conjunction: str = "and") -> str:
     """``"a"``, ``"a" and "b"``, ``"a", "b" and "c"``."""
-    quoted = [f'"{name}"' for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}"
+    return united([f'"{name}"' for name in names], conjunction)
 
 
-def either(names: Iterable[str]) -> str:
-    """``1``, ``1 or 2``, ``1, 2 or 3``."""
-    words = list(names)
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def united(words: Sequence[str], conjunction: str = "and") -> str:
+    """``1``, ``1 and 2``, ``1, 2 and 3``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {conjunction} {words[-1]}"
 
 
 def an(noun: str) -> str:
