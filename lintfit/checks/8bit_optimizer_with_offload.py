@@ -1,5 +1,3 @@
-"""The rule 8bit-optimizer-with-offload: see its page."""
-
 from __future__ import annotations
 
 import re

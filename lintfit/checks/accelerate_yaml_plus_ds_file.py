@@ -1,5 +1,3 @@
-"""The rule accelerate-yaml-plus-ds-file: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule auto-find-batch-size-deepspeed: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule bare-optional-flag: see its page."""
-
 from __future__ import annotations
 
 import re

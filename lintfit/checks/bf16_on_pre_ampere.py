@@ -1,5 +1,3 @@
-"""The rule bf16-on-pre-ampere: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule checkpoint-loaded-on-gpu: see its page."""
-
 from __future__ import annotations
 
 import re

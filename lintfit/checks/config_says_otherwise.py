@@ -1,5 +1,3 @@
-"""The rule config-says-otherwise: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule cut-off-command: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule deprecated-key: see its page."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The rule does-not-fit: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

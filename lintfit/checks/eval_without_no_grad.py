@@ -1,5 +1,3 @@
-"""The rule eval-without-no-grad: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule fp16-for-bf16-model: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule fp16-weights-with-amp: see its page."""
-
 from __future__ import annotations
 
 import re

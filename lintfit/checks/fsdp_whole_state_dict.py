@@ -1,5 +1,3 @@
-"""The rule fsdp-whole-state-dict: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

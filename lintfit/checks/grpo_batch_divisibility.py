@@ -1,5 +1,3 @@
-"""The rule grpo-batch-divisibility: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule invalid-json: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule kbit-prepare-on-unquantized: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule lora-targets-refused: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,3 @@
-"""The rule loss-graph-accumulated: see its page."""
-
 from __future__ import annotations
 
 import re

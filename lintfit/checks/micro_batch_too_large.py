@@ -1,5 +1,3 @@
-"""The rule micro-batch-too-large: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule model-moved-before-prepare: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule no-length-cap: see its page."""
-
 from __future__ import annotations
 
 import re

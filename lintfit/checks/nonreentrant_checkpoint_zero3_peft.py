@@ -1,5 +1,3 @@
-"""The rule nonreentrant-checkpoint-zero3-peft: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

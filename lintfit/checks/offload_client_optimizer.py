@@ -1,5 +1,3 @@
-"""The rule offload-client-optimizer: see its page."""
-
 from __future__ import annotations
 
 import re

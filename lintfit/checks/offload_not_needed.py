@@ -1,5 +1,3 @@
-"""The rule offload-not-needed: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule optimizer-in-config-and-code: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

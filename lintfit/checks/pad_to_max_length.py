@@ -1,5 +1,3 @@
-"""The rule pad-to-max-length: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule quantized-with-zero3: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

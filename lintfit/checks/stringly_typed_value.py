@@ -1,5 +1,3 @@
-"""The rule stringly-typed-value: see its page."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The rule trl-string-model-fp32: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The rule visible-devices-late: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule zero3-partitioned-param-access: see its page."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The rule zero-stage-too-low: see its page."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

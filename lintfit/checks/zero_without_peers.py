@@ -1,5 +1,3 @@
-"""The rule zero-without-peers: see its page."""
-
 from __future__ import annotations
 
 import re
