@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents.model import Span
-from lintfit.documents.shell_words import Scope, is_argument, words
+from lintfit.documents.shell_expansion import words
+from lintfit.documents.shell_words import Scope, is_argument
 
 if TYPE_CHECKING:
     import tree_sitter

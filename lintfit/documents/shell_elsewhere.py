@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lintfit.documents.model import FileText, Span
-from lintfit.documents.shell_words import Fragment, Scope, Variable, expand
+from lintfit.documents.shell_expansion import expand
+from lintfit.documents.shell_words import Fragment, Scope, Variable
+from lintfit.documents.steps import Steps
 
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _NOT_BREAK = re.compile(r"[^\r\n]")
@@ -61,25 +63,24 @@ def converted(text: str) -> str:
     return _REFERENCE.sub(r"${\1}", text.replace("$$", "\\$"))
 
 
-def make_variables(text: str) -> Mapping[str, Variable]:
+def make_variables(text: str, steps: Steps) -> Mapping[str, Variable]:
     """The variables of a Makefile by name, as far as their values are known."""
     source = converted(text)
-    scope = Scope()
+    variables: dict[str, Variable] = {}
     for _ in range(_PASSES):
-        known = dict(scope.variables)
-        scope.variables = {}
+        known, variables = variables, {}
         for match in _ASSIGNMENT.finditer(source):
             name, kind = match["name"], match["kind"]
-            old = scope.variables.get(name)
+            old = variables.get(name)
             if kind == "?=" and old is not None:
                 continue
             span = Span(*match.span("value"))
-            lists = expand(source, span, Scope(variables={**known, **scope.variables}, steps=scope.steps))
+            lists = expand(source, span, Scope(variables={**known, **variables}, steps=steps))
             parts = tuple(part for fragments in lists for part in fragments)
             if kind == "+=" and old is not None:
                 parts = (*old.elements[0], Fragment(" ", None), *parts)
-            scope.variables[name] = Variable(name, (parts,), Span(*match.span()), span)
-    return scope.variables
+            variables[name] = Variable(name, (parts,), Span(*match.span()), span)
+    return variables
 
 
 def run_steps(file: FileText) -> Iterator[str]:

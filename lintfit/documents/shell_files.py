@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Span
 from lintfit.documents.shell_document import HereFile
-from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, expand, words
+from lintfit.documents.shell_expansion import expand, words
+from lintfit.documents.shell_words import Fragment, Scope, Variable, Word
 
 if TYPE_CHECKING:
     import tree_sitter

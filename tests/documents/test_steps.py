@@ -32,7 +32,17 @@ def test_a_part_draws_from_the_whole() -> None:
     part = steps.within(4, "files")
     assert part.take(4) and not part.take()
     assert part.reason == "more than 4 files: what comes after is not followed" and not steps.spent
+    assert steps.reason == part.reason
     assert steps.take(6) and not steps.take()
+
+
+def test_the_whole_says_which_part_is_too_large() -> None:
+    steps = Steps(10, "values")
+    assert steps.allows(4, 4, "files") and steps.reason == ""
+    assert not steps.allows(5, 4, "files") and not steps.spent
+    assert steps.reason == "more than 4 files: what comes after is not followed"
+    assert not steps.take(11)
+    assert steps.reason == "more than 10 values: what comes after is not followed"
 
 
 def test_a_part_ends_with_the_whole() -> None:
@@ -42,8 +52,12 @@ def test_a_part_ends_with_the_whole() -> None:
     assert part.reason == steps.reason == "more than 2 values: what comes after is not followed"
 
 
-def shell(text: str) -> ShellDocument:
-    return read_shell(FileText(Path("run.sh"), text))
+def shell(text: str, path: str = "run.sh") -> ShellDocument:
+    return read_shell(FileText(Path(path), text))
+
+
+def details(document: ShellDocument) -> list[str]:
+    return [problem.detail for problem in document.problems]
 
 
 def test_a_shell_script(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,15 +66,40 @@ def test_a_shell_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lintfit.documents.shell_reader.MAX_STEPS", 5)  # the program, three statements, the value of A
     found = shell(text)
     assert [command.words[-1].value for command in found.commands] == [None]
-    assert [problem.detail for problem in found.problems] == [
-        "more than 5 steps of a shell script: what comes after is not followed"
-    ]
+    assert details(found) == ["more than 5 steps of a shell script: what comes after is not followed"]
+
+
+def test_variables_and_recipes_of_a_makefile_draw_from_one_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A = one\nB = $(A)\ntrain:\n\tpython $(B)\n"
+    assert [command.words[-1].value for command in shell(text, "Makefile").commands] == ["one"]
+    monkeypatch.setattr("lintfit.documents.shell_reader.MAX_STEPS", 3)
+    found = shell(text, "Makefile")
+    assert details(found) == ["more than 3 steps of a shell script: what comes after is not followed"]
+
+
+def test_steps_of_a_workflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "jobs:\n  a:\n    steps:\n      - run: python a.py\n      - run: python b.py\n"
+    path = ".github/workflows/a.yml"
+    assert len(shell(text, path).commands) == 2 and not details(shell(text, path))
+    monkeypatch.setattr("lintfit.documents.shell_reader.MAX_STEPS", 3)  # the first program and its command
+    found = shell(text, path)
+    assert len(found.commands) == 1
+    assert details(found) == ["more than 3 steps of a shell script: what comes after is not followed"]
+
+
+def test_a_command_of_too_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not details(shell("python a.py 1 2 3\n"))
+    monkeypatch.setattr("lintfit.documents.shell_variables._MAX_WORDS", 3)
+    found = shell("python a.py 1 2 3\n")
+    assert len(found.commands[0].words) == 3
+    assert details(found) == ["more than 3 words of one command: what comes after is not followed"]
 
 
 def test_functions_of_a_shell_script_that_call_each_other_without_end() -> None:
     calls = "".join(f"f{n}() {{ {f'f{n + 1};' * 40} }}\n" for n in range(40))
     found = shell(f"{calls}f40() {{ python deep.py; }}\nf0\npython train.py\n")
     assert [command.words[-1].value for command in found.commands] == ["train.py"]
+    assert details(found) == ["more than 100 calls of functions: what comes after is not followed"]
 
 
 def test_values_of_a_shell_script_that_hold_each_other_many_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,81 @@
+"""Commands within the string that ``eval`` or ``bash -c`` runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+
+from lintfit.documents.model import Span
+from lintfit.documents.shell_expansion import as_words, split, words
+from lintfit.documents.shell_tokens import skip_dollar
+from lintfit.documents.shell_words import Fragment, Scope, Word, part_of
+from lintfit.frozen import replace
+
+Expanded = tuple[Word, tuple[Fragment, ...]]
+"""A word with its pieces."""
+_OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
+"""What a word begins with that ends a command or redirects it."""
+JOINTS = frozenset((";", "&&"))
+"""Words of a string that is run which part its commands."""
+
+
+def with_strings(text: str, found: list[Expanded], scope: Scope) -> list[Expanded]:
+    """The words with those inside the string that ``eval`` or ``bash -c`` runs."""
+    values = [word.value for word, _ in found]
+    run = _string_run(values)
+    if run is None:
+        return found
+    result = found[:run]
+    for word, fragments in found[run : None if run == 1 else run + 1]:
+        literal = _single_quoted(text, word, fragments)
+        if literal is not None:
+            result.extend(words(text, literal, scope))
+            continue
+        # What is written in the string itself is split as if it came through a reference to it.
+        loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
+        lists = split([_whole_substitutions(loose)])
+        result.extend(zip(as_words(lists, word.at), lists, strict=True))
+    # The redirects and pipes of the string are no arguments; its further commands stay, with what parts them.
+    inside = takewhile(lambda item: item[0].text in JOINTS or not _OPERATOR.match(item[0].text), result[run:])
+    return [*result[:run], *inside]
+
+
+def _string_run(values: Sequence[str | None]) -> int | None:
+    """The index of the word that is run as a command; None where there is none."""
+    if values[:1] == ["eval"]:
+        return 1
+    for index, value in enumerate(values[1:-1], 1):
+        if value in ("-c", "-lc", "-ec") and (values[index - 1] or "").rpartition("/")[2] in ("bash", "sh"):
+            return index + 1
+    return None
+
+
+def _single_quoted(text: str, word: Word, fragments: tuple[Fragment, ...]) -> Span | None:
+    """The text of a word that is one string in single quotes, which the shell that runs it expands itself."""
+    inside = Span(word.at.start + 1, word.at.end - 1)
+    quoted = text[word.at.start : word.at.start + 1] == "'"
+    return inside if quoted and len(fragments) == 1 and fragments[0].origin == inside else None
+
+
+def _whole_substitutions(fragments: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments of a string that is run, with every ``$(…)`` of its text as one unknown that is not split."""
+    text = "".join(part.text if part.known else "?" * len(part.text) for part in fragments)
+    holes: list[Span] = []
+    offset = text.find("$(")
+    while offset >= 0:
+        holes.append(Span(offset, min(skip_dollar(text, offset, len(text)), len(text))))
+        offset = text.find("$(", holes[-1].end)
+    result: list[Fragment] = []
+    start = 0
+    for part in fragments:
+        at, end = start, start + len(part.text)
+        for hole in holes:
+            low, high = max(at, hole.start), min(end, hole.end)
+            if low < high:
+                result += [part_of(part, at - start, low - start)] if at < low else []
+                result.append(replace(part_of(part, low - start, high - start), known=False))
+                at = high
+        result += [part_of(part, at - start, end - start)] if at < end or not part.text else []
+        start = end
+    return result

@@ -1,0 +1,318 @@
+"""The statements of a shell script followed in order of execution: commands, variables and the files that it writes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import tree_sitter
+
+from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH
+from lintfit.documents.model import FileText, Kind, Span
+from lintfit.documents.numerals import natural
+from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken
+from lintfit.documents.shell_directives import directives, slurm_counts
+from lintfit.documents.shell_document import Assignment, Command, HereFile
+from lintfit.documents.shell_expansion import words
+from lintfit.documents.shell_files import read_variable, redirections, written_file
+from lintfit.documents.shell_source import Source
+from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
+from lintfit.documents.shell_strings import with_strings
+from lintfit.documents.shell_tokens import tokens
+from lintfit.documents.shell_variables import (
+    assign,
+    bounded,
+    export,
+    forget_changes,
+    is_assignment,
+    set_loop_variable,
+    variable_at,
+)
+from lintfit.documents.shell_words import Fragment, Scope, Variable, Word
+from lintfit.documents.steps import Steps
+from lintfit.frozen import frozen, replace
+
+_BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
+_DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
+_MAX_CALLS = 100
+"""Function calls that are followed in one script; a bound against recursion."""
+
+
+@frozen
+class _Where:
+    """The branch that a statement stands in."""
+
+    conditional: bool = False
+    function: str | None = None
+    depth: int = 0
+
+
+class Walk:
+    """Follows the statements of one script, and of those that it sources."""
+
+    def __init__(
+        self, file: FileText, steps: Steps, text: str | None = None, open_text: OpenText | None = None
+    ) -> None:
+        self.path, self.open_text = file.path, open_text
+        self.source = Source(file.text if text is None else text)
+        self.text, self.span = self.source.text, self.source.span
+        self.directives = tuple(directives(file.text))
+        self.scope = Scope(
+            folder=file.path.parent.as_posix(),
+            batch=slurm_counts(self.directives),
+            steps=steps,
+        )
+        self.commands: list[Command] = []
+        self.files: list[HereFile] = []
+        self.functions: dict[str, tree_sitter.Node] = {}
+        self.called: set[str] = set()
+        self.calls = steps.within(_MAX_CALLS, "calls of functions")
+        self.folder = "."
+        self.lost = False
+        self.redirections: list[str] = []
+        self.sourced = 0
+        """How many files deep this one is that the script sources."""
+
+    def run(self) -> None:
+        self.walk(self.source.root, _Where())
+        for name in [name for name in self.functions if name not in self.called]:
+            if name not in self.called:
+                self.call(name, None, _Where(conditional=True))
+
+    def walk(self, node: tree_sitter.Node, where: _Where) -> None:
+        if where.depth > MAX_DEPTH or not self.scope.steps.take():
+            return
+        kind = node.type
+        if kind == "command":
+            self.command(node, [], where)
+        elif kind == "redirected_statement":
+            self.redirected(node, where)
+        elif kind == "variable_assignment":
+            assign(self.text, self.span(node), self.scope)
+        elif kind == "declaration_command":
+            self.declare(node)
+        elif kind == "function_definition":
+            name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+            if name is not None and body is not None:
+                self.functions[self.source.of(name)] = body
+        elif kind == "list":
+            self.chain(node, where)
+        elif kind in _BRANCHES:
+            self.branch(node, where)
+        elif kind == "subshell":
+            before, folder, lost = dict(self.scope.variables), self.folder, self.lost
+            self.children(node, where)
+            self.scope.variables, self.folder, self.lost = before, folder, lost
+        elif kind not in ("comment", "test_command", "heredoc_body", "command_substitution"):
+            self.children(node, where)
+
+    def children(self, node: tree_sitter.Node, where: _Where) -> None:
+        deeper = replace(where, depth=where.depth + 1)
+        for child in node.named_children:
+            self.walk(child, deeper)
+
+    def chain(self, node: tree_sitter.Node, where: _Where) -> None:
+        operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
+        for index, child in enumerate(node.named_children):
+            doubtful = index > 0 and (operator == "||" or node.named_children[0].type == "test_command")
+            deeper = replace(where, conditional=where.conditional or doubtful, depth=where.depth + 1)
+            before = dict(self.scope.variables)
+            self.walk(child, deeper)
+            if doubtful:
+                forget_changes(self.scope, before)
+
+    def branch(self, node: tree_sitter.Node, where: _Where) -> None:
+        if node.type == "if_statement" and (ran := taken(node, self.source, self.scope)) is not None:
+            self.decided(node, ran, where)
+            return
+        before = dict(self.scope.variables)
+        inside = replace(where, conditional=True, depth=where.depth + 1)
+        if node.type in ("for_statement", "c_style_for_statement"):
+            self.loop_variable(node)
+        changed: dict[str, Variable] = {}
+        for child in node.named_children:
+            if node.type == "for_statement" and child.type != "do_group":
+                continue
+            if child.type in ("elif_clause", "else_clause"):
+                changed |= {
+                    name: value for name, value in self.scope.variables.items() if before.get(name) is not value
+                }
+                self.scope.variables = dict(before)
+            self.walk(child, inside)
+        if node.type == "while_statement" and reads_arguments(node, self.source, self.scope):
+            self.scope.variables = before
+            return
+        self.scope.variables = {**changed, **self.scope.variables} | {
+            name: value for name, value in changed.items() if self.scope.variables.get(name) is before.get(name)
+        }
+        forget_changes(self.scope, before)
+
+    def decided(self, node: tree_sitter.Node, ran: tree_sitter.Node | Literal["none"], where: _Where) -> None:
+        """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
+        others = clauses(node)
+        for clause in (node, *others):
+            here = clause == ran
+            before, folder, lost = dict(self.scope.variables), self.folder, self.lost
+            inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
+            for child in clause.named_children:
+                if child not in others:
+                    self.walk(child, inside)
+            if not here:
+                self.scope.variables, self.folder, self.lost = before, folder, lost
+
+    def loop_variable(self, node: tree_sitter.Node) -> None:
+        name = node.child_by_field_name("variable")
+        if name is not None:
+            values = [self.span(value) for value in node.children_by_field_name("value")]
+            set_loop_variable(self.text, self.span(name), values, self.scope)
+
+    def redirected(self, node: tree_sitter.Node, where: _Where) -> None:
+        body = node.child_by_field_name("body")
+        self.redirections += redirections(node, self.source, self.scope)
+        if body is None:
+            return
+        if body.type != "command":
+            self.walk(body, where)
+            return
+        # tree-sitter hands the words behind a redirect's file to the redirect; bash to the command.
+        stray = [
+            child
+            for redirect in node.children_by_field_name("redirect")
+            for child in redirect.children_by_field_name("destination")[1:]
+        ]
+        self.command(body, stray, where)
+        read = read_variable(node, body, self.source)
+        if read is not None:
+            self.scope.variables[read.name] = read
+        file = written_file(node, body, self.source, self.scope)
+        if file is not None:
+            self.files.append(file)
+
+    def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
+        name = node.child_by_field_name("name")
+        whole = self.span(node)
+        start = self.span(name).start if name is not None else whole.end
+        assignments = self.leading(node, start)
+        pieces = [Span(start, whole.end), *(self.span(child) for child in stray)]
+        for redirect in (child for child in node.named_children if child.type.endswith("redirect")):
+            pieces = [part for piece in pieces for part in _without(piece, self.span(redirect))]
+        found = [item for piece in pieces for item in words(self.text, piece, self.scope)]
+        found = with_strings(self.text, bounded(found, "words of one command", self.scope), self.scope)
+        if not found:
+            return
+        first = found[0][0].value
+        if first in _DECLARATIONS:
+            self.declare_words([token for piece in pieces for token in tokens(self.text, piece)][1:], first)
+        if first in self.functions:
+            arguments = [fragments for _, fragments in found[1:]]
+            self.call(first, arguments, where)
+            return
+        if first in ("unset", "read", "shift"):
+            self.side_effect(first, [word for word, _ in found[1:]])
+        if first in ("source", ".") and len(found) > 1 and found[1][0].value:
+            self.source_file(found[1][0].value, found[2:], Span(start, whole.end))
+        if first in ("cd", "pushd", "popd"):
+            self.change_folder(first, [word for word, _ in found[1:]])
+        span = Span(assignments[0].span.start if assignments else start, max(piece.end for piece in pieces if piece))
+        environment = self.scope.exported()
+        self.commands.append(
+            Command(
+                tuple(word for word, _ in found),
+                tuple(assignments),
+                environment,
+                span,
+                max(word.at.end for word, _ in found),
+                where.conditional,
+                where.function,
+                self.folder,
+                self.lost,
+            )
+        )
+
+    def source_file(self, name: str, given: Sequence[tuple[Word, tuple[Fragment, ...]]], command: Span) -> None:
+        """Read the variables that a sourced file sets."""
+        if self.open_text is None or self.sourced >= MAX_SOURCED:
+            return
+        file = opened(self.open_text, candidates(self.path, self.folder, name))
+        if file is None or file.path == self.path or len(file.text) > MAX_BYTES[Kind.SHELL]:
+            return
+        inner = Walk(file, self.scope.steps, open_text=self.open_text)
+        inner.sourced = self.sourced + 1
+        inner.scope.variables = dict(self.scope.variables)
+        inner.scope.positional = arguments(given, command) or self.scope.positional
+        inner.walk(inner.source.root, _Where())
+        self.scope.variables = taken_over(self.scope.variables, inner.scope.variables, command)
+
+    def change_folder(self, name: str, arguments: list[Word]) -> None:
+        values = [word.value for word in arguments if word.text not in ("--", "-L", "-P")]
+        target = values[0] if name != "popd" and len(values) == 1 else None
+        own = self.scope.folder
+        below = target is not None and own[:1] == "/" and (target == own or target.startswith(f"{own}/"))
+        known = below or (target is not None and target not in ("", "-") and target[0] not in "/~")
+        self.folder = posixpath.normpath(posixpath.join(self.folder, target or "")) if known else "."
+        self.lost = self.lost or not known
+
+    def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:
+        """The assignments in front of a command.
+
+        One on an earlier line is a statement of its own that tree-sitter-bash (0.25) took for part of the command.
+        """
+        result: list[Assignment] = []
+        spans = [self.span(child) for child in node.named_children if child.type == "variable_assignment"]
+        spans = [span for span in spans if span.start < start]
+        last_break = -1
+        for match in re.finditer(r"\n", self.text[spans[0].start : start] if spans else ""):
+            at = spans[0].start + match.start()
+            inside = any(span.start <= at < span.end for span in spans)
+            if not inside and not self.text[:at].endswith("\\"):
+                last_break = at
+        for span in spans:
+            if span.end <= last_break:
+                assign(self.text, span, self.scope)
+                continue
+            variable = variable_at(self.text, span, self.scope)
+            if variable is not None:
+                result.append(Assignment(variable.name, variable.value, span, variable.value_span))
+        return result
+
+    def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:
+        self.called.add(name)
+        if not self.calls.take() or where.depth > MAX_DEPTH // 4:
+            return
+        outer = self.scope.positional
+        self.scope.positional = arguments
+        self.children(self.functions[name], replace(where, function=name, depth=where.depth + 1))
+        self.scope.positional = outer
+
+    def side_effect(self, name: str, arguments: list[Word]) -> None:
+        if name == "shift":
+            if self.scope.positional is not None:
+                asked = natural(arguments[0].value) if arguments else None
+                self.scope.positional = self.scope.positional[asked if asked is not None else 1 :]
+            return
+        for word in arguments if name in ("unset", "read") else ():
+            self.scope.variables.pop(word.value or "", None)
+
+    def declare(self, node: tree_sitter.Node) -> None:
+        keyword = self.text[self.span(node).start :].split(None, 1)[0]
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                assign(self.text, self.span(child), self.scope, export=keyword == "export")
+            elif child.type == "variable_name" and keyword == "export":
+                export(self.text, self.span(child), self.scope)
+
+    def declare_words(self, spans: list[Span], keyword: str) -> None:
+        for span in spans:
+            if is_assignment(self.text, span):
+                assign(self.text, span, self.scope, export=keyword == "export")
+            elif keyword == "export":
+                export(self.text, span, self.scope)
+
+
+def _without(piece: Span, hole: Span) -> list[Span]:
+    if hole.end <= piece.start or hole.start >= piece.end:
+        return [piece]
+    parts = [(piece.start, hole.start), (hole.end, piece.end)]
+    return [Span(start, end) for start, end in parts if start < end]
