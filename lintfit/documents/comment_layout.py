@@ -6,10 +6,8 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from typing import Any
 
-from lintfit.documents.comments import SIGN, comments
+from lintfit.documents.comments import SIGN, commands_of, comments
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Document, Kind, Span
 from lintfit.frozen import frozen
@@ -91,24 +89,10 @@ def _python(document: Document) -> tuple[Span, ...]:
 
 
 def _shell(document: Document) -> tuple[Span, ...]:
-    continued = [Span(*match.span()) for match in _CONTINUED.finditer(document.text)]
-    quoted = (span for span in _spread(document) if not any(_within(span, other) for other in continued))
-    return tuple(sorted((*continued, *quoted)))
-
-
-def _spread(document: Document) -> Iterator[Span]:
-    """The lines of commands that a quoted text spreads over several of them."""
+    """Lines that backslashes join, and those of commands that a quoted text spreads over several of them."""
     text = document.text
-    for command in _commands(document):
-        span: Span = command.span
-        if "\n" in document.slice(span):
-            yield Span(line_start(text, span.start), line_end(text, span.end, breaks=False))
-
-
-def _commands(document: Document) -> Iterable[Any]:
-    # A ShellDocument's; its module brings tree-sitter, which no other kind needs.
-    return getattr(document, "commands", ())
-
-
-def _within(inner: Span, outer: Span) -> bool:
-    return outer.start <= inner.start and inner.end <= outer.end
+    continued = [Span(*match.span()) for match in _CONTINUED.finditer(text)]
+    several = (command.span for command in commands_of(document) if "\n" in document.slice(command.span))
+    quoted = (Span(line_start(text, span.start), line_end(text, span.end, breaks=False)) for span in several)
+    alone = (span for span in quoted if not any(o.start <= span.start and span.end <= o.end for o in continued))
+    return tuple(sorted((*continued, *alone)))

@@ -91,7 +91,7 @@ def _end(text: str, sign: re.Match[str]) -> int:
 def _values(document: Document) -> Iterator[Span]:
     """The places of keys, texts and words, within which no comment begins."""
     if document.kind is Kind.SHELL:
-        yield from {word.at for command in _commands(document) for word in command.words}
+        yield from {word.at for command in commands_of(document) for word in command.words}
     root = document.root if isinstance(document, DataDocument) else None
     for _, node in root.walk() if root is not None else ():
         if node.shape == "scalar":
@@ -100,6 +100,7 @@ def _values(document: Document) -> Iterator[Span]:
             yield entry.key_span
 
 
-def _commands(document: Document) -> Iterable[Any]:
+def commands_of(document: Document) -> Iterable[Any]:
+    """The commands of a shell script."""
     # A ShellDocument's; its module brings tree-sitter, which no other kind needs.
     return getattr(document, "commands", ())

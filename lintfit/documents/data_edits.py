@@ -35,7 +35,8 @@ def set_value(document: DataDocument, path: KeyPath, value: Any) -> tuple[Edit, 
         return ()
     steps = _follow(document, path)
     depth = len(steps) - 1
-    if depth == len(path) or not _holds_more(document, steps[-1]):
+    # A scalar or an alias is replaced as a whole.
+    if depth == len(path) or steps[-1].shape == "scalar" or _is_alias(document, steps[-1]):
         edits = _writer(document).replaced(document, steps, _below(expected, path[:depth]))
     else:
         edits = _writer(document).added(document, steps, path[depth], _below(expected, path[: depth + 1]))
@@ -72,7 +73,7 @@ def rename(document: DataDocument, path: KeyPath, key: str) -> tuple[Edit, ...]:
     if len(steps) - 1 != len(path):
         raise CannotEdit(f"{_shown(path)} comes through an alias or merge key")
     edits = [
-        Edit(entry.key_span, _writer(document).key_text(document, key, document.slice(entry.key_span)))
+        Edit(entry.key_span, _writer(document).key_text(key, document.slice(entry.key_span)))
         for entry in mapping.entries
         if entry.key == path[-1]
     ]
@@ -154,11 +155,6 @@ def _follow(document: DataDocument, path: KeyPath) -> list[Node]:
 
 def _is_alias(document: DataDocument, node: Node) -> bool:
     return document.kind is Kind.YAML and document.slice(node.span).startswith("*")
-
-
-def _holds_more(document: DataDocument, node: Node) -> bool:
-    """Whether an entry or element can be added to a node; a scalar or alias must be replaced as a whole."""
-    return node.shape != "scalar" and not _is_alias(document, node)
 
 
 def _expect(document: DataDocument, change: Callable[[Any], Any]) -> Any:

@@ -72,7 +72,8 @@ def _read(document: Document) -> Iterator[Directive]:
             continue
         line = lines.line_at(match.start())
         end = _end(text, match)
-        alone = _comments_only(lines, line, match.start()) and not _code_behind(text, match, end, line)
+        code_behind = match["sign"] == "/*" and text[end : line.end].strip(" \t")
+        alone = _comments_only(lines, line, match.start()) and not code_behind
         names = None
         if match["rules"] is not None:
             names = tuple((name.group(), Span(*name.span())) for name in _NAME.finditer(text, *match.span("rules")))
@@ -102,10 +103,6 @@ def _comments_only(lines: Layout, line: Span, end: int) -> bool:
     before = lines.document.text[line.start : end]
     first = line.start + len(before) - len(before.lstrip(" \t"))
     return first == end or (before.lstrip(" \t").startswith(("#", "//")) and lines.is_comment(first))
-
-
-def _code_behind(text: str, match: re.Match[str], end: int, line: Span) -> bool:
-    return match["sign"] == "/*" and bool(text[end : line.end].strip(" \t"))
 
 
 def _covered(lines: Layout, line: Span, alone: bool) -> Span:

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line
+from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
 from lintfit.documents.widths import has_no_room, shown_width
 
 _BARE_KEY = re.compile(r"[A-Za-z_]\w*")
 _GAP = re.compile(r"(?:[ \t\r\n]|(?://|\#)[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_DEFAULT_UNIT = "  "
 
 
 def replaced(document: DataDocument, steps: list[Node], value: Any) -> tuple[Edit, ...]:
@@ -43,20 +42,21 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     colon = _colon(document, node.entries[-1]) if node.entries else ": "
     new = render(document, value, indent, spread)
     if isinstance(step, str):
-        new = key_text(document, step, document.slice(node.entries[-1].key_span)) + colon + new
+        new = key_text(step, document.slice(node.entries[-1].key_span)) + colon + new
     comma = _comma(text, last.end, node.span.end if braced else len(text))
     if not spread:
         gap = _between(text, items) or ", "
         more = len(gap) + len(new)
         if (
             braced
-            and _on_own_line(document, steps)
+            and len(steps) > 1
+            and _spread(document, steps[-2])  # one item of a collection whose items have lines of their own
             and has_no_room(text, last.end, more)
             and _simple(text, node, items)
         ):
             return tuple(_parted(document, node, items, new))
         return (
-            Edit(_point(comma + 1 if comma is not None else last.end), gap.lstrip(",") + new if comma else gap + new),
+            Edit.insert(comma + 1 if comma is not None else last.end, gap.lstrip(",") + new if comma else gap + new),
         )
     line = document.file.newline + indent + new
     after = comma + 1 if comma is not None else last.end
@@ -64,17 +64,12 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     # A comment on the entry's line stays with it, unless the closing bracket stands there, too.
     end = end if rest_is_blank(text, after) else after
     if comma is not None:
-        return (Edit(_point(end), line + ","),)
+        return (Edit.insert(end, line + ","),)
     if _bare(document, last) or not braced:
-        return (Edit(_point(end), line),)
+        return (Edit.insert(end, line),)
     if end == last.end:
-        return (Edit(_point(end), "," + line),)
-    return (Edit(_point(last.end), ","), Edit(_point(end), line))
-
-
-def _on_own_line(document: DataDocument, steps: list[Node]) -> bool:
-    """Whether a collection is an item of one whose items have lines of their own."""
-    return len(steps) > 1 and bool(_items(steps[-2])) and _spread(document, steps[-2])
+        return (Edit.insert(end, "," + line),)
+    return (Edit.insert(last.end, ","), Edit.insert(end, line))
 
 
 def _simple(text: str, node: Node, items: list[Span]) -> bool:
@@ -108,7 +103,7 @@ def _first(document: DataDocument, steps: list[Node], step: str | int, value: An
     new = render(document, value, indent, True)
     if isinstance(step, str):
         new = f"{json.dumps(step, ensure_ascii=False)}: {new}"
-    return (Edit(_point(node.span.start + 1), document.file.newline + indent + new),)
+    return (Edit.insert(node.span.start + 1, document.file.newline + indent + new),)
 
 
 def removed(document: DataDocument, steps: list[Node]) -> tuple[Edit, ...]:
@@ -149,7 +144,7 @@ def _removed(document: DataDocument, parent: Node, items: list[Span], index: int
     return [*edits, Edit(Span(item.start, blank.end() if blank else after), "")]
 
 
-def key_text(document: DataDocument, key: str, like: str) -> str:
+def key_text(key: str, like: str) -> str:
     """A key, quoted as the key ``like`` is in the source."""
     if like.startswith("'") and "'" not in key and "\\" not in key and key.isprintable():
         return f"'{key}'"
@@ -179,10 +174,6 @@ def render(document: DataDocument, value: Any, indent: str, spread: bool) -> str
 
 def _items(node: Node) -> list[Span]:
     return [entry.span for entry in node.entries] or [element.span for element in node.elements]
-
-
-def _point(offset: int) -> Span:
-    return Span(offset, offset)
 
 
 def _comma(text: str, start: int, end: int) -> int | None:
@@ -225,12 +216,5 @@ def _spread(document: DataDocument, node: Node) -> bool:
 
 def _unit(document: DataDocument) -> str:
     """What one level of nesting is indented by in this file."""
-    if document.root is None:
-        return _DEFAULT_UNIT
-    for _, node in document.root.walk():
-        if node.entries and starts_line(document.text, node.entries[0].span.start):
-            inner = indentation(document.text, node.entries[0].span.start)
-            outer = indentation(document.text, node.span.start)
-            if inner.startswith(outer) and len(inner) > len(outer):
-                return inner[len(outer) :]
-    return _DEFAULT_UNIT
+    nodes = document.root.walk() if document.root is not None else ()
+    return step_of(document.text, ((node.span.start, node.entries[0].span.start) for _, node in nodes if node.entries))

@@ -54,12 +54,13 @@ def read_json(file: FileText) -> DataDocument:
     """
     text = file.text
     if len(text) > MAX_BYTES[Kind.JSON]:
-        return _unreadable(file, Problem("syntax-error", too_large(Kind.JSON), Span(0, 0)))
+        large = Problem("syntax-error", too_large(Kind.JSON), Span(0, 0))
+        return DataDocument(file, Kind.JSON, (large,), strict=False)
     reader = _Reader(text)
     try:
         root = reader.document()
     except _Stop as stop:
-        return _unreadable(file, stop.problem, strict=_json_reads(text) and not file.bom)
+        return DataDocument(file, Kind.JSON, (stop.problem,), strict=_json_reads(text) and not file.bom)
     notes = reader.strictness
     utf8 = file.encoding == "utf-8"
     if not utf8:
@@ -70,10 +71,6 @@ def read_json(file: FileText) -> DataDocument:
     problems = [*reader.problems, *notes.problems(text, root, _values)]
     problems.sort(key=lambda problem: problem.span)
     return DataDocument(file, Kind.JSON, tuple(problems), root=root, strict=strict)
-
-
-def _unreadable(file: FileText, problem: Problem, strict: bool = False) -> DataDocument:
-    return DataDocument(file, Kind.JSON, (problem,), root=None, strict=strict)
 
 
 def _values(text: str) -> object:
@@ -111,9 +108,8 @@ class _Reader:
         node, end = self.root(start)
         end = self.skip(end)
         if end < len(self.text):
-            character = self.text[end]
-            if character in "}]":
-                self.stop(f"this {character!r} closes nothing", end)
+            if self.text[end] in "}]":
+                self.stop(f"this {self.text[end]!r} closes nothing", end)
             self.stop("text after the end of the config", end)
         return node
 
@@ -175,9 +171,10 @@ class _Reader:
             value, offset = self.value(offset)
             entries.append(Entry(key, key_span, value, Span(key_span.start, offset := value.span.end)))
             if key in seen:
-                self.duplicate(key, key_span, seen[key])
-            else:
-                seen[key] = key_span
+                detail = f"the key {_shorten(json.dumps(key, ensure_ascii=False))} stands twice in the same object"
+                related = ((seen[key], "first here"),)
+                self.problems.append(Problem("duplicate-key", detail, key_span, related=related))
+            seen.setdefault(key, key_span)
             end = offset
             offset = self.skip(offset)
             comma = text.startswith(",", offset)
@@ -187,9 +184,8 @@ class _Reader:
             if closed:
                 if comma:
                     self.strictness.trailing_comma(at)
-                return Node("mapping", Span(start, end if bare_root else offset + 1), entries=tuple(entries)), (
-                    offset if bare_root else offset + 1
-                )
+                behind = offset if bare_root else offset + 1
+                return Node("mapping", Span(start, end if bare_root else behind), entries=tuple(entries)), behind
             if not comma and offset < len(text) and text[offset] not in "}]":
                 self.strictness.missing_comma(end)
 
@@ -218,7 +214,7 @@ class _Reader:
         if easy:
             return easy[1], Span(start, easy.end(1) + 1), easy.end()
         character = text[start : start + 1]
-        if character in ('"', "'") and character:
+        if character in ('"', "'"):
             key, end = self.quoted(start)
         else:
             bare = _BARE_KEY.match(text, start)
@@ -236,7 +232,7 @@ class _Reader:
         text = self.text
         literal = _LITERAL.match(text, start)
         if literal:
-            end = literal.end("word") if literal["word"] else start + len(_number_text(literal))
+            end = literal.end("word") if literal["word"] else start + len(literal.group().rstrip(" \t"))
             value = _WORDS[literal["word"]] if literal["word"] else self.number(literal, Span(start, end))
             return Node("scalar", Span(start, end), value), end
         if start == len(text):
@@ -263,7 +259,7 @@ class _Reader:
                 return int(literal["integer"])
             except ValueError:
                 self.stop("a number of too many digits to read", span.start, span.end)
-        number = float(_number_text(literal))
+        number = float(literal.group())
         try:
             whole = int(number)
         except OverflowError:
@@ -282,7 +278,7 @@ class _Reader:
             character = text[offset : offset + 1]
             if character == quote:
                 break
-            if character in ('"', "'") and character:
+            if character in ('"', "'"):
                 parts.append(character)
                 offset += 1
             elif character == "\\":
@@ -362,10 +358,6 @@ class _Reader:
             self.strictness.comment(Span(offset, end))
             offset = end
 
-    def duplicate(self, key: str, span: Span, first: Span) -> None:
-        detail = f"the key {_shorten(json.dumps(key, ensure_ascii=False))} stands twice in the same object"
-        self.problems.append(Problem("duplicate-key", detail, span, related=((first, "first here"),)))
-
     def no_key(self, offset: int) -> NoReturn:
         if offset == len(self.text):
             self.end_of_text(offset, "a key is missing")
@@ -401,10 +393,6 @@ class _Reader:
             detail = f"a bare word reaches to the end of its line, so this is one string: {word}; put it in quotes"
             span, places = self.greedy, ()
         raise _Stop(Problem("syntax-error", detail, span, related=places))
-
-
-def _number_text(literal: re.Match[str]) -> str:
-    return f"{literal['integer']}{literal['fraction'] or ''}{literal['exponent'] or ''}"
 
 
 def _shorten(text: str, width: int = 40) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from lintfit.documents.edits import apply
+from lintfit.documents.lines import line_start
 from lintfit.documents.model import Edit, Node, Problem, Span
 
 _DETAILS = {
@@ -114,13 +115,13 @@ def _without_comments(text: str, comments: list[Span]) -> list[Edit]:
     edits: list[Edit] = []
     floor = 0
     for span in comments:
-        line_start = max(text.rfind("\n", 0, span.start), text.rfind("\r", 0, span.start)) + 1
-        before = text[line_start : span.start]
+        above = line_start(text, span.start)
+        before = text[above : span.start]
         start = span.start - len(before) + len(before.rstrip(" \t"))
         end = span.end
         if not before.strip(" \t"):
             line_end = _LINE_END.match(text, span.end)
-            start, end = (line_start, line_end.end()) if line_end else (span.start, span.end)
+            start, end = (above, line_end.end()) if line_end else (span.start, span.end)
         start = max(start, floor)
         edits.append(Edit(Span(start, end), ""))
         floor = end

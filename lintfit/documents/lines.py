@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _BLANKS = re.compile(r"[ \t]*")
@@ -36,3 +37,15 @@ def starts_line(text: str, offset: int) -> bool:
 def rest_is_blank(text: str, offset: int) -> bool:
     """Whether behind ``offset`` the line holds nothing but blanks and a comment (``#``, ``//`` or ``/* */``)."""
     return _REST.match(text, offset) is not None
+
+
+def step_of(text: str, pairs: Iterable[tuple[int, int]]) -> str:
+    """What one level of nesting is indented by, told by the first of these places of an outer and an inner item.
+
+    Two blanks where none of the inner ones begins a line that is indented more.
+    """
+    for outer, inner in pairs:
+        above, below = indentation(text, outer), indentation(text, inner)
+        if starts_line(text, inner) and below.startswith(above) and below != above:
+            return below[len(above) :]
+    return "  "

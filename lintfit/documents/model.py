@@ -65,6 +65,10 @@ class Edit:
     span: Span
     text: str
 
+    @classmethod
+    def insert(cls, offset: int, text: str) -> Edit:
+        return cls(Span(offset, offset), text)
+
 
 @frozen
 class Problem:

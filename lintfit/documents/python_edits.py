@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from lintfit.documents import python_layout
+from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_layout import Bracketed
 from lintfit.documents.python_layout import width as width
@@ -44,13 +45,13 @@ def add_arguments(document: PythonDocument, call: cst.Call, *texts: str) -> tupl
     plain = [argument for argument in call.args if argument.star != "**"]
     items = [document.span(argument) for argument in call.args]
     if not items:
-        return (Edit(_point(_open_bracket(document, call)), ", ".join(texts)),)
+        return (Edit.insert(document.span(call).end - 1 - _blank(document, call), ", ".join(texts)),)
     if not plain and _starts_line(document, items[0].start):
         separator = f",{document.file.newline}{_indent(document, items[0].start)}"
-        return (Edit(_point(items[0].start), "".join(text + separator for text in texts)),)
+        return (Edit.insert(items[0].start, "".join(text + separator for text in texts)),)
     span = document.span(plain[-1]) if plain else items[0]
     if len(items) == 1 and isinstance(call.args[0].value, cst.GeneratorExp) and not call.args[0].value.lpar:
-        return (Edit(_point(span.start), "("), Edit(_point(span.end), f"), {', '.join(texts)}"))
+        return (Edit.insert(span.start, "("), Edit.insert(span.end, f"), {', '.join(texts)}"))
     if _starts_line(document, span.start):
         indent = _indent(document, span.start)
         lines = [python_layout.fitted(document, text, indent) for text in texts]
@@ -74,12 +75,12 @@ def _bracketed(document: PythonDocument, call: cst.Call) -> Bracketed:
 def _outermost(document: PythonDocument, call: cst.Call) -> cst.Call | None:
     """The outermost call on whose line, as one of whose arguments, another one stands."""
     found: cst.Call | None = None
-    line = _line_start(document.text, document.span(call).start)
+    line = line_start(document.text, document.span(call).start)
     before: cst.CSTNode = call
     node: cst.CSTNode | None = document.parent(call)
     while node is not None and not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
         if isinstance(node, cst.Call) and any(argument is before for argument in node.args):
-            if _line_start(document.text, document.span(node).start) != line:
+            if line_start(document.text, document.span(node).start) != line:
                 break
             found = node
         before, node = node, document.parent(node)
@@ -90,7 +91,7 @@ def add_entry(document: PythonDocument, node: cst.Dict, key: str, code: str) -> 
     """Add ``key: code`` behind the last element of a dict, on a line of its own where the others are."""
     text = f"{key}: {code}"
     if not node.elements:
-        return (Edit(_point(document.span(node).start + 1), text),)
+        return (Edit.insert(document.span(node).start + 1, text),)
     last = node.elements[-1]
     span = document.span(last)
     if _starts_line(document, span.start):
@@ -106,10 +107,10 @@ def add_names(document: PythonDocument, aliases: Sequence[cst.ImportAlias], plac
     if place < len(aliases):
         start = document.span(aliases[place]).start
         separator = "," + document.file.newline + _indent(document, start) if own_lines else ", "
-        return Edit(_point(start), "".join(name + separator for name in names))
+        return Edit.insert(start, "".join(name + separator for name in names))
     span = document.span(aliases[-1])
     separator = "," + document.file.newline + _indent(document, span.start) if own_lines else ", "
-    return Edit(_point(span.end), "".join(separator + name for name in names))
+    return Edit.insert(span.end, "".join(separator + name for name in names))
 
 
 def quote(document: PythonDocument, text: str) -> str:
@@ -126,12 +127,12 @@ def _add_line(document: PythonDocument, last: cst.Arg | cst.BaseDictElement, spa
     rest = _REST_OF_LINE.match(document.text, comma_end or span.end)
     if rest is None or rest.end() == len(document.text):
         # The bracket closes, or another argument follows, on this very line.
-        return (Edit(_point(span.end), "," + line),)
+        return (Edit.insert(span.end, "," + line),)
     if comma_end:
-        return (Edit(_point(rest.end()), line + ","),)
+        return (Edit.insert(rest.end(), line + ","),)
     if rest.end() == span.end:
-        return (Edit(_point(span.end), "," + line),)
-    return (Edit(_point(span.end), ","), Edit(_point(rest.end()), line))
+        return (Edit.insert(span.end, "," + line),)
+    return (Edit.insert(span.end, ","), Edit.insert(rest.end(), line))
 
 
 def remove_keyword(document: PythonDocument, call: cst.Call, name: str) -> tuple[Edit, ...]:
@@ -148,7 +149,7 @@ def remove_keyword(document: PythonDocument, call: cst.Call, name: str) -> tuple
     after = comma_end or span.end
     rest = _REST_OF_LINE.match(text, after)
     if _starts_line(document, span.start) and rest is not None and rest.end() < len(text):
-        return (Edit(Span(_line_start(text, span.start), _line_end(text, after)), ""),)
+        return (Edit(Span(line_start(text, span.start), line_end(text, after)), ""),)
     if index + 1 < len(call.args):
         following = document.span(call.args[index + 1]).start
         if "#" in text[after:following] or _LINE_BREAK.search(text, after, following):
@@ -180,7 +181,7 @@ def remove_statement(document: PythonDocument, statement: Statement) -> tuple[Ed
     end = document.span(statement).end
     if isinstance(parent, cst.IndentedBlock) and len(parent.body) == 1:
         return (Edit(Span(start, end), "pass"),)
-    return (Edit(Span(_line_start(document.text, start), _line_end(document.text, end)), ""),)
+    return (Edit(Span(line_start(document.text, start), line_end(document.text, end)), ""),)
 
 
 def _remove_small(
@@ -199,23 +200,23 @@ def insert_statement_before(document: PythonDocument, statement: Statement, code
     """Insert lines of code, given without indentation, above a statement and in its block."""
     line = _whole_line(document, statement)
     if isinstance(line, cst.BaseSmallStatement):
-        return (Edit(_point(document.span(line).start), f"{code}; "),)
+        return (Edit.insert(document.span(line).start, f"{code}; "),)
     start = _statement_start(document, line)
     indent, newline = _indent(document, start), document.file.newline
-    return (Edit(_point(start), _lines(code, indent, newline) + newline + indent),)
+    return (Edit.insert(start, _lines(code, indent, newline) + newline + indent),)
 
 
 def insert_statement_after(document: PythonDocument, statement: Statement, code: str) -> tuple[Edit, ...]:
     """Insert lines of code, given without indentation, below a statement and in its block."""
     line = _whole_line(document, statement)
     if isinstance(line, cst.BaseSmallStatement):
-        return (Edit(_point(document.span(line).end), f"; {code}"),)
+        return (Edit.insert(document.span(line).end, f"; {code}"),)
     indent, newline = _indent(document, _statement_start(document, line)), document.file.newline
-    end = _line_end(document.text, document.span(line).end)
+    end = line_end(document.text, document.span(line).end)
     block = indent + _lines(code, indent, newline)
     if document.text[:end].endswith(("\n", "\r")):
-        return (Edit(_point(end), block + newline),)
-    return (Edit(_point(end), newline + block),)
+        return (Edit.insert(end, block + newline),)
+    return (Edit.insert(end, newline + block),)
 
 
 def _whole_line(document: PythonDocument, statement: Statement) -> Statement:
@@ -247,11 +248,6 @@ def _value_span(document: PythonDocument, argument: cst.Arg) -> Span:
     return Span(start, whole.end)
 
 
-def _open_bracket(document: PythonDocument, call: cst.Call) -> int:
-    """Where the first argument of a call without arguments would stand."""
-    return document.span(call).end - 1 - _blank(document, call)
-
-
 def _blank(document: PythonDocument, call: cst.Call) -> int:
     """Characters between the opening bracket and what follows it."""
     module = document.module
@@ -266,25 +262,11 @@ def _comma_end(document: PythonDocument, argument: cst.Arg | cst.BaseDictElement
     return comma.end() if comma else None
 
 
-def _point(offset: int) -> Span:
-    return Span(offset, offset)
-
-
-def _line_start(text: str, offset: int) -> int:
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-
-
-def _line_end(text: str, offset: int) -> int:
-    """Behind the line break of the line that ``offset`` stands on."""
-    found = _LINE_BREAK.search(text, offset)
-    return found.end() if found else len(text)
-
-
 def _starts_line(document: PythonDocument, offset: int) -> bool:
-    return not document.text[_line_start(document.text, offset) : offset].strip(" \t\f")
+    return not document.text[line_start(document.text, offset) : offset].strip(" \t\f")
 
 
 def _indent(document: PythonDocument, offset: int) -> str:
     text = document.text
-    start = _line_start(text, offset)
+    start = line_start(text, offset)
     return _BLANKS.match(text, start).group()  # type: ignore[union-attr]

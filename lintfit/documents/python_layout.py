@@ -41,7 +41,7 @@ def added(
     """
     text, items = document.text, around.items
     place = items[behind - 1].end if behind else items[0].start
-    here = Edit(Span(place, place), "".join(f", {each}" if behind else f"{each}, " for each in texts))
+    here = Edit.insert(place, "".join(f", {each}" if behind else f"{each}, " for each in texts))
     now = line_end(text, place, breaks=False) - line_start(text, place)
     if now > width(document) or now + len(here.text) <= width(document) or not _is_simple(document, around):
         return (here,)
@@ -53,7 +53,7 @@ def added(
     if not leading or not behind:
         return (here,)
     line = f",{document.file.newline}{indentation(text, leading[-1])}"
-    return (Edit(Span(place, place), "".join(line + each for each in texts)),)
+    return (Edit.insert(place, "".join(line + each for each in texts)),)
 
 
 def _both_parted(

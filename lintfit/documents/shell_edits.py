@@ -56,7 +56,7 @@ def set_flag(
             return ()
         texts.insert(found[0] + 1, value)
         return _narrowest(
-            document, command, texts, [Edit(_end(at), " " + _quoted(value, word)) for at in _places(word)]
+            document, command, texts, [Edit.insert(at.end, " " + _quoted(value, word)) for at in _places(word)]
         )
     if value is None:
         if current is word:
@@ -154,10 +154,6 @@ def _same(words: list[str], wanted: list[str], follow: set[int]) -> bool:
     return len(words) == len(wanted) and all(a == b or index in follow for index, (a, b) in pairs)
 
 
-def _end(span: Span) -> Span:
-    return Span(span.end, span.end)
-
-
 def _quoted(value: str, word: Word | None) -> str:
     if _SAFE.fullmatch(value):
         return value
@@ -197,9 +193,9 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
     continuations = list(_CONTINUATION.finditer(document.text, command.span.start, command.end))
     if continuations:
         near = next((match for match in reversed(continuations) if match.start() < end), continuations[0])
-        return Edit(Span(end, end), f" \\{document.file.newline}{near['indent']}{text}")
+        return Edit.insert(end, f" \\{document.file.newline}{near['indent']}{text}")
     indent = _next_line(document, command, end, len(text) + 1)
-    return Edit(Span(end, end), " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+    return Edit.insert(end, " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
 
 
 def add_before(document: ShellDocument, word: Word, text: str) -> Edit:
@@ -207,7 +203,7 @@ def add_before(document: ShellDocument, word: Word, text: str) -> Edit:
     at = word.at.start
     continued = starts_line(document.text, at) and _CONTINUED.search(document.text, 0, line_start(document.text, at))
     between = f" \\{document.file.newline}{indentation(document.text, at)}" if continued else " "
-    return Edit(Span(at, at), text + between)
+    return Edit.insert(at, text + between)
 
 
 def _next_line(document: ShellDocument, command: Command, end: int, more: int) -> str | None:

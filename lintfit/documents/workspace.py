@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file
 from lintfit.documents.files import ReadError, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
@@ -167,14 +168,8 @@ class Workspace:
 def reader(kind: Kind) -> Callable[[FileText], Document]:
     """The function that reads text of this kind. Its module is imported only now: the parsers are heavy."""
     match kind:
-        case Kind.JSON:
-            from lintfit.documents.json_reader import read_json
-
-            return read_json
-        case Kind.YAML:
-            from lintfit.documents.yaml_reader import read_yaml
-
-            return read_yaml
+        case Kind.JSON | Kind.YAML:
+            return reader_of(kind)
         case Kind.PYTHON:
             from lintfit.documents.python_reader import read_python
 

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line
+from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
 from lintfit.documents.widths import has_no_room
 from lintfit.documents.yaml11 import is_plain_string
@@ -14,7 +14,6 @@ from lintfit.documents.yaml11 import is_plain_string
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*(?: [A-Za-z0-9_./+@=-]+)*")
 _COLON = re.compile(r"[ \t\r\n]*:")
 _COMMA = re.compile(r"(?:[ \t\r\n]|(?<=[ \t\r\n])#[^\r\n]*)*(,)")
-_DEFAULT_UNIT = "  "
 
 
 def replaced(document: DataDocument, steps: list[Node], value: Any) -> tuple[Edit, ...]:
@@ -26,22 +25,19 @@ def replaced(document: DataDocument, steps: list[Node], value: Any) -> tuple[Edi
     block_before = node.shape != "scalar" and not _flow(document, node) and not text.startswith("*", node.span.start)
     nested = isinstance(value, (dict, list)) and bool(value) and not flow
     if not nested and not block_before:
-        new = _inline(document, value, like=document.slice(node.span))
+        new = _inline(value, like=document.slice(node.span))
         needs_blank = node.span.start == node.span.end and not text[node.span.start - 1 : node.span.start].isspace()
         return (Edit(node.span, (" " if needs_blank else "") + new),)
     after = _indicator_end(document, steps)
     if not nested:
-        return _collapsed(document, after, node, _inline(document, value, like=""))
+        return _collapsed(document, after, node, _inline(value))
     indent = _item_column(document, steps) + _unit(document)
     return _unfolded(document, after, node, _block(document, value, indent))
 
 
 def _new_root(document: DataDocument, node: Node, value: Any) -> tuple[Edit, ...]:
     newline = document.file.newline
-    if isinstance(value, (dict, list)) and value:
-        new = _block(document, value, "")
-    else:
-        new = _inline(document, value, like="")
+    new = _block(document, value, "") if isinstance(value, (dict, list)) and value else _inline(value)
     if node.span.start == node.span.end:
         # Nothing but comments: the value goes below them.
         text = document.text
@@ -54,7 +50,7 @@ def _collapsed(document: DataDocument, after: int, node: Node, new: str) -> tupl
     """A block collection becomes a scalar on its key's line; a comment on that line stays."""
     line = line_end(document.text, after, breaks=False)
     if line < node.span.start:
-        return (Edit(Span(after, after), " " + new), Edit(Span(line, node.span.end), ""))
+        return (Edit.insert(after, " " + new), Edit(Span(line, node.span.end), ""))
     return (Edit(node.span, new),)
 
 
@@ -69,7 +65,7 @@ def _unfolded(document: DataDocument, after: int, node: Node, block: str) -> tup
         blanks = max(after, node.span.start - (1 if text[node.span.start - 1 : node.span.start] == " " else 0))
         if node.span.end == end:
             return (Edit(Span(min(blanks, node.span.start), end), newline + block),)
-        return (Edit(Span(min(blanks, node.span.start), node.span.end), ""), Edit(Span(end, end), newline + block))
+        return (Edit(Span(min(blanks, node.span.start), node.span.end), ""), Edit.insert(end, newline + block))
     return (Edit(Span(after, node.span.end), newline + block),)
 
 
@@ -79,7 +75,8 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     if any(_flow(document, item) for item in steps):
         return _added_in_flow(document, node, step, value)
     first = _own(node)[0]
-    column = " " * (first.start - line_start(text, first.start)) if node.entries else _dash_column(document, node)
+    start = first.start if node.entries else node.span.start
+    column = " " * (start - line_start(text, start))
     if isinstance(step, str):
         lines = column + _entry(document, step, value, column)
     else:
@@ -87,18 +84,18 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     end = line_end(text, max(node.span.end, first.end))
     newline = document.file.newline
     if text[:end].endswith(("\n", "\r")):
-        return (Edit(Span(end, end), lines + newline),)
-    return (Edit(Span(end, end), newline + lines),)
+        return (Edit.insert(end, lines + newline),)
+    return (Edit.insert(end, newline + lines),)
 
 
 def _added_in_flow(document: DataDocument, node: Node, step: str | int, value: Any) -> tuple[Edit, ...]:
     text = document.text
-    new = _inline(document, value, like="", flow=True)
+    new = _inline(value)
     if isinstance(step, str):
-        new = f"{key_text(document, step, '')}: {new}"
+        new = f"{key_text(step)}: {new}"
     items = _own(node)
     if not items:
-        return (Edit(Span(node.span.start + 1, node.span.start + 1), new),)
+        return (Edit.insert(node.span.start + 1, new),)
     last = items[-1]
     comma = _COMMA.match(text, last.end, node.span.end)
     if starts_line(text, last.start):
@@ -106,14 +103,14 @@ def _added_in_flow(document: DataDocument, node: Node, step: str | int, value: A
         after = comma.end() if comma else last.end
         end = line_end(text, after, breaks=False) if rest_is_blank(text, after) else after
         if comma:
-            return (Edit(Span(end, end), line + ","),)
+            return (Edit.insert(end, line + ","),)
         if end == last.end:
-            return (Edit(Span(end, end), "," + line),)
-        return (Edit(Span(last.end, last.end), ","), Edit(Span(end, end), line))
+            return (Edit.insert(end, "," + line),)
+        return (Edit.insert(last.end, ","), Edit.insert(end, line))
     if has_no_room(text, last.end, len(new) + 2) and rest_is_blank(text, node.span.end):
         new = f",{document.file.newline}{_flow_indent(document, node, items)}{new}"
-        return (Edit(Span(last.end, last.end), new),)
-    return (Edit(Span(last.end, last.end), f", {new}"),)
+        return (Edit.insert(last.end, new),)
+    return (Edit.insert(last.end, f", {new}"),)
 
 
 def _flow_indent(document: DataDocument, node: Node, items: list[Span]) -> str:
@@ -136,7 +133,7 @@ def removed(document: DataDocument, steps: list[Node]) -> tuple[Edit, ...]:
         gone = [node.span]
     if any(_flow(document, step) for step in steps[:-1]):
         return tuple(_removed_in_flow(document, parent, span) for span in gone)
-    if len(gone) == len(_own(parent)) and not _has_merge(document, parent):
+    if len(gone) == len(_own(parent)) >= len(parent.entries):
         # A mapping without entries is no mapping any more: it must say that it is empty.
         empty = "{}" if parent.shape == "mapping" else "[]"
         if len(steps) == 2:
@@ -179,16 +176,16 @@ def _removed_in_flow(document: DataDocument, parent: Node, span: Span) -> Edit:
     return Edit(Span(span.start, after), "")
 
 
-def key_text(document: DataDocument, key: str, like: str) -> str:
+def key_text(key: str, like: str = "") -> str:
     """A key, quoted where it must be or where the key ``like`` is in the source."""
-    return _string(document, key, like)
+    return _string(key, like)
 
 
 def _entry(document: DataDocument, key: str, value: Any, indent: str) -> str:
-    name = key_text(document, key, "")
+    name = key_text(key)
     if isinstance(value, (dict, list)) and value:
         return f"{name}:{document.file.newline}{_block(document, value, indent + _unit(document))}"
-    return f"{name}: {_inline(document, value, like='')}"
+    return f"{name}: {_inline(value)}"
 
 
 def _block(document: DataDocument, value: dict[str, Any] | list[Any], indent: str) -> str:
@@ -201,18 +198,18 @@ def _block(document: DataDocument, value: dict[str, Any] | list[Any], indent: st
         if isinstance(item, (dict, list)) and item:
             lines.append(f"{indent}- {_block(document, item, indent + '  ')[len(indent) + 2 :]}")
         else:
-            lines.append(f"{indent}- {_inline(document, item, like='')}")
+            lines.append(f"{indent}- {_inline(item)}")
     return newline.join(lines)
 
 
-def _inline(document: DataDocument, value: Any, like: str, flow: bool = False) -> str:
+def _inline(value: Any, like: str = "") -> str:
     if isinstance(value, dict):
-        inner = (f"{key_text(document, key, '')}: {_inline(document, item, '', True)}" for key, item in value.items())
+        inner = (f"{key_text(key)}: {_inline(item)}" for key, item in value.items())
         return "{" + ", ".join(inner) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_inline(document, item, "", True) for item in value) + "]"
+        return "[" + ", ".join(_inline(item) for item in value) + "]"
     if isinstance(value, str):
-        return _string(document, value, like)
+        return _string(value, like)
     return _number(value)
 
 
@@ -232,7 +229,7 @@ def _number(value: float | bool | None) -> str:
     return mantissa + (".0" if mark and "." not in mantissa else "") + mark + exponent
 
 
-def _string(document: DataDocument, value: str, like: str) -> str:
+def _string(value: str, like: str) -> str:
     quote = like[:1] if like[:1] in ("'", '"') else ""
     if not quote and _PLAIN.fullmatch(value) and is_plain_string(value):
         return value
@@ -256,10 +253,6 @@ def _own(node: Node) -> list[Span]:
     return [entry.span for entry in node.entries if node.span.start <= entry.key_span.start < node.span.end]
 
 
-def _has_merge(document: DataDocument, node: Node) -> bool:
-    return len(_own(node)) < len(node.entries)
-
-
 def _flow(document: DataDocument, node: Node) -> bool:
     return node.shape != "scalar" and document.text[node.span.start : node.span.start + 1] in ("{", "[")
 
@@ -278,11 +271,6 @@ def _indicator_end(document: DataDocument, steps: list[Node]) -> int:
     return text.rfind("-", 0, node.span.start + (node.span.start == node.span.end)) + 1
 
 
-def _dash_column(document: DataDocument, node: Node) -> str:
-    start = node.span.start
-    return " " * (start - line_start(document.text, start))
-
-
 def _item_column(document: DataDocument, steps: list[Node]) -> str:
     """The blanks up to the column of the entry or dash that holds the last node of ``steps``."""
     entry = _holder(steps[-2], steps[-1])
@@ -292,13 +280,6 @@ def _item_column(document: DataDocument, steps: list[Node]) -> str:
 
 def _unit(document: DataDocument) -> str:
     """What one level of nesting is indented by in this file."""
-    if document.root is not None:
-        for _, node in document.root.walk():
-            for entry in node.entries:
-                value = entry.value
-                if value.entries and starts_line(document.text, value.span.start):
-                    inner = indentation(document.text, value.span.start)
-                    outer = indentation(document.text, entry.key_span.start)
-                    if inner.startswith(outer) and len(inner) > len(outer):
-                        return inner[len(outer) :]
-    return _DEFAULT_UNIT
+    nodes = document.root.walk() if document.root is not None else ()
+    entries = (entry for _, node in nodes for entry in node.entries if entry.value.entries)
+    return step_of(document.text, ((entry.key_span.start, entry.value.span.start) for entry in entries))

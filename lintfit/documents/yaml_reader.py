@@ -98,7 +98,8 @@ def read_yaml(file: FileText) -> DataDocument:
     except RecursionError:
         reader.problems.append(Problem("syntax-error", "nested too deeply to be read", Span(0, 0)))
     except (YAMLError, ValueError, OverflowError) as error:
-        reader.problems.append(_beyond_unicode(file.text) or _unplaced(error))
+        unplaced = Problem("syntax-error", str(error).split("\n")[0], Span(0, 0))
+        reader.problems.append(_beyond_unicode(file.text) or unplaced)
     reader.problems.sort(key=lambda problem: problem.span)
     return DataDocument(file, Kind.YAML, tuple(reader.problems), root=root)
 
@@ -113,10 +114,6 @@ def _beyond_unicode(text: str) -> Problem | None:
             detail = f"{found[0]} names no character: the last is \\U0010FFFF"
             return Problem("syntax-error", detail, Span(*found.span()))
     return None
-
-
-def _unplaced(error: Exception) -> Problem:
-    return Problem("syntax-error", str(error).split("\n")[0], Span(0, 0))
 
 
 def _syntax_problem(text: str, error: MarkedYAMLError) -> Problem:
