@@ -15,8 +15,7 @@ _FULL_STATES = ("adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fuse
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or context.verdict_of_training is not Verdict.DOES_NOT_FIT:
         return
     if spec.method != "full" or spec.offload_optimizer != "none" or spec.optimizer not in _FULL_STATES:

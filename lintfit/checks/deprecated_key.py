@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import rename
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, renamed, without
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
@@ -51,7 +50,7 @@ def _deepspeed(document: DataDocument, root: Node, outdated: OutdatedKey, older:
 
 
 def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
-    path = tuple(map(str, outdated.path))
+    path = outdated.path
     nested = len(path) > 1 and path[0] != _ZERO
     error = "a ValidationError" if nested else "DeepSpeedConfigError"
     return Report(
@@ -117,7 +116,7 @@ def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) ->
         return Report(
             place,
             f'"{key}" is deprecated and has no effect today',
-            fix=without(document, "delete it", Applicability.SAFE, tuple(map(str, outdated.path))),
+            fix=without(document, "delete it", Applicability.SAFE, outdated.path),
         )
     if key == "cpu_offload_use_pin_memory":
         return Report(
@@ -146,7 +145,7 @@ def _both(document: DataDocument, outdated: OutdatedKey, new: str) -> Report:
         return Report(
             place,
             f'"{key}" is the old name of "{new}", which is there, too; the old one is ignored',
-            fix=without(document, f'delete "{key}"', Applicability.SAFE, tuple(map(str, outdated.path))),
+            fix=without(document, f'delete "{key}"', Applicability.SAFE, outdated.path),
         )
     return Report(
         place,
@@ -158,9 +157,9 @@ def _both(document: DataDocument, outdated: OutdatedKey, new: str) -> Report:
 
 def _successor(document: DataDocument, outdated: OutdatedKey, new: str) -> Fix | None:
     entry = outdated.entry
-    old = tuple(map(str, outdated.path))
+    old = outdated.path
     if entry.key not in _OFFLOAD:
-        return Fix(f'rename it to "{new}"', Applicability.SAFE, renamed(document, entry.key_span, new))
+        return renamed(document, entry.key_span, new)
     if entry.value.value is False:
         return without(document, "delete it: it has no effect", Applicability.SAFE, old)
     if entry.value.value is True:
@@ -182,9 +181,7 @@ def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
     return Report(
         place,
         '"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"',
-        fix=Fix('rename it to "bf16"', Applicability.SAFE, renamed(document, entry.key_span, "bf16"))
-        if root.entry("bf16") is None
-        else None,
+        fix=renamed(document, entry.key_span, "bf16") if root.entry("bf16") is None else None,
     )
 
 
@@ -214,8 +211,8 @@ def _accelerate(document: DataDocument, root: Node, outdated: OutdatedKey, older
         yield Report(
             place,
             f'"{dotted(outdated.path)}" is ignored by accelerate {outdated.removed_in} and later; "{new}" replaced it',
-            fix=rename(document, mapping, outdated.entry, new) or _same_value(document, mapping, outdated.entry, new)
-            if mapping is not None
+            fix=renamed(document, outdated.entry.key_span, new, Applicability.UNSAFE)
+            if mapping is not None and mapping.entry(new) is None
             else None,
         )
         return
@@ -225,12 +222,6 @@ def _accelerate(document: DataDocument, root: Node, outdated: OutdatedKey, older
         severity=Severity.INFO,
         fix=_translated(document, root, outdated),
     )
-
-
-def _same_value(document: DataDocument, mapping: Node, entry: Entry, new: str) -> Fix | None:
-    if mapping.entry(new) is not None:
-        return None
-    return Fix(f'rename it to "{new}"', Applicability.UNSAFE, renamed(document, entry.key_span, new))
 
 
 def _translated(document: DataDocument, root: Node, outdated: OutdatedKey) -> Fix | None:

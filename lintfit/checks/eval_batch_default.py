@@ -13,8 +13,7 @@ from lintfit.run.model import Run
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or spec.evaluation is None or estimate is None or estimate.capacity_bytes is None:
         return
     batch, now = spec.evaluation.batch_size, evaluation_moment(estimate)

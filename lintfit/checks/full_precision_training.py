@@ -11,8 +11,7 @@ from lintfit.settings.model import AUTO
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if run.training is None or spec is None or estimate is None or not run.training.trains:
         return
     if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" or "mixed_precision" in run.doubtful:

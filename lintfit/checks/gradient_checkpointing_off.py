@@ -12,8 +12,7 @@ _WORTH_IT = 0.05
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if run.training is None or spec is None or estimate is None or not run.training.trains:
         return
     said = run.training.spelled("gradient_checkpointing", True)

@@ -6,54 +6,35 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Severity
-from lintfit.memory.result import Estimate
-from lintfit.memory.spec import Spec
 
 _TYPICAL = 2
 """GiB of host memory per GiB of GPU memory that machines usually have."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or not estimate.host.peak:
         return
     if not {"offload_optimizer", "offload_param"}.isdisjoint(run.doubtful):
         return
-    needed, there = estimate.host.peak, estimate.host_capacity_bytes
-    if there is not None and needed <= there:
+    host, there = estimate.host, estimate.host_capacity_bytes
+    per_node = max(1, spec.gpus // max(1, spec.nodes))
+    if there is not None and host.peak <= there:
         return
-    if there is None and not _more_than_usual(spec, needed):
+    if there is None and (spec.capacity_bytes is None or host.peak <= _TYPICAL * per_node * spec.capacity_bytes):
         return
+    against = "more than machines with such GPUs usually have; a process that runs out is"
+    if there is not None:
+        against = f"the machine has {gib(there)}: the process is"
+    if host.load_peak > host.steady:
+        copies = f"a copy of the model on each of {per_node} ranks" if per_node > 1 else "the model"
+        what, pinned = f"loading {copies}", ""
+    else:
+        what, pinned = "offloading", f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
-        f"{_what(estimate, spec)} {gib(needed)} of host memory on each node{_pinned(estimate)}, {_against(there)}",
+        f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",
         severity=Severity.ERROR if there is not None else Severity.WARNING,
         fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
     )
-
-
-def _more_than_usual(spec: Spec, needed: int) -> bool:
-    if spec.capacity_bytes is None:
-        return False
-    per_node = max(1, spec.gpus // max(1, spec.nodes))
-    return needed > _TYPICAL * per_node * spec.capacity_bytes
-
-
-def _what(estimate: Estimate, spec: Spec) -> str:
-    if estimate.host.load_peak > estimate.host.steady:
-        ranks = max(1, spec.gpus // max(1, spec.nodes))
-        return f"loading a copy of the model on each of {ranks} ranks takes" if ranks > 1 else "loading the model takes"
-    return "offloading takes"
-
-
-def _pinned(estimate: Estimate) -> str:
-    steady = estimate.host.load_peak <= estimate.host.steady
-    return f" ({gib(estimate.host.pinned)} of it pinned)" if steady and estimate.host.pinned else ""
-
-
-def _against(there: int | None) -> str:
-    if there is None:
-        return "more than machines with such GPUs usually have; a process that runs out is killed with exit code -9"
-    return f"the machine has {gib(there)}: the process is killed with exit code -9"

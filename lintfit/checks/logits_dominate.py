@@ -13,8 +13,7 @@ _SHARE = 0.15
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or estimate.capacity_bytes is None or spec.loss != "full":
         return
     logits = most(estimate, "logits")

@@ -11,8 +11,7 @@ from lintfit.memory.result import Verdict
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or spec.micro_batch_size == 1:
         return
     if context.verdict in (Verdict.FITS, Verdict.UNKNOWN):

@@ -15,8 +15,7 @@ _TABLES = frozenset(
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or spec.method != "lora" or breaks_or_strains(context) is None:
         return
     tables = [name for name in spec.lora_modules_to_save if name.rpartition(".")[2] in _TABLES]

@@ -9,8 +9,7 @@ from lintfit.memory.result import Verdict
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or context.verdict_of_training is not Verdict.DOES_NOT_FIT:
         return
     if spec.method != "lora" or spec.quantization is not None or spec.engine not in ("single", "ddp"):

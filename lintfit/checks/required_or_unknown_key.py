@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.moves import rename
+from lintfit.checks.helpers.moves import hint, rename
 from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
@@ -140,10 +140,10 @@ def _refused(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bo
     return Report(
         place,
         f'"{key}" is not a key of an Accelerate config: accelerate stops with ValueError "had unknown keys"'
-        f"{_hint(unknown)}",
+        f"{hint(unknown)}",
         severity=Severity.WARNING if beyond and not unknown.suggestion else Severity.ERROR,
         fix=_rename(document, root, unknown),
-        help="" if _hint(unknown) else "delete it, or upgrade accelerate if a newer one knows it",
+        help="" if hint(unknown) else "delete it, or upgrade accelerate if a newer one knows it",
     )
 
 
@@ -158,17 +158,11 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
         )
     return Report(
         place,
-        f'nothing reads "{key}": accelerate copies it aside and ignores it{_hint(unknown)}',
+        f'nothing reads "{key}": accelerate copies it aside and ignores it{hint(unknown)}',
         severity=Severity.WARNING,
         fix=_rename(document, root, unknown),
-        help="" if _hint(unknown) else "delete it",
+        help="" if hint(unknown) else "delete it",
     )
-
-
-def _hint(unknown: UnknownKey) -> str:
-    if unknown.home is not None:
-        return f'; it belongs inside "{dotted(unknown.home)}"' if unknown.home else "; it belongs at the top level"
-    return f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
 
 
 def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
@@ -247,7 +241,7 @@ def _nvme(document: DataDocument, root: Node) -> Iterator[Report]:
 def _no_zero(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
     if root.entry("zero_optimization") is None and reader_of(context.runs) in ("transformers", "accelerate"):
         yield Report(
-            Place(document, Span(root.span.start, min(root.span.start + 1, len(document.text)))),
+            _start(document, root),
             '"zero_optimization" is missing: accelerate stops with ValueError '
             '"Please specify the ZeRO optimization config in the DeepSpeed config."',
             help='add "zero_optimization": {"stage": …}',
@@ -259,8 +253,12 @@ def _no_batch(context: FileContext, document: DataDocument, root: Node) -> Itera
         return
     if all(root.entry(name) is None for name in ("train_batch_size", "train_micro_batch_size_per_gpu")):
         yield Report(
-            Place(document, Span(root.span.start, min(root.span.start + 1, len(document.text)))),
+            _start(document, root),
             "there is no batch size: DeepSpeed stops with AssertionError "
             '"Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided"',
             help='add "train_micro_batch_size_per_gpu"',
         )
+
+
+def _start(document: DataDocument, root: Node) -> Place:
+    return Place(document, Span(root.span.start, min(root.span.start + 1, len(document.text))))

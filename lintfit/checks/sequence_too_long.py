@@ -14,8 +14,7 @@ _STEP = 128
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    spec, estimate = run.spec, context.estimate
+    run, spec, estimate = context.run, context.run.spec, context.estimate
     place = stated_at(run, "seq_len")
     if spec is None or estimate is None or place is None or context.verdict_of_training is not Verdict.DOES_NOT_FIT:
         return

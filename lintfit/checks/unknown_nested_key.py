@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import moved, place_name, rename
+from lintfit.checks.helpers.moves import hint, is_foreign, moved, rename
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of, dotted, without
 from lintfit.documents.model import DataDocument, Node
@@ -24,7 +24,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     for unknown in unknown_keys(root, schema, older):
         if len(unknown.path) > 1:
             report = _report(document, root, unknown, beyond)
-            read = context.read_by(unknown.path) if _foreign(unknown) else None
+            read = context.read_by(unknown.path) if is_foreign(unknown) and not unknown.never_read else None
             if read is None:
                 yield report
             elif unknown.forbidden:
@@ -43,21 +43,15 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: boo
             severity=_severity(unknown, sure=True, beyond=False),
             help=f"ask for deepspeed>={unknown.since}, or delete the key",
         )
-    hint = _hint(unknown)
+    meant = "" if unknown.never_read else hint(unknown)
     fate = "stops with a ValidationError (extra inputs are not permitted)" if unknown.forbidden else "ignores it"
     return Report(
         place,
-        f'"{key}" is not a key of DeepSpeed: DeepSpeed{gate if unknown.forbidden else ""} {fate}{hint}',
-        severity=_severity(unknown, sure=bool(hint) or unknown.never_read, beyond=beyond),
+        f'"{key}" is not a key of DeepSpeed: DeepSpeed{gate if unknown.forbidden else ""} {fate}{meant}',
+        severity=_severity(unknown, sure=bool(meant) or unknown.never_read, beyond=beyond),
         fix=_fix(document, root, unknown),
-        help="" if hint else "delete it",
+        help="" if meant else "delete it",
     )
-
-
-def _foreign(unknown: UnknownKey) -> bool:
-    """Whether the key is none of DeepSpeed's, of no release, section or spelling."""
-    known = unknown.since is not None or unknown.home is not None or unknown.suggestion is not None
-    return not known and not unknown.never_read
 
 
 def _read_first(report: Report, read: Read) -> Report:
@@ -73,19 +67,9 @@ def _severity(unknown: UnknownKey, *, sure: bool, beyond: bool) -> Severity:
     return Severity.ERROR if unknown.forbidden and (sure or not beyond) else Severity.WARNING
 
 
-def _hint(unknown: UnknownKey) -> str:
-    if unknown.never_read:
-        return ""
-    if unknown.home is not None:
-        return f"; it belongs inside {place_name(unknown.home)}" if unknown.home else "; it belongs at the top level"
-    return f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
-
-
 def _fix(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
     if unknown.never_read:
-        return without(
-            document, "delete it: it never had an effect there", Applicability.SAFE, tuple(map(str, unknown.path))
-        )
+        return without(document, "delete it: it never had an effect there", Applicability.SAFE, unknown.path)
     if unknown.home is not None:
         return moved(document, root, unknown)
     section = root.get(*unknown.path[:-1])

@@ -20,7 +20,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if not directive.silences:
             yield from _word(directive)
         elif not directive.names:
-            yield _no_rule(directive)
+            message = f'"lintfit: {directive.word}" names no rule: it silences nothing'
+            advice = f"say which: {directive.word}[rule-name]; `exclude` in lintfit.toml passes over a whole file"
+            yield Report(Place(directive.document, directive.word_span), message, help=advice)
         else:
             yield from _names(directive)
 
@@ -35,16 +37,6 @@ def _word(directive: Directive) -> Iterator[Report]:
         f'there is no comment "lintfit: {directive.word}": it silences nothing',
         meant,
         "write ignore[rule-name] for a line, file-ignore[rule-name] for the file",
-    )
-
-
-def _no_rule(directive: Directive) -> Report:
-    return _report(
-        directive,
-        directive.word_span,
-        f'"lintfit: {directive.word}" names no rule: it silences nothing',
-        None,
-        f"say which: {directive.word}[rule-name]; `exclude` in lintfit.toml passes over a whole file",
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import moved, place_name, rename
+from lintfit.checks.helpers.moves import hint, is_foreign, moved, place_name, rename
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node
@@ -17,14 +17,10 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     document, root = found
     for unknown in unknown_keys(root, load("deepspeed"), installed(context.runs, "deepspeed")):
-        if len(unknown.path) == 1 and not _of_the_script(context, unknown):
+        # Code of the tree may read a key that is not one of DeepSpeed's that went astray.
+        own = is_foreign(unknown) and context.read_by(unknown.path) is not None
+        if len(unknown.path) == 1 and not own:
             yield _report(document, root, unknown)
-
-
-def _of_the_script(context: FileContext, unknown: UnknownKey) -> bool:
-    """Whether the key is one that code of the tree reads, and not one of DeepSpeed's that went astray."""
-    known = unknown.since is not None or unknown.home is not None or unknown.suggestion is not None
-    return not known and context.read_by(unknown.path) is not None
 
 
 def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
@@ -40,11 +36,11 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
     if unknown.home is not None:
         return Report(
             place,
-            f"{ignored}; it belongs inside {place_name(unknown.home)}",
+            f"{ignored}{hint(unknown)}",
             fix=moved(document, root, unknown),
             help=f"move it into {place_name(unknown.home)}",
         )
     if unknown.suggestion is not None:
         fix = rename(document, root, unknown.entry, unknown.suggestion)
-        return Report(place, f'{ignored}; did you mean "{unknown.suggestion}"?', fix=fix)
+        return Report(place, f"{ignored}{hint(unknown)}", fix=fix)
     return Report(place, ignored, help="delete it, or write the key that it was meant to be")

@@ -110,8 +110,7 @@ def _what(run: Run) -> str:
     if run.deepspeed is None:
         flag = run.accelerate.settings.get("zero3_save_16bit_model") if run.accelerate is not None else None
         return "zero3_save_16bit_model is " + ("false" if flag is not None else "not set (default false)")
-    section = run.deepspeed.config.get("zero_optimization")
-    key = next((key for key in _KEYS if isinstance(section, dict) and key in section), None)
+    key = next((key for key in _KEYS if run.deepspeed.node("zero_optimization", key) is not None), None)
     return f"{key or _KEYS[0]} is " + ("false" if key is not None else "not set (default false)")
 
 

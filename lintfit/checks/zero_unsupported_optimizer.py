@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.client import handed_over, severity
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
+from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import older, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call
 
@@ -74,17 +75,13 @@ def _untested(
     document: DataDocument, root: Node, name: str, place: Place, severity: Severity = Severity.ERROR
 ) -> Report:
     stage = root.get("zero_optimization", "stage")
-    related = (Related(Place(document, stage.span), "ZeRO is switched on here"),) if stage is not None else ()
+    switch = Place(document, stage.span) if stage is not None else None
     return Report(
         place,
         f'{name} with ZeRO needs "{_ALLOW}": true, '
         "else DeepSpeed stops with an AssertionError (untested ZeRO Optimizer)",
         severity=severity,
-        related=related,
-        fix=_fix(document),
+        related=related(switch, "ZeRO is switched on here"),
+        fix=assigned(document, f"allow it ({_ALLOW})", Applicability.SAFE, {(_ALLOW,): True}),
         help=f'write "{_ALLOW}": true',
     )
-
-
-def _fix(document: DataDocument) -> Fix | None:
-    return assigned(document, f"allow it ({_ALLOW})", Applicability.SAFE, {(_ALLOW,): True})

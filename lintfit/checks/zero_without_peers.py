@@ -20,7 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     stage, gpus = run.value("zero_stage"), run.value("gpus")
     if run.value("engine") != "deepspeed" or stage not in (1, 2, 3) or gpus != 1:
         return
-    if any(_offloads(run.settings[name].value) for name in _OFFLOADS if name in run.settings):
+    if any(run.settings[name].value not in ("none", None) for name in _OFFLOADS if name in run.settings):
         return
     stated = stated_at(run, "gpus")
     if stated is not None and _is_fallback(stated):
@@ -43,10 +43,6 @@ def _is_fallback(place: Place) -> bool:
 
 
 _OFFLOADS = ("offload_optimizer", "offload_param")
-
-
-def _offloads(device: object) -> bool:
-    return device not in ("none", None)
 
 
 def _buffers(context: RunContext) -> str:

@@ -25,7 +25,19 @@ def rename(document: DataDocument, mapping: Node, entry: Entry, name: str) -> Fi
     """
     if mapping.entry(name) is not None or not is_typo(entry.key, name):
         return None
-    return Fix(f'rename it to "{name}"', Applicability.UNSAFE, renamed(document, entry.key_span, name))
+    return renamed(document, entry.key_span, name, Applicability.UNSAFE)
+
+
+def hint(unknown: UnknownKey) -> str:
+    """What a key of no section may be meant for, as the end of a message; empty where nobody knows."""
+    if unknown.home is not None:
+        return f"; it belongs {'inside' if unknown.home else 'at'} {place_name(unknown.home)}"
+    return f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
+
+
+def is_foreign(unknown: UnknownKey) -> bool:
+    """Whether a key is none of the library's, of no release, section or spelling."""
+    return unknown.since is None and unknown.home is None and unknown.suggestion is None
 
 
 def moved(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
@@ -42,11 +54,8 @@ def moved(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None
         return None
     from lintfit.sources.data_writer import REMOVE
 
-    changes: dict[KeyPath, Any] = {unknown.path: REMOVE, target: unknown.entry.value.plain()}
-    applicability = Applicability.SAFE if unknown.forbidden or _harmless(target) else Applicability.UNSAFE
-    return assigned(document, f"move it to {place_name(unknown.home)}", applicability, changes)
-
-
-def _harmless(target: KeyPath) -> bool:
     schema = section_at(load("deepspeed"), *(str(step) for step in target))
-    return target[0] == _ZERO and not schema.get("x-changes-results", False)
+    harmless = target[0] == _ZERO and not schema.get("x-changes-results", False)
+    changes: dict[KeyPath, Any] = {unknown.path: REMOVE, target: unknown.entry.value.plain()}
+    applicability = Applicability.SAFE if unknown.forbidden or harmless else Applicability.UNSAFE
+    return assigned(document, f"move it to {place_name(unknown.home)}", applicability, changes)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.checks.helpers.context import FileContext
-from lintfit.documents.model import DataDocument, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
+from lintfit.checks.helpers.fixes import offered, spliced
+from lintfit.documents.model import DataDocument, Edit, Entry, KeyPath, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix
 
 
@@ -66,20 +67,19 @@ def assigned(
     """A fix that sets key paths to values (or to ``REMOVE``), None where the file cannot say it."""
     from lintfit.sources.data_writer import edits
 
-    made = edits(document, dict(assignments))
-    return Fix(message, applicability, made) if made else None
+    return offered(message, applicability, edits(document, dict(assignments)))
 
 
-def without(document: DataDocument, message: str, applicability: Applicability, *paths: tuple[str, ...]) -> Fix | None:
+def without(document: DataDocument, message: str, applicability: Applicability, *paths: KeyPath) -> Fix | None:
     """A fix that deletes keys with their values."""
     from lintfit.sources.data_writer import REMOVE
 
     return assigned(document, message, applicability, dict.fromkeys(paths, REMOVE))
 
 
-def renamed(document: DataDocument, key: Span, name: str) -> tuple[FileEdit, ...]:
-    """The edit that gives a key another name, in the quotes that it has."""
+def renamed(document: DataDocument, key: Span, name: str, applicability: Applicability = Applicability.SAFE) -> Fix:
+    """A fix that gives a key another name, in the quotes that it has."""
     old = document.slice(key)
     quote = old[0] if old[:1] in ('"', "'") else ""
     text = json.dumps(name) if document.kind is Kind.JSON and not quote else f"{quote}{name}{quote}"
-    return (FileEdit(document.path, Edit(key, text), document),)
+    return spliced(document, f'rename it to "{name}"', applicability, [Edit(key, text)])
