@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.checkpointing import KEYWORDS, keywords_of, reentrant_of
+from lintfit.checks.helpers.checkpointing import KEYWORDS, keywords_of, reentrant_of
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import milder, older

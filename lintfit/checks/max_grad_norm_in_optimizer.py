@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.client import handed_over, severity
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import handed_over, severity_by_reader
 from lintfit.checks.helpers.trees import assigned, data_of
 from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix
@@ -26,7 +26,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         Place(document, entry.key_span),
         "optimizer.params.max_grad_norm stops DeepSpeed with ValueError "
         "('max_grad_norm' is not supported as an optimizer parameter)",
-        severity=severity(context.runs),
+        severity=severity_by_reader(context.runs),
         fix=_fix(document, root, entry.value),
         help=f'delete it and write "{_CLIPPING}" at the top level',
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
+from lintfit.checks.helpers.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.client import handed_over, severity
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.readers import handed_over, reader_of, severity_by_reader
 from lintfit.checks.helpers.trees import assigned, data_of
 from lintfit.findings.model import Applicability
 from lintfit.settings.model import Place
@@ -26,7 +25,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     yield Report(
         Place(document, total.span if total is not None else kind.span),
         f"{kind.value} needs total_num_steps: DeepSpeed stops with TypeError when it builds the scheduler",
-        severity=severity(context.runs),
+        severity=severity_by_reader(context.runs),
         fix=assigned(document, 'let the library fill it ("auto")', Applicability.SAFE, {_PATH: "auto"})
         if reader_of(context.runs) in ("transformers", "accelerate")
         else None,

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.client import handed_over, severity
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.fixes import related
-from lintfit.checks.helpers.readers import older, reader_of
+from lintfit.checks.helpers.readers import handed_over, older, reader_of, severity_by_reader
 from lintfit.checks.helpers.trees import assigned, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Severity
@@ -34,7 +33,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     elif not zero_stage(root):
         return
     elif (kind.value in _UNTESTED or kind.value.lower() == "lamb") and not _allowed(root):
-        yield _untested(document, root, kind.value, Place(document, kind.span), severity(context.runs))
+        yield _untested(document, root, kind.value, Place(document, kind.span), severity_by_reader(context.runs))
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -63,7 +62,9 @@ def _one_bit(context: FileContext, document: DataDocument, root: Node, kind: Nod
         detail, remedy = "not compatible with ZeRO", "take AdamW, or stage 0"
     else:
         return
-    yield Report(Place(document, kind.span), f"{what} ({detail})", severity=severity(context.runs), help=remedy)
+    yield Report(
+        Place(document, kind.span), f"{what} ({detail})", severity=severity_by_reader(context.runs), help=remedy
+    )
 
 
 def _allowed(root: Node) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from lintfit.documents.lines import line_end, rest_is_blank
 from lintfit.documents.model import Edit
 
 
@@ -38,6 +39,21 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
         parts += (text[done : edit.span.start], edit.text)
         done, previous = edit.span.end, edit
     return "".join((*parts, text[done:]))
+
+
+def added_below(text: str, last: int, comma: int | None, line: str) -> tuple[Edit, ...]:
+    """Add an item on a line of its own below the last one of its bracket, which ends at ``last``.
+
+    ``comma`` is where the comma behind it ends; the new one gets a comma where the last one has. A comment on the last
+    one's line stays there, unless the closing bracket stands there, too.
+    """
+    after = comma if comma is not None else last
+    end = line_end(text, after, breaks=False) if rest_is_blank(text, after) else after
+    if comma is not None:
+        return (Edit.insert(end, line + ","),)
+    if end == last:
+        return (Edit.insert(end, "," + line),)
+    return (Edit.insert(last, ","), Edit.insert(end, line))
 
 
 def unified_diff(path: Path | str, old: str, new: str) -> str:

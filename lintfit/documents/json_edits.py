@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from lintfit.documents.edits import added_below
 from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
 from lintfit.documents.widths import has_no_room, shown_width
@@ -59,17 +60,10 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
             Edit.insert(comma + 1 if comma is not None else last.end, gap.lstrip(",") + new if comma else gap + new),
         )
     line = document.file.newline + indent + new
-    after = comma + 1 if comma is not None else last.end
-    end = line_end(text, after, breaks=False)
-    # A comment on the entry's line stays with it, unless the closing bracket stands there, too.
-    end = end if rest_is_blank(text, after) else after
-    if comma is not None:
-        return (Edit.insert(end, line + ","),)
-    if _bare(document, last) or not braced:
-        return (Edit.insert(end, line),)
-    if end == last.end:
-        return (Edit.insert(end, "," + line),)
-    return (Edit.insert(last.end, ","), Edit.insert(end, line))
+    if comma is None and (_bare(document, last) or not braced):
+        blank = rest_is_blank(text, last.end)
+        return (Edit.insert(line_end(text, last.end, breaks=False) if blank else last.end, line),)
+    return added_below(text, last.end, comma + 1 if comma is not None else None, line)
 
 
 def _simple(text: str, node: Node, items: list[Span]) -> bool:

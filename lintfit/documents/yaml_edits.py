@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from lintfit.documents.edits import added_below
 from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
 from lintfit.documents.widths import has_no_room
@@ -100,13 +101,7 @@ def _added_in_flow(document: DataDocument, node: Node, step: str | int, value: A
     comma = _COMMA.match(text, last.end, node.span.end)
     if starts_line(text, last.start):
         line = document.file.newline + indentation(text, last.start) + new
-        after = comma.end() if comma else last.end
-        end = line_end(text, after, breaks=False) if rest_is_blank(text, after) else after
-        if comma:
-            return (Edit.insert(end, line + ","),)
-        if end == last.end:
-            return (Edit.insert(end, "," + line),)
-        return (Edit.insert(last.end, ","), Edit.insert(end, line))
+        return added_below(text, last.end, comma.end() if comma else None, line)
     if has_no_room(text, last.end, len(new) + 2) and rest_is_blank(text, node.span.end):
         new = f",{document.file.newline}{_flow_indent(document, node, items)}{new}"
         return (Edit.insert(last.end, new),)

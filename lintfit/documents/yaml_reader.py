@@ -82,7 +82,7 @@ def read_yaml(file: FileText) -> DataDocument:
         return DataDocument(file, Kind.YAML, (Problem(NOT_READ, too_large(Kind.YAML), Span(0, 0)),))
     reader = _Reader(file.text)
     if file.encoding != "utf-8":
-        reader.problems.append(Problem("syntax-error", not_utf8(file.encoding), Span(0, 0)))
+        reader.wrong(not_utf8(file.encoding), Span(0, 0))
     root: Node | None = None
     try:
         root = reader.first_document()
@@ -94,9 +94,9 @@ def read_yaml(file: FileText) -> DataDocument:
     except ReaderError as error:
         at = min(error.position, max(0, len(file.text) - 1))
         detail = "a character that YAML does not allow: write it as an escape in double quotes"
-        reader.problems.append(Problem("syntax-error", detail, Span(at, min(at + 1, len(file.text)))))
+        reader.wrong(detail, Span(at, min(at + 1, len(file.text))))
     except RecursionError:
-        reader.problems.append(Problem("syntax-error", "nested too deeply to be read", Span(0, 0)))
+        reader.wrong("nested too deeply to be read", Span(0, 0))
     except (YAMLError, ValueError, OverflowError) as error:
         unplaced = Problem("syntax-error", str(error).split("\n")[0], Span(0, 0))
         reader.problems.append(_beyond_unicode(file.text) or unplaced)
@@ -177,7 +177,7 @@ class _Reader:
         next(self.events)
         event = next(self.events, None)
         if event is None or type(event).__name__ == "StreamEndEvent":
-            self.problems.append(Problem("syntax-error", "the file is empty: it holds no value", Span(0, 0)))
+            self.wrong("the file is empty: it holds no value", Span(0, 0))
             return Node("scalar", Span(0, 0))
         root = self.node(next(self.events), 0)
         self.not_reserved(root)
@@ -189,7 +189,7 @@ class _Reader:
         if event is not None and type(event).__name__ != "StreamEndEvent":
             at = event.start_mark.index
             detail = "a second YAML document starts here; safe_load takes one document a file"
-            self.problems.append(Problem("syntax-error", detail, Span(at, min(len(self.text), at + 3))))
+            self.wrong(detail, Span(at, min(len(self.text), at + 3)))
 
     def node(self, event: Any, after: int) -> _Composed:
         """The node that starts with ``event``; ``after`` is where an empty value would stand."""
@@ -217,10 +217,14 @@ class _Reader:
             self.anchors[anchor] = composed
         return composed
 
+    def wrong(self, detail: str, span: Span) -> None:
+        """Note what PyYAML refuses and reading can go on after."""
+        self.problems.append(Problem(SYNTAX_ERROR, detail, span))
+
     def not_reserved(self, composed: _Composed) -> None:
         if composed.reserved:
             detail = f"{composed.node.value} has a meaning of its own in YAML 1.1: put it in quotes"
-            self.problems.append(Problem("syntax-error", detail, composed.node.span))
+            self.wrong(detail, composed.node.span)
 
     def alias(self, event: Any) -> _Composed:
         span = Span(event.start_mark.index, event.end_mark.index)
@@ -256,7 +260,7 @@ class _Reader:
                 return yaml11.convert(tag, event.value) if known else self.unknown_tag(tag, event)
             return yaml11.resolve(event.value) if plain else str(event.value)
         except yaml11.Unreadable as error:
-            self.problems.append(Problem("syntax-error", str(error), span))
+            self.wrong(str(error), span)
             return str(event.value)
 
     def unknown_tag(self, tag: str, event: Any) -> str:
@@ -265,8 +269,7 @@ class _Reader:
         start = at if at >= 0 else start
         written = re.compile(r"\S*").match(self.text, start)
         end = written.end() if written else start
-        detail = f"PyYAML's safe_load does not know the tag {tag}"
-        self.problems.append(Problem("syntax-error", detail, Span(start, end)))
+        self.wrong(f"PyYAML's safe_load does not know the tag {tag}", Span(start, end))
         return str(getattr(event, "value", ""))
 
     def collection_tag(self, event: Any, known: set[str]) -> None:
@@ -324,7 +327,7 @@ class _Reader:
             return
         span = key.node.span
         if not key.hashable:
-            self.problems.append(Problem("syntax-error", "a list or mapping cannot be a key", span))
+            self.wrong("a list or mapping cannot be a key", span)
             return
         resolved = key.node.value
         name = resolved if isinstance(resolved, str) else self.text[span.start : span.end]
@@ -340,8 +343,7 @@ class _Reader:
         sources = source.elements if source.shape == "sequence" else (source,)
         for node in reversed(sources):
             if node.shape != "mapping":
-                detail = "<< takes a mapping or a list of mappings"
-                self.problems.append(Problem("syntax-error", detail, node.span))
+                self.wrong("<< takes a mapping or a list of mappings", node.span)
                 continue
             members.merged.extend(node.entries)
 

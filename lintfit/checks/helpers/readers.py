@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from lintfit.findings.model import Severity
@@ -96,3 +96,17 @@ def init_is_off(run: Run) -> bool:
     own = run.training.settings.get("deepspeed") if run.training is not None else None
     off = flag is not None and flag.value is not True and own is None
     return off and older((run,), "accelerate", "1.0") is True
+
+
+def handed_over(runs: Iterable[Run], what: Literal["optimizer", "lr_scheduler"]) -> bool:
+    """Whether a script gives ``deepspeed.initialize`` one of its own, so that the JSON's is not built."""
+    for run in runs:
+        call = run.script.facts.initialize if run.script is not None else None
+        if call is not None and call.name == "initialize" and (call.spreads or what in call.arguments):
+            return True
+    return False
+
+
+def severity_by_reader(runs: Sequence[Run]) -> Severity:
+    """An error where a script is known to have the JSON's built, a warning where none is."""
+    return Severity.ERROR if reader_of(runs) is not None else milder(Severity.ERROR)
