@@ -68,14 +68,11 @@ def _clashing(root: Node, section: Node, runs: tuple[Run, ...]) -> list[tuple[tu
         if known.get(entry.key, {}).get("x-not-beside") == "deepspeed_config_file"
     ]
     precision = root.entry("mixed_precision")
-    if precision is not None and precision.value.value is not None and not _flag_given(runs):
+    # `accelerate launch --mixed_precision` takes the YAML's own value out of the comparison.
+    given = any(run.launch is not None and "mixed_precision" in run.launch.settings for run in runs)
+    if precision is not None and precision.value.value is not None and not given:
         clashing.append((("mixed_precision",), precision))
     return clashing
-
-
-def _flag_given(runs: tuple[Run, ...]) -> bool:
-    """``accelerate launch --mixed_precision`` takes the YAML's own value out of the comparison."""
-    return any(run.launch is not None and "mixed_precision" in run.launch.settings for run in runs)
 
 
 def _agrees(path: tuple[str, ...], entry: Entry, runs: tuple[Run, ...]) -> bool:

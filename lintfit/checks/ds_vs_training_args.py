@@ -8,30 +8,21 @@ from lintfit.checks.helpers.readers import COMPARES, older, reader_of
 from lintfit.checks.helpers.trees import assigned, dotted, number
 from lintfit.documents.model import Node
 from lintfit.findings.model import Applicability
-from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
 
-
-@frozen
-class _Pair:
-    """A key of the DeepSpeed JSON and the argument that it must equal."""
-
-    path: tuple[str, ...]
-    setting: str
-    argument: str
-
-
-_PAIRS = (
-    _Pair(("train_micro_batch_size_per_gpu",), "micro_batch_size", "per_device_train_batch_size"),
-    _Pair(("gradient_accumulation_steps",), "gradient_accumulation_steps", "gradient_accumulation_steps"),
-    _Pair(("gradient_clipping",), "max_grad_norm", "max_grad_norm"),
-    _Pair(("optimizer", "params", "lr"), "learning_rate", "learning_rate"),
-    _Pair(("optimizer", "params", "eps"), "adam_epsilon", "adam_epsilon"),
-    _Pair(("optimizer", "params", "weight_decay"), "weight_decay", "weight_decay"),
-    _Pair(("scheduler", "params", "warmup_max_lr"), "learning_rate", "learning_rate"),
+_PAIRS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("train_micro_batch_size_per_gpu",), "micro_batch_size", "per_device_train_batch_size"),
+    (("gradient_accumulation_steps",), "gradient_accumulation_steps", "gradient_accumulation_steps"),
+    (("gradient_clipping",), "max_grad_norm", "max_grad_norm"),
+    (("optimizer", "params", "lr"), "learning_rate", "learning_rate"),
+    (("optimizer", "params", "eps"), "adam_epsilon", "adam_epsilon"),
+    (("optimizer", "params", "weight_decay"), "weight_decay", "weight_decay"),
+    (("scheduler", "params", "warmup_max_lr"), "learning_rate", "learning_rate"),
 )
-"""What ``HfTrainerDeepSpeedConfig.trainer_config_process`` of transformers compares, and lintfit can know.
+"""Keys of the DeepSpeed JSON, each with its setting and the argument that it must equal.
+
+These ``HfTrainerDeepSpeedConfig.trainer_config_process`` of transformers compares, and lintfit can know.
 
 ``fp16.enabled`` and ``bf16.enabled`` are compared, too; the rule precision-mismatch speaks of those.
 """
@@ -45,32 +36,33 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if older((run,), "transformers", COMPARES):
         return
-    for pair in _PAIRS:
-        written = number(run.deepspeed.node(*pair.path))
-        argument = run.script.settings.get(pair.setting)
+    for path, setting, name in _PAIRS:
+        written = number(run.deepspeed.node(*path))
+        argument = run.script.settings.get(setting)
         if written is None or argument is None or not argument.known or argument.provenance.kind == "assumed":
             continue
         if isinstance(argument.value, (int, float)) and written != argument.value:
             whose = f" ({argument.provenance.detail})" if argument.provenance.kind == "default" else ""
-            yield _report(run, pair, f"{pair.argument} is {argument.value}{whose}", argument, written)
+            yield _report(run, path, name, f"{name} is {argument.value}{whose}", argument, written)
     yield from _betas(run)
     yield from _total(run)
 
 
-def _report(run: Run, pair: _Pair, other: str, argument: Setting, written: object) -> Report:
+def _report(run: Run, path: tuple[str, ...], name: str, other: str, argument: Setting, written: object) -> Report:
+    """A key that differs from the argument of this name, whose value is ``other``."""
     assert run.deepspeed is not None
     source = run.deepspeed
-    place = source.place(*pair.path)
+    place = source.place(*path)
     assert place is not None
     return Report(
         place,
-        f"{dotted(pair.path)} is {written} but {other}: {_STOPS}",
-        related=related(argument.provenance.place, f"{pair.argument} is set here"),
+        f"{dotted(path)} is {written} but {other}: {_STOPS}",
+        related=related(argument.provenance.place, f"{name} is set here"),
         fix=assigned(
             source.document,
-            f'let the arguments fill {dotted(pair.path)} ("auto")',
+            f'let the arguments fill {dotted(path)} ("auto")',
             Applicability.SAFE,
-            {pair.path: "auto"},
+            {path: "auto"},
         ),
         help='write "auto", and set the value in one place',
     )
@@ -86,7 +78,7 @@ def _betas(run: Run) -> Iterator[Report]:
         return
     if values != (first.value, second.value):
         other = f"adam_beta1 and adam_beta2 are {first.value} and {second.value}"
-        yield _report(run, _Pair(path, "adam_beta1", "adam_beta1"), other, first, list(values))
+        yield _report(run, path, "adam_beta1", other, first, list(values))
 
 
 def _pair_of_numbers(node: Node | None) -> tuple[float, float] | None:
@@ -112,6 +104,4 @@ def _total(run: Run) -> Iterator[Report]:
     product = gpus.value * micro.value * steps.value
     if total != product:
         other = f"{gpus.value} processes × {micro.value} × accumulation {steps.value} are {product}"
-        yield _report(
-            run, _Pair(("train_batch_size",), "train_batch_size", "per_device_train_batch_size"), other, micro, total
-        )
+        yield _report(run, ("train_batch_size",), "per_device_train_batch_size", other, micro, total)

@@ -24,18 +24,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     visible = _visible(run) if run.hardware.nodes == 1 else None
     if visible is not None and visible < gpus.value and gpus.provenance.place is not None:
-        yield _hidden(run, gpus.value, visible)
+        yield Report(
+            gpus.provenance.place,
+            f"{gpus.value} processes, but {_ENVIRONMENT} shows {plural(visible, 'GPU')}: "
+            f'rank {visible} stops with "CUDA error: invalid device ordinal"',
+            help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
+        )
     elif run.hardware.available is not None and run.hardware.available < gpus.value:
         yield _lacking(run, gpus.value, run.hardware.available)
-
-
-def _hidden(run: Run, processes: int, visible: int) -> Report:
-    return Report(
-        place_of(run, "gpus"),
-        f"{processes} processes, but {_ENVIRONMENT} shows {plural(visible, 'GPU')}: "
-        f'rank {visible} stops with "CUDA error: invalid device ordinal"',
-        help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
-    )
 
 
 def _lacking(run: Run, processes: int, there: int) -> Report:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from bisect import bisect_right
 
-from lintfit.documents.comments import SIGN, commands_of, comments
+from lintfit.documents.comments import SIGN, commands_of, comments, last_before
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Document, Kind, Span
 from lintfit.frozen import frozen
@@ -26,7 +25,7 @@ class Layout:
 
     def lines_at(self, offset: int) -> Span:
         """The whole lines of the statement that a place belongs to; its own line where that is all."""
-        statement = _last_before(self.statements, offset)
+        statement = last_before(self.statements, offset)
         if statement is not None and offset <= statement.end:
             return statement
         return self.line_at(offset)
@@ -38,7 +37,7 @@ class Layout:
 
     def is_comment(self, offset: int) -> bool:
         """Whether the comment sign at this place begins a comment, or a further one within a comment."""
-        comment = _last_before(self.comments, offset)
+        comment = last_before(self.comments, offset)
         return comment is not None and offset < comment.end
 
     def opens_comment(self, offset: int) -> bool:
@@ -63,11 +62,6 @@ def layout(document: Document) -> Layout:
         case _:
             statements = ()
     return Layout(document, statements, comments(document))
-
-
-def _last_before(spans: tuple[Span, ...], offset: int) -> Span | None:
-    index = bisect_right(spans, offset, key=lambda span: span.start) - 1
-    return spans[index] if index >= 0 else None
 
 
 def _python(document: Document) -> tuple[Span, ...]:

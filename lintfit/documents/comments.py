@@ -7,7 +7,7 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lintfit.documents.lines import line_end
@@ -67,18 +67,12 @@ def _outside(document: Document, values: list[Span]) -> Iterator[Span]:
     text, sign = document.text, SIGN if document.kind is Kind.JSON else _HASH
     at = 0
     while (found := sign.search(text, at)) is not None:
-        end = _value_end(values, found.start())
-        if end is not None:
-            at = end
+        value = last_before(values, found.start())
+        if value is not None and found.start() < value.end:
+            at = value.end
             continue
         at = _end(text, found)
         yield Span(found.start(), at)
-
-
-def _value_end(values: list[Span], offset: int) -> int | None:
-    """The end of the value that a place lies in, None where it lies in none."""
-    index = bisect_right(values, offset, key=lambda span: span.start) - 1
-    return values[index].end if index >= 0 and offset < values[index].end else None
 
 
 def _end(text: str, sign: re.Match[str]) -> int:
@@ -98,6 +92,12 @@ def _values(document: Document) -> Iterator[Span]:
             yield node.span
         for entry in node.entries:
             yield entry.key_span
+
+
+def last_before(spans: Sequence[Span], offset: int) -> Span | None:
+    """The last of some spans in order that begins at a place or before it."""
+    index = bisect_right(spans, offset, key=lambda span: span.start) - 1
+    return spans[index] if index >= 0 else None
 
 
 def commands_of(document: Document) -> Iterable[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -79,33 +79,28 @@ def read_stream(path: Path, most: int) -> bytes:
 
 def is_file(path: Path) -> bool:
     """Whether there is a file, as far as can be seen."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a folder that may not be searched; no name of a file
-        return False
+    return _seen(path.is_file)
 
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder, as far as can be seen."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+    return _seen(path.is_dir)
 
 
 def is_real_folder(path: Path) -> bool:
     """Whether there is a folder, and not a link to one, as far as can be seen."""
-    try:
-        return path.is_dir() and not path.is_symlink()
-    except (OSError, ValueError):
-        return False
+    return _seen(path.is_dir) and not _seen(path.is_symlink)
 
 
 def exists(path: Path) -> bool:
     """Whether a path leads to anything, as far as can be seen."""
+    return _seen(path.exists)
+
+
+def _seen(test: Callable[[], bool]) -> bool:
     try:
-        return path.exists()
-    except (OSError, ValueError):
+        return test()
+    except (OSError, ValueError):  # a folder that may not be searched; no name of a file
         return False
 
 

@@ -108,14 +108,13 @@ class RunContext:
 
     def severity(self) -> Severity:
         """How bad a memory anti-pattern of the training is: it breaks the fit, costs something, or has room."""
-        trained = self.trained
-        match trained.verdict if trained is not None else Verdict.UNKNOWN:
+        match self.verdict_of_training:
             case Verdict.DOES_NOT_FIT:
                 return Severity.ERROR
             case Verdict.TIGHT | Verdict.UNKNOWN:
                 return Severity.WARNING
             case Verdict.FITS:
-                headroom = trained.headroom if trained is not None else None
+                headroom = self.trained.headroom if self.trained is not None else None
                 return Severity.INFO if headroom is None or headroom >= 0.15 else Severity.WARNING
 
 

@@ -96,9 +96,7 @@ def spared(context: RunContext, changes: Mapping[str, Any]) -> int:
 
 def fits(estimate: Estimate | None) -> bool:
     """Whether a run would fit its GPUs, and its host as far as that is known."""
-    if estimate is None or estimate.verdict is not Verdict.FITS:
-        return False
-    return not estimate.host_is_short
+    return estimate is not None and estimate.verdict is Verdict.FITS and not estimate.host_is_short
 
 
 def change(run: Run, message: str, applicability: Applicability, changes: Mapping[str, Any]) -> Fix | None:

@@ -58,25 +58,20 @@ def _all(context: RunContext) -> Iterator[Saving]:
     if spec is None or not fits(context.estimate) or "seq_len" not in spec.stated or run.hardware.gpus is None:
         return
     from lintfit.fit.speed import relative_step_time
+    from lintfit.memory import estimate
     from lintfit.run.change import changed_spec
 
     gone: list[str] = []
     for kind, attempts in _KINDS.items():
         for changes in attempts(run, spec):
             after = changed_spec(spec, changes)
-            result = _estimate(after)
+            result = estimate(after)
             slower = relative_step_time(after, spec)
             if fits(result) and slower >= WORTH:
                 yield Saving(kind, changes, result, slower, f", also without {' and '.join(gone)}" if gone else "")
                 gone.append(_WORDS[kind])
                 spec = after
                 break
-
-
-def _estimate(spec: Spec) -> Estimate:
-    from lintfit.memory import estimate
-
-    return estimate(spec)
 
 
 def _offloads(run: Run, spec: Spec) -> Iterator[Changes]:
