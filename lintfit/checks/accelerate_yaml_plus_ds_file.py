@@ -34,13 +34,13 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     document, root = found
     kind, section = root.get("distributed_type"), root.get(_SECTION)
-    if section is None or section.entry("deepspeed_config_file") is None or kind is None or kind.value != "DEEPSPEED":
+    file = section.get("deepspeed_config_file") if section is not None else None
+    if section is None or file is None or kind is None or kind.value != "DEEPSPEED":
         return
     clashing = _clashing(root, section, context.runs)
     if not clashing:
         return
     settled = all(_agrees(path, entry, context.runs) for path, entry in clashing)
-    file = section.get("deepspeed_config_file")
     yield Report(
         Place(document, clashing[0][1].key_span),
         f"{listed(entry.key for _, entry in clashing)} cannot stand beside deepspeed_config_file: accelerate stops "
@@ -48,7 +48,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         'ignored"',
         related=(
             *(Related(Place(document, entry.key_span), "and here") for _, entry in clashing[1:]),
-            *([Related(Place(document, file.span), "the file is named here")] if file is not None else []),
+            Related(Place(document, file.span), "the file is named here"),
         ),
         fix=without(
             document,

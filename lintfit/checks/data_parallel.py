@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import one_load
 from lintfit.run.model import Run
+from lintfit.sources.script.source import ScriptSource
 
 _WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 _WHY = "it copies the model in every step and gathers all logits on the first GPU"
@@ -14,18 +15,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or not run.script.facts.trains:
         return
-    yield from _wrapped(run)
+    yield from _wrapped(run, run.script)
     yield from _by_the_trainer(run)
 
 
-def _wrapped(run: Run) -> Iterator[Report]:
+def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
     """``nn.DataParallel(model)`` in the script, where there is no other way to use several GPUs in it."""
-    assert run.script is not None
-    if run.script.calls("DistributedDataParallel", "DDP", "initialize", "prepare", "init_process_group"):
+    if script.calls("DistributedDataParallel", "DDP", "initialize", "prepare", "init_process_group"):
         return
     if run.launch is not None and run.launch.launcher != "python":
         return
-    for call in run.script.calls("DataParallel"):
+    for call in script.calls("DataParallel"):
         if call.function in _WRAPPERS:
             yield Report(
                 call.place,

@@ -51,8 +51,7 @@ def _deepspeed(document: DataDocument, root: Node, outdated: OutdatedKey, older:
 
 def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
     path = outdated.path
-    nested = len(path) > 1 and path[0] != _ZERO
-    error = "a ValidationError" if nested else "DeepSpeedConfigError"
+    error = "a ValidationError" if len(path) > 1 and path[0] != _ZERO else "DeepSpeedConfigError"
     return Report(
         Place(document, outdated.entry.key_span),
         f'"{dotted(path)}" was removed: DeepSpeed {outdated.removed_in} and later stop with {error} '
@@ -126,16 +125,12 @@ def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) ->
         )
     if section.entry(new) is not None:
         return _both(document, outdated, new)
+    off = key in _OFFLOAD and outdated.removed_in is None and outdated.entry.value.value is False
+    fate = f"deprecated{' and off' if off else ''}: DeepSpeed warns at every start"
     if outdated.removed_in is not None:
-        message = f'"{key}" is ignored by DeepSpeed {outdated.removed_in} and later; "{new}" replaced it'
-    else:
-        off = key in _OFFLOAD and outdated.entry.value.value is False
-        message = (
-            f'"{key}" is deprecated{" and off" if off else ""}: DeepSpeed warns at every start; "{new}" replaced it'
-        )
-        if off:
-            return Report(place, message, severity=Severity.INFO, fix=_successor(document, outdated, new))
-    return Report(place, message, fix=_successor(document, outdated, new))
+        fate = f"ignored by DeepSpeed {outdated.removed_in} and later"
+    message, severity = f'"{key}" is {fate}; "{new}" replaced it', Severity.INFO if off else None
+    return Report(place, message, severity, fix=_successor(document, outdated, new))
 
 
 def _both(document: DataDocument, outdated: OutdatedKey, new: str) -> Report:

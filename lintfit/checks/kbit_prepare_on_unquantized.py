@@ -33,9 +33,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _unquantized(run: Run) -> bool:
     """Whether the one model that the script loads is certainly not quantized."""
-    assert run.script is not None
     load = only_load(run)
-    if load is None or load.spreads or run.script.facts.quantization_config is not None:
+    if run.script is None or load is None or load.spreads or run.script.facts.quantization_config is not None:
         return False
     if any(name in load.arguments and load.arguments[name].value not in (None, False) for name in _ARGUMENTS):
         return False

@@ -46,13 +46,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _severity(run: Run) -> Severity | None:
     """transformers 5 keeps all experts of a layer in one tensor, which every rank gathers."""
     assert run.facts is not None
-    severity = Severity.WARNING
     separate = older((run,), "transformers", "5")
     since = run.facts.code.moe_leaf_since
     marked = older((run,), "deepspeed", since) if since else True
     if separate is False or marked is False:
         return None
-    return severity if separate and marked else milder(severity)
+    return Severity.WARNING if separate and marked else milder(Severity.WARNING)
 
 
 def _fix(run: Run, block: str) -> Fix | None:
