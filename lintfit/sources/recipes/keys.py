@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import DataDocument, Span
+from lintfit.documents.model import DataDocument, Document, Node, Span
 from lintfit.frozen import frozen
 from lintfit.settings.model import Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
@@ -22,17 +22,23 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)
 class Stated:
-    """One key's value and where it stands: on the command line (``flag``) or in a config file."""
+    """One key's value and where it stands: on the command line (``flag``), in a config file (``node``), nowhere."""
 
     value: Any
     provenance: Provenance
     flag: Flag | None = None
     beaten: tuple[Stated, ...] = ()
+    node: Node | None = None
 
     def setting(self, name: str, value: Any) -> Setting:
         """The setting that follows from the key, and what the key stands over."""
         beaten = tuple(Setting(name, other.value, other.provenance) for other in self.beaten)
         return Setting(name, value, self.provenance, beaten)
+
+    def inner(self, *path: str) -> Stated | None:
+        """What a mapping of a config file says at a path below this key; None where it says nothing."""
+        node, place = self.node.get(*path) if self.node is not None else None, self.provenance.place
+        return of_node(place.document, node) if node is not None and place is not None else None
 
 
 @dataclass(eq=False)
@@ -54,7 +60,7 @@ class Keys:
         """Let a value stand over those before it."""
         before = self.stated.get(key)
         beaten = (before, *before.beaten) if before is not None else ()
-        self.stated[key] = Stated(value.value, value.provenance, value.flag, beaten)
+        self.stated[key] = Stated(value.value, value.provenance, value.flag, beaten, value.node)
 
     def read(self, document: DataDocument, names: Iterable[str]) -> None:
         """Take these keys from a config file."""
@@ -62,14 +68,17 @@ class Keys:
         for key, value in _entries(document, names):
             self.put(key, value)
 
-    def write(self, key: str, value: Any) -> tuple[FileEdit, ...] | None:
-        """Changes the flag where a flag decides, else the config file, else adds a flag."""
-        found = self.stated.get(key)
+    def write(self, key: str, value: Any, text: str | None = None) -> tuple[FileEdit, ...] | None:
+        """Changes the flag where a flag decides, else the config file, else adds a flag.
+
+        ``text`` is the flag's word for the value where that is not :func:`spelled`'s.
+        """
+        found, word = self.stated.get(key), spelled(value) if text is None else text
         if found is not None and found.flag is not None:
-            return found.flag.write(spelled(value)) if found.flag.write is not None else None
+            return found.flag.write(word) if found.flag.write is not None else None
         if self.config is not None and (found is None or found.provenance.place is not None):
             return write_key(self.config, key, value)
-        return self.launch.set_flag(key, spelled(value))
+        return self.launch.set_flag(key, word)
 
 
 def write_key(document: DataDocument, key: str, value: Any) -> tuple[FileEdit, ...] | None:
@@ -77,6 +86,11 @@ def write_key(document: DataDocument, key: str, value: Any) -> tuple[FileEdit, .
     from lintfit.sources.data_writer import edits
 
     return edits(document, {tuple(key.split(".")): value})
+
+
+def of_node(document: Document, node: Node) -> Stated:
+    """What a value of a config file states."""
+    return Stated(node.plain(), Provenance("file", "", Place(document, _shown(node.span))), node=node)
 
 
 def of_flag(flag: Flag) -> Provenance:
@@ -94,7 +108,7 @@ def _entries(document: DataDocument, names: Iterable[str]) -> Iterator[tuple[str
     for key in names:
         node = root.get(*key.split("."))
         if node is not None:
-            yield key, Stated(node.plain(), Provenance("file", "", Place(document, _shown(node.span))))
+            yield key, of_node(document, node)
 
 
 def _shown(span: Span) -> Span:
