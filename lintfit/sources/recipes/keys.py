@@ -6,18 +6,19 @@ the same for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document, Node, Span
 from lintfit.frozen import frozen
-from lintfit.settings.model import Place, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting, is_count
 from lintfit.sources.launchers.flags import Flag
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
     from lintfit.sources.launchers.launch import Launch
+    from lintfit.sources.recipes.base import OpenFile
 
 
 @frozen(eq=False)
@@ -49,12 +50,38 @@ class Keys:
     stated: dict[str, Stated] = field(default_factory=dict)
     config: DataDocument | None = None
     """The config file that is edited, the last one that was read."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    whose: str = ""
+    """Who has these defaults, for their provenance."""
+    missing: Setting | None = None
+    """What names a config file that is not at hand: a key that nothing else states is not known then."""
 
     def __contains__(self, key: str) -> bool:
         return key in self.stated
 
     def get(self, key: str) -> Stated | None:
         return self.stated.get(key)
+
+    def found(self, key: str) -> Stated:
+        """What a key comes to: stated, else by default."""
+        return self.stated.get(key) or self.default(key)
+
+    def default(self, key: str) -> Stated:
+        """What a key comes to where nothing states it."""
+        if self.missing is not None:
+            return Stated(UNKNOWN, self.missing.provenance)
+        return Stated(self.defaults.get(key), Provenance.default(self.whose))
+
+    def count(self, key: str) -> int | None:
+        """The number of things that a key comes to; None where it is no such number, or not known."""
+        value = self.found(key).value
+        return value if is_count(value) else None
+
+    def number(self, name: str, key: str) -> Setting:
+        """A setting that is what a key comes to, a number."""
+        found = self.found(key)
+        known = isinstance(found.value, (int, float)) and not isinstance(found.value, bool)
+        return found.setting(name, found.value if known else UNKNOWN)
 
     def put(self, key: str, value: Stated) -> None:
         """Let a value stand over those before it."""
@@ -67,6 +94,25 @@ class Keys:
         self.config = document
         for key, value in _entries(document, names):
             self.put(key, value)
+
+    def read_in_order(self, open_file: OpenFile, names: Collection[str], suffix: str = "") -> None:
+        """Take flags, and config files among them (``--config``), each over what stands before it.
+
+        This is jsonargparse's order. It reads a flag's value as a YAML scalar; ``suffix`` is what the name of a flag
+        may have behind that of its key.
+        """
+        for flag in self.launch.flags:
+            if flag.name != "config":
+                value = UNKNOWN if flag.value is None or "$" in flag.value else scalar(flag.value)
+                self.put(flag.name.removesuffix(suffix), Stated(value, of_flag(flag), flag))
+                continue
+            document = open_file(flag.value) if flag.value is not None and "$" not in flag.value else None
+            root = document.root if isinstance(document, DataDocument) else None
+            if isinstance(document, DataDocument) and root is not None and root.shape == "mapping":
+                self.missing = None
+                self.read(document, names)
+            else:
+                self.missing = Setting("config", flag.value, of_flag(flag))
 
     def write(self, key: str, value: Any, text: str | None = None) -> tuple[FileEdit, ...] | None:
         """Changes the flag where a flag decides, else the config file, else adds a flag.
@@ -95,6 +141,19 @@ def of_node(document: Document, node: Node) -> Stated:
 
 def of_flag(flag: Flag) -> Provenance:
     return Provenance("file", "", flag.origin)
+
+
+def scalar(text: str) -> Any:
+    """A word as YAML has it: a truth value, nothing, a number, else itself."""
+    plain = {"true": True, "false": False, "null": None, "none": None}
+    if text.lower() in plain:
+        return plain[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def spelled(value: Any, none: str = "null") -> str:
