@@ -67,9 +67,7 @@ def test_the_words_of_a_value(value: Any, words: str) -> None:
     assert spelled(None, none="None") == "None"
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("True", True), ("null", None), ("1e-5", 1e-5), ("8", 8), ("bf16", "bf16")]
-)
+@pytest.mark.parametrize(("text", "said"), [("True", True), ("null", None), ("1e-5", 1e-5), ("8", 8), ("bf16", "bf16")])
 def test_a_flag_as_a_yaml_scalar(text: str, said: Any) -> None:
     assert scalar(text) == said and type(scalar(text)) is type(said)
 
