@@ -50,10 +50,13 @@ _ADJUSTABLE = frozenset({
     "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
 })  # fmt: skip
 
+_LENGTH = ("max_length", "max_seq_length")
+"""The field that cuts sequences, by its name and by the one that SFTConfig had for it before."""
+
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     **TRAINING,
     **EVALUATION,
-    "seq_len": ("max_length",),
+    "seq_len": _LENGTH,
     "lora_rank": ("lora_r",),
     **{name: (name,) for name in ("prediction_loss_only", "use_cache", "use_liger_kernel")},
 }
@@ -107,8 +110,6 @@ class TrlRecipe:
             case "loss":
                 said = {"liger": ("use_liger_kernel", True), "chunked": ("loss_type", "chunked_nll")}.get(value)
                 return self.arguments.write((said[0],), said[1]) if said is not None else None
-            case "seq_len" | "lora_rank":
-                return self.launch.set_flag(_FIELDS[name][0], str(value))
             case _ if name in _FIELDS:
                 return self.arguments.write(_FIELDS[name], value)
         return None
@@ -171,7 +172,7 @@ class TrlRecipe:
             yield from self._loss()
         if self._evaluates():
             yield from evaluation_of(self.arguments).values()
-        length = self.arguments.known("max_length", "max_seq_length")
+        length = self.arguments.known(*_LENGTH)
         if length is not None and self.kind not in ("GRPO", "RLOO"):
             yield length.setting("seq_len", length.value)
 
