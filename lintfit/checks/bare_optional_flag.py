@@ -10,7 +10,7 @@ from lintfit.checks.helpers.readers import older
 from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.trl import TrlRecipe
+from lintfit.sources.recipes.trl import TRAINERS
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Field, Object
@@ -34,16 +34,24 @@ _OPTIONAL = re.compile(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bo
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    source = run.recipe.source if isinstance(run.recipe, TrlRecipe) else run.script
-    if source is None:
-        return
-    for made in source.reading.parsed:
+    if run.recipe is not None and run.recipe.uses_trl:
+        yield from _of_command(run)
+    for made in run.script.reading.parsed if run.script is not None else ():
         if not _by_command_line(made):
             continue
         for name, value in made.attributes.items():
             flag = value.origin
             if isinstance(flag, Flag) and flag.value is None and flag.name == name and _needs_value(run, made, name):
                 yield _report(flag)
+
+
+def _of_command(run: Run) -> Iterator[Report]:
+    """The flags of TRL's own command, which fill the config of its trainer."""
+    flags = {flag.name: flag for flag in run.launch.flags} if run.launch is not None else {}
+    kind = TRAINERS.get(run.launch.action or "") if run.launch is not None else None
+    for name, flag in flags.items():
+        if flag.value is None and kind is not None and _of_library(run, kind, name):
+            yield _report(flag)
 
 
 def _by_command_line(made: Object) -> bool:
@@ -62,9 +70,11 @@ def _needs_value(run: Run, made: Object, name: str) -> bool:
     if own is not None:
         return _is_optional(own)
     library = _ARGUMENTS.search(made.library)
-    if library is None:
-        return False
-    kind = library["kind"]
+    return library is not None and _of_library(run, library["kind"], name)
+
+
+def _of_library(run: Run, kind: str | None, name: str) -> bool:
+    """The same of a field of ``TrainingArguments``, or of TRL's config of this kind."""
     if kind is not None and kind not in _TRL:
         return False
     if name == "bf16":

@@ -15,7 +15,7 @@ from lintfit.settings.model import AUTO, Place
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     stage = run.value("zero_stage")
-    if run.script is None or not run.script.facts.trains or run.value("engine") != "deepspeed":
+    if run.training is None or not run.training.trains or run.value("engine") != "deepspeed":
         return
     if stage not in (1, 2, 3) or run.value("mixed_precision") != "no" or "mixed_precision" in run.doubtful:
         return
@@ -38,24 +38,35 @@ def check_run(context: RunContext) -> Iterator[Report]:
         severity=severity,
         related=(Related(run.launch.place, "and is not told here"),) if left is not None and run.launch else (),
         fix=_fix(run),
-        help='write "bf16": {"enabled": "auto"} and pass bf16=True (or "enabled": true under deepspeed.initialize)',
+        help=f'write "bf16": {{"enabled": "auto"}} and pass {_asks(run)}',
     )
+
+
+def _asks(run: Run) -> str:
+    if run.recipe is not None and (said := run.recipe.spelled("bf16", True)) is not None:
+        return said
+    return 'bf16=True (or "enabled": true under deepspeed.initialize)'
 
 
 def _left_to_the_trainer(run: Run) -> tuple[Place, str] | None:
     """Where the config leaves the precision to arguments that nobody gives, and that in words."""
-    if run.deepspeed is None or run.script is None or run.script.facts.training_arguments is None:
+    if run.deepspeed is None or run.training is None or not run.training.uses_trainer:
         return None
     blocks = [run.deepspeed.settings[name] for name in ("bf16", "fp16") if name in run.deepspeed.settings]
     left = [block for block in blocks if block.value is AUTO]
     names, place = [block.name for block in left], left[0].provenance.place if left else None
     if place is None:
         return None
-    flags = " or ".join(f"--{name}" if run.script.facts.parse_call is not None else f"{name}=True" for name in names)
-    where = run.launch.place if run.launch is not None and run.script.facts.parse_call is not None else None
+    by_flags = run.script is None or run.script.facts.parse_call is not None
+    flags = " or ".join(_flag(run, name) if by_flags else f"{name}=True" for name in names)
+    where = run.launch.place if run.launch is not None and by_flags else None
     if where is None:
         return place, f'{" and ".join(names)} left to the arguments ("auto"), which have no {flags}'
     return place, f'{" and ".join(names)} left to the arguments ("auto"), and {spot(where)} does not pass {flags}'
+
+
+def _flag(run: Run, name: str) -> str:
+    return (run.recipe.spelled(name, True) if run.recipe is not None else None) or f"--{name}"
 
 
 def _severity(context: RunContext) -> Severity | None:

@@ -6,8 +6,9 @@ from lintfit.run.model import Run
 
 
 def has_trainer(run: Run) -> bool:
-    """Whether a Trainer runs the loop: its arguments, not Accelerate's YAML, then say precision and DeepSpeed file."""
-    return run.script is not None and run.script.facts.training_arguments is not None
+    """Whether a Trainer runs the loop, of a script or of a front end: its arguments, not Accelerate's YAML, then say
+    precision and DeepSpeed file."""
+    return run.training is not None and run.training.uses_trainer
 
 
 def in_launcher_file(run: Run, engine: str) -> bool:

@@ -88,9 +88,8 @@ class Sources:
     @property
     def uses_trainer(self) -> bool:
         """Whether an HF Trainer (or a subclass such as TRL's) runs the loop and reads the DeepSpeed JSON."""
-        if self.recipe is not None:
-            return self.recipe.uses_trainer
-        return self.script is not None and self.script.facts.training_arguments is not None
+        training = self.recipe or self.script
+        return training is not None and training.uses_trainer
 
 
 def first(name: str, *candidates: Setting | None) -> Setting | None:

@@ -205,7 +205,7 @@ def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
         return run.accelerate.write("fsdp", value)
     if run.launch is not None and "fsdp" in run.launch.settings and value is not None:
         return run.launch.write("fsdp", value)
-    if not has_trainer(run) or run.script is None:
+    if run.training is None or not has_trainer(run):
         if value is not None and run.script is not None and run.launch is not None and run.accelerate is None:
             raise CannotWrite(
                 "how FSDP wraps a loop of the script's own is said in an Accelerate YAML, and there is none"
@@ -215,7 +215,7 @@ def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
         for name in FSDP_ARGUMENTS:
             if run.launch.flag(name) is not None:
                 return run.launch.drop_flag(name)
-    return run.script.write("fsdp", value)
+    return run.training.write("fsdp", value)
 
 
 FSDP_ARGUMENTS = ("fsdp_config", "fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap", "fsdp")
@@ -343,10 +343,10 @@ def _write_handed_over(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...
         return None
     precision = run.value("mixed_precision")
     halved = precision in ("bf16", "fp16")
-    if has_trainer(run) and halved and run.script is not None:
-        said = run.script.settings.get(precision)
+    if run.training is not None and has_trainer(run) and halved:
+        said = run.training.settings.get(precision)
         if said is None or said.value is not True:
-            return run.script.write(precision, True)
+            return run.training.write(precision, True)
     from lintfit.sources.deepspeed import new_config
 
     path = _free_name(yaml.document.path.parent, zero)

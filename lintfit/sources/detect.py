@@ -10,6 +10,7 @@ from typing import Literal
 
 from lintfit.documents.model import DataDocument, Kind, Node
 from lintfit.schema.megatron import HYPHENATED_KEYS, is_megatron
+from lintfit.sources.recipes.front_ends import COMMANDS
 
 Dialect = Literal["deepspeed", "accelerate"]
 
@@ -113,8 +114,7 @@ _DEEPSPEED_TEXT = (
 )
 _LAUNCH_TEXT = re.compile(
     r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b|lightning run\b"
-    r"|python[\d.]*\b|llamafactory-cli|\bswift\b|\baxolotl\b|\btrl\b|\blitgpt\b|\btune run\b"
-    r"|\b(?:autotrain|colossalai|composer|ilab|ludwig|megatron|nemo|oumi|xtuner)\b"
+    rf"|python[\d.]*\b|\btune run\b|\b(?:{'|'.join(sorted(COMMANDS.keys() - {'tune'}))})\b"
 )
 
 

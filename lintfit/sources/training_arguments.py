@@ -1,13 +1,18 @@
 """Settings by the names that transformers, TRL and PEFT give them, whoever says them: Python, a flag, or a key of YAML.
 
 Each setting has the names of its field, the newest first; the value of a field is the setting's where nothing else is
-said. :func:`of_text` makes a value of what a flag says; Python and YAML have values of their own.
+said. :func:`flag_value` makes a value of what a flag says; Python and YAML have values of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lintfit.settings.model import UNKNOWN
+
+if TYPE_CHECKING:
+    from lintfit.sources.launchers.flags import Flag
 
 TRAINING: Mapping[str, tuple[str, ...]] = {
     "bf16": ("bf16",),
@@ -76,3 +81,22 @@ def of_text(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def flag_value(flag: Flag) -> Any:
+    """What a flag hands to a field whose type is not at hand; ``UNKNOWN`` for what the shell alone knows."""
+    if flag.value is None:
+        return True
+    if flag.name in SEVERAL and len(flag.words) > 1:
+        return [of_text(word) for word in flag.words]
+    return UNKNOWN if "$" in flag.value else of_text(flag.value)
+
+
+def field_of(flag: str, fields: Collection[str]) -> str | None:
+    """The one of a class's fields that a flag fills: its own, the one that ``no_`` negates, or the one it begins."""
+    if flag in fields:
+        return flag
+    if flag.startswith("no_") and flag[3:] in fields:
+        return flag[3:]
+    begun = [field for field in fields if field.startswith(flag)]
+    return begun[0] if len(begun) == 1 else None

@@ -10,6 +10,7 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.sources.detect import dialect, maybe_accelerate, maybe_deepspeed, maybe_launch
+from lintfit.sources.recipes.front_ends import COMMANDS
 
 Read = Callable[[str], DataDocument]
 
@@ -125,3 +126,9 @@ def test_corpus() -> None:
             assert maybe_deepspeed(file.text), row["file"]
         if expected == "accelerate":
             assert maybe_accelerate(file.text), row["file"]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_front_ends_command_is_worth_reading(command: str) -> None:
+    assert maybe_launch(f"{command} run x.yaml")
+    assert not maybe_launch(f"echo un{command}ed")

@@ -27,7 +27,7 @@ _MPI_COUNTS = frozenset({"-np", "--np", "-n", "-c"})
 
 def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """``gpus`` (processes over all nodes) and ``nodes``, as far as the command says or implies them."""
-    settings = tuple(_LAUNCHERS[invocation.launcher](invocation, around))
+    settings = tuple(_LAUNCHERS.get(invocation.launcher, _said_by_recipe)(invocation, around))
     machines = _integer(invocation.machines, around)
     if machines is None or machines.value == 1 or any(setting.name == "nodes" for setting in settings):
         yield from settings
@@ -246,7 +246,7 @@ def _mpi(invocation: Invocation, around: Surroundings) -> Stated | None:
 
 
 def _said_by_recipe(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
-    """LitGPT starts its processes itself, as many as its own settings say."""
+    """A front end that starts its processes itself, as many as its own settings say."""
     yield from ()
 
 
@@ -297,7 +297,6 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "accelerate": _accelerate,
     "fabric": _fabric,
     "python": _python,
-    "litgpt": _said_by_recipe,
     "swift": _swift,
     # xtuner/entry_point.py reads NPROC_PER_NODE and NNODES as swift does.
     "xtuner": _swift,
@@ -306,5 +305,4 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "axolotl": _by_accelerate,
     "trl": _by_accelerate,
     "megatron-swift": _swift,
-    **dict.fromkeys(("autotrain", "composer", "colossalai", "oumi", "ludwig", "nemo", "instructlab"), _said_by_recipe),
 }

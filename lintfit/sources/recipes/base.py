@@ -2,10 +2,10 @@
 
 A format is one module with ``read_recipe(launch, open_file, world, versions)`` that returns a :class:`Recipe`, and a
 line in :data:`lintfit.sources.recipes.front_ends.READERS`. Its keys, defaults and their order are its own;
-:mod:`lintfit.sources.recipes.keys` holds what they state, :mod:`lintfit.sources.training_arguments` the names that it
-shares with transformers. The recipe takes the script's place: it states the
-settings that a script would state, under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp``
-where the front end starts its processes itself.
+:mod:`lintfit.sources.recipes.keys` holds what they state, and :mod:`lintfit.sources.recipes.trainer` makes settings of
+those that are transformers' own. The recipe takes the script's place: it states the settings that a script would state,
+under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp`` where the front end starts its
+processes itself.
 """
 
 from __future__ import annotations

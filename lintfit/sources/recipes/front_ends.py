@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from lintfit.documents.shell_words import Word
 from lintfit.frozen import frozen, word_set
+
+if TYPE_CHECKING:
+    from lintfit.documents.shell_words import Word
 
 FrontEnd = Literal[
     "litgpt",
@@ -72,7 +74,7 @@ PROGRAMS: Mapping[FrontEnd, Program] = {
     "instructlab": Program(frozenset(), {"model": word_set("train")}),
 }
 
-_COMMANDS: Mapping[str, FrontEnd] = {
+COMMANDS: Mapping[str, FrontEnd] = {
     "litgpt": "litgpt",
     "swift": "swift",
     "llamafactory-cli": "llamafactory",
@@ -90,6 +92,8 @@ _COMMANDS: Mapping[str, FrontEnd] = {
     "nemo": "nemo",
     "ilab": "instructlab",
 }
+"""What people type, by front end; a file with such a word is worth reading as a launch."""
+
 _TUNES = re.compile(r"finetun|dpo|ppo|grpo|qat|distil|train|rlhf|sft")
 """Parts of the names of torchtune's recipes that train; others generate, evaluate or quantize."""
 _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
@@ -97,18 +101,21 @@ _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift
 _TRAINING_MODULES: Mapping[str, tuple[FrontEnd, str]] = {"axolotl.cli.train": ("axolotl", "train")}
 """Modules of front ends that train by themselves, with the command that they are; launchers start them with ``-m``."""
 
-READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.recipes.litgpt", "trl": "lintfit.sources.recipes.trl"}
+READERS: Mapping[FrontEnd, str] = {
+    "litgpt": "lintfit.sources.recipes.litgpt",
+    "trl": "lintfit.sources.recipes.trl",
+}
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
 
 
 def of_command(name: str) -> FrontEnd | None:
     """The front end that a program of this name is."""
-    return _COMMANDS.get(name)
+    return COMMANDS.get(name)
 
 
 def command_of(front_end: str) -> str:
     """What people type to start a front end."""
-    return next((command for command, name in _COMMANDS.items() if name == front_end), front_end)
+    return next((command for command, name in COMMANDS.items() if name == front_end), front_end)
 
 
 def trains_by_recipe(name: str | None) -> bool:

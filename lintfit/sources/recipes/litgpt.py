@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.model import Document
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
-from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled
 
@@ -23,39 +22,22 @@ if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
     from lintfit.sources.launchers.launch import Launch
 
-_WHOSE = "LitGPT's default"
-
 METHODS: Mapping[str, str] = {"finetune": "lora", "finetune_lora": "lora", "finetune_full": "full", "pretrain": "full"}
 """The method by command; the adapters of ``finetune_adapter`` are none that lintfit counts."""
 
 DEFAULTS: Mapping[str, Any] = {
-    "precision": "bf16-mixed",
-    "quantize": None,
-    "devices": 1,
-    "num_nodes": 1,
-    "lora_r": 8,
-    "lora_dropout": 0.05,
-    "lora_query": True,
-    "lora_key": False,
-    "lora_value": True,
-    "lora_projection": False,
-    "lora_mlp": False,
-    "lora_head": False,
-    "train.global_batch_size": 16,
-    "train.micro_batch_size": 1,
-    "train.max_seq_length": None,
-    "train.max_norm": None,
-    "optimizer": "AdamW",
-}
+    "precision": "bf16-mixed", "quantize": None, "devices": 1, "num_nodes": 1, "optimizer": "AdamW",
+    "lora_r": 8, "lora_dropout": 0.05, "lora_query": True, "lora_key": False, "lora_value": True,
+    "lora_projection": False, "lora_mlp": False, "lora_head": False, "train.global_batch_size": 16,
+    "train.micro_batch_size": 1, "train.max_seq_length": None, "train.max_norm": None,
+}  # fmt: skip
 """Of fine-tuning. ``get_default_supported_precision`` takes ``bf16-mixed`` wherever bfloat16 works."""
 
 PRETRAINING: Mapping[str, Any] = {
-    **DEFAULTS,
-    "devices": "auto",
-    "train.global_batch_size": 512,
-    "train.micro_batch_size": 4,
-    "train.max_norm": 1.0,
-}
+    **DEFAULTS, "devices": "auto", "train.global_batch_size": 512, "train.micro_batch_size": 4, "train.max_norm": 1.0,
+}  # fmt: skip
+
+KEYS = (*DEFAULTS, "checkpoint_dir", "model_name", "model_config")
 
 PRECISIONS: Mapping[str, tuple[str, str]] = {
     "bf16-true": ("bf16", "no"),
@@ -91,24 +73,18 @@ FUSED = ("query_key_value", "qkv_proj", "Wqkv", "c_attn")
 """What query, key and value are in models that transformers keeps in one projection."""
 
 OPTIMIZERS: Mapping[str, str] = {
-    "adamw": "adamw_torch",
-    "adam": "adamw_torch",
-    "sgd": "sgd",
-    "adagrad": "adagrad",
-    "rmsprop": "rmsprop",
-    "adafactor": "adafactor",
-    "adamw8bit": "adamw_8bit",
-    "pagedadamw": "paged_adamw",
-    "pagedadamw8bit": "paged_adamw_8bit",
-    "grokadamw": "grokadamw",
-}
+    "adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop",
+    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw",
+    "pagedadamw8bit": "paged_adamw_8bit", "grokadamw": "grokadamw",
+}  # fmt: skip
 """transformers' names by the class's own."""
 
+_KEYS = {"micro_batch_size": "train.micro_batch_size", "seq_len": "train.max_seq_length", "lora_rank": "lora_r"}
+"""Keys that say a setting as it is."""
 
-_SPELLED: Mapping[str, str] = {
-    "per_device_train_batch_size": "train.micro_batch_size",
-    "max_length": "train.max_seq_length",
-}
+_WORDS = {"per_device_train_batch_size": "train.micro_batch_size", "max_length": "train.max_seq_length"}
+"""LitGPT's keys by names of ``TrainingArguments``."""
+
 _MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _OF_DTYPE = {"bfloat16": "bf16-true", "float16": "16-true", "float32": "32-true"}
 
@@ -118,9 +94,7 @@ class LitGptRecipe:
     """One launch of LitGPT with the config files that it names."""
 
     launch: Launch
-    action: str
     keys: Keys
-    missing: Setting | None
     world: World = field(repr=False)
     dialect: str = "litgpt"
     trains: bool = True
@@ -133,9 +107,13 @@ class LitGptRecipe:
         return self.keys.config if self.keys.config is not None else self.launch.document
 
     @property
+    def missing(self) -> Setting | None:
+        return self.keys.missing
+
+    @property
     def method(self) -> str | None:
         """``lora`` or ``full``, None for LitGPT's own adapters."""
-        return METHODS.get(self.action)
+        return METHODS.get(self.launch.action or "")
 
     @cached_property
     def settings(self) -> Mapping[str, Setting]:
@@ -144,16 +122,12 @@ class LitGptRecipe:
     @property
     def adjustable(self) -> frozenset[str]:
         names = {"micro_batch_size", "gradient_accumulation_steps", "seq_len", "mixed_precision"}
-        precision = self.value("precision")
+        precision = self._asked.value
         if isinstance(precision, str) and precision.endswith("-true"):
             names.add("weights_dtype")
-            if self.method == "lora" and self._single:
+            if self.method == "lora" and self._ranks == 1:
                 names.add("quantization")
         return frozenset(names)
-
-    def value(self, key: str) -> Any:
-        """What LitGPT gets for one of its keys (``train.micro_batch_size``): stated, else its default."""
-        return self._found(key).value
 
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """Changes the flag where a flag decides, else the config file, else adds a flag.
@@ -161,23 +135,19 @@ class LitGptRecipe:
         LitGPT has no word for accumulation: it follows from ``train.global_batch_size``.
         """
         match name:
-            case "micro_batch_size":
-                return self.keys.write("train.micro_batch_size", value)
+            case _ if name in _KEYS:
+                return self.keys.write(_KEYS[name], value)
             case "gradient_accumulation_steps":
-                return self._write_accumulation(value)
-            case "seq_len":
-                return self.keys.write("train.max_seq_length", value)
-            case "lora_rank":
-                return self.keys.write("lora_r", value)
+                return self._write_samples(value)
             case "quantization" if name in self.adjustable:
-                spelled = next((word for word, known in QUANTIZERS.items() if known == value), None)
-                return self.keys.write("quantize", spelled) if spelled is not None else None
+                word = next((word for word, known in QUANTIZERS.items() if known == value), None)
+                return self.keys.write("quantize", word) if word is not None else None
             case "weights_dtype" if name in self.adjustable and value in _TRUE:
                 return self.keys.write("precision", _TRUE[value])
             case "bf16" | "fp16" if value is True:
                 return self.keys.write("precision", _MIXED[name])
-            case "gpus":
-                return self.keys.write("devices", value) if self._whole("num_nodes") == 1 else None
+            case "gpus" if self.keys.count("num_nodes") == 1:
+                return self.keys.write("devices", value)
         return None
 
     def argument(self, *names: str) -> None:
@@ -192,30 +162,18 @@ class LitGptRecipe:
             return f"--precision {_MIXED[argument]}" if value is True else None
         if argument == "dtype":
             return f"--precision {_OF_DTYPE[value]}" if value in _OF_DTYPE else None
-        key = _SPELLED.get(argument)
+        key = _WORDS.get(argument)
         return f"--{key} {spelled(value)}" if key is not None else None
 
-    def _write_accumulation(self, steps: int) -> tuple[FileEdit, ...] | None:
-        micro, ranks = self._whole("train.micro_batch_size"), self._ranks
-        if micro is None or ranks is None:
+    def _write_samples(self, steps: int) -> tuple[FileEdit, ...] | None:
+        micro = self.keys.count("train.micro_batch_size")
+        if micro is None or self._ranks is None:
             return None
-        samples = steps * micro * ranks
-        if self.value("train.global_batch_size") == samples:
-            return ()
-        return self.keys.write("train.global_batch_size", samples)
+        samples = steps * micro * self._ranks
+        same = self.keys.found("train.global_batch_size").value == samples
+        return () if same else self.keys.write("train.global_batch_size", samples)
 
-    def _found(self, key: str) -> Stated:
-        stated = self.keys.get(key)
-        if stated is not None and not (stated.value is None and key == "precision"):
-            return stated
-        if self.missing is not None:
-            return Stated(UNKNOWN, self.missing.provenance)
-        defaults = PRETRAINING if self.action == "pretrain" else DEFAULTS
-        return Stated(defaults.get(key), Provenance.default(_WHOSE))
-
-    def _whole(self, key: str) -> int | None:
-        value = self.value(key)
-        return value if is_count(value) else None
+    # -- reading ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _gpus(self) -> Setting | None:
@@ -228,11 +186,13 @@ class LitGptRecipe:
         return value if isinstance(value, int) else None
 
     @property
-    def _single(self) -> bool:
-        return self._ranks == 1
+    def _asked(self) -> Stated:
+        """The precision; ``null`` asks for the default."""
+        found = self.keys.found("precision")
+        return found if found.value is not None else self.keys.default("precision")
 
     def _devices(self) -> Setting:
-        devices, nodes = self._found("devices"), self._whole("num_nodes")
+        devices, nodes = self.keys.found("devices"), self.keys.count("num_nodes")
         value = devices.value
         if value in (-1, "auto"):
             visible = self.launch.settings.get("visible_devices")
@@ -259,37 +219,36 @@ class LitGptRecipe:
 
     def _model(self) -> Iterator[Setting]:
         config = self.keys.get("model_config")
-        if self.action == "pretrain" and config is not None and config.value is not None:
+        if self.launch.action == "pretrain" and config is not None and config.value is not None:
             yield config.setting("model", UNKNOWN)
             return
-        for key in ("model_name", "checkpoint_dir") if self.action == "pretrain" else ("checkpoint_dir",):
+        for key in ("model_name", "checkpoint_dir") if self.launch.action == "pretrain" else ("checkpoint_dir",):
             found = self.keys.get(key)
             if found is not None:
                 yield found.setting("model", found.value if isinstance(found.value, str) else UNKNOWN)
                 return
-        if self.missing is not None:
-            yield Setting("model", UNKNOWN, self.missing.provenance)
+        if self.keys.missing is not None:
+            yield Setting("model", UNKNOWN, self.keys.missing.provenance)
 
     def _precision(self) -> Iterator[Setting]:
-        found = self._found("precision")
+        found = self._asked
         weights, autocast = PRECISIONS.get(str(found.value), (UNKNOWN, UNKNOWN))
         yield found.setting("weights_dtype", weights)
         yield found.setting("mixed_precision", autocast)
         if self.method == "lora":
             yield found.setting("lora_dtype", weights)
-        quantize = self._found("quantize")
+        quantize = self.keys.found("quantize")
         if self.method == "lora" and quantize.value is not None:
             yield quantize.setting("quantization", QUANTIZERS.get(str(quantize.value), UNKNOWN))
 
     def _method(self) -> Iterator[Setting]:
-        place = Provenance("file", f"litgpt {self.action}", self.launch.place)
+        place = Provenance("file", f"litgpt {self.launch.action}", self.launch.place)
         yield Setting("method", self.method or UNKNOWN, place)
         if self.method != "lora":
             return
-        rank, dropout = self._found("lora_r"), self._found("lora_dropout")
-        yield rank.setting("lora_rank", _known(rank.value))
-        yield dropout.setting("lora_dropout", _known(dropout.value))
-        switches = {key: self._found(key) for key in TARGETS}
+        yield self.keys.number("lora_rank", "lora_r")
+        yield self.keys.number("lora_dropout", "lora_dropout")
+        switches = {key: self.keys.found(key) for key in TARGETS}
         targets = tuple(module for key, one in switches.items() if one.value is True for module in TARGETS[key])
         if any(switches[key].value is True for key in ("lora_query", "lora_key", "lora_value")):
             targets += FUSED
@@ -298,49 +257,43 @@ class LitGptRecipe:
         yield stated.setting("lora_targets", targets if told else UNKNOWN)
 
     def _batch(self) -> Iterator[Setting]:
-        micro, samples = self._found("train.micro_batch_size"), self._found("train.global_batch_size")
-        yield micro.setting("micro_batch_size", _known(micro.value))
-        size, total, ranks = self._whole("train.micro_batch_size"), self._whole("train.global_batch_size"), self._ranks
-        steps = max(1, total // ranks // size) if size and total and ranks else UNKNOWN
-        yield samples.setting("gradient_accumulation_steps", steps)
-        length = self._found("train.max_seq_length")
-        if length.value is not None:
-            yield length.setting("seq_len", _known(length.value))
-        norm = self._found("train.max_norm")
-        if self.action != "pretrain":
+        yield self.keys.number("micro_batch_size", "train.micro_batch_size")
+        size, total = self.keys.count("train.micro_batch_size"), self.keys.count("train.global_batch_size")
+        steps = max(1, total // self._ranks // size) if size and total and self._ranks else UNKNOWN
+        yield self.keys.found("train.global_batch_size").setting("gradient_accumulation_steps", steps)
+        if self.keys.found("train.max_seq_length").value is not None:
+            yield self.keys.number("seq_len", "train.max_seq_length")
+        if self.launch.action != "pretrain":
             yield Setting("max_grad_norm", 0.0, Provenance.default("LitGPT's fine-tuning does not clip"))
+        elif (norm := self.keys.found("train.max_norm")).value is None:
+            yield norm.setting("max_grad_norm", 0.0)
         else:
-            yield norm.setting("max_grad_norm", 0.0 if norm.value is None else _known(norm.value))
+            yield self.keys.number("max_grad_norm", "train.max_norm")
 
     def _parallel(self) -> Iterator[Setting]:
         gpus = self._devices()
         yield gpus
-        nodes = self._found("num_nodes")
-        if nodes.value != 1:
-            yield nodes.setting("nodes", _known(nodes.value))
+        if self.keys.found("num_nodes").value != 1:
+            yield self.keys.number("nodes", "num_nodes")
         why = self._gpus.provenance if self._gpus is not None else gpus.provenance
         if self._ranks is None:
             yield Setting("gradient_checkpointing", UNKNOWN, why)
         elif self._ranks > 1:
             # Fine-tuning wraps each Block and checkpoints it; pretraining shards without checkpointing.
-            yield Setting("fsdp", self._sharding(), Provenance("derived", "LitGPT shards over more than one device"))
-            checkpointing = self.action != "pretrain"
-            yield Setting("gradient_checkpointing", checkpointing, Provenance("derived", "more than one device"))
+            tunes = self.launch.action != "pretrain"
+            fsdp = Fsdp(2 if self.method == "lora" else 1, "FULL_SHARD" if tunes else "HYBRID_SHARD")
+            yield Setting("fsdp", fsdp, Provenance("derived", "LitGPT shards over more than one device"))
+            yield Setting("gradient_checkpointing", tunes, Provenance("derived", "more than one device"))
         else:
             yield Setting("gradient_checkpointing", False, Provenance("derived", "LitGPT recomputes only under FSDP"))
 
-    def _sharding(self) -> Fsdp:
-        if self.action == "pretrain":
-            return Fsdp(1, "HYBRID_SHARD")
-        return Fsdp(2 if self.method == "lora" else 1, "FULL_SHARD")
-
     def _optimizer(self) -> Iterator[Setting]:
-        found = self._found("optimizer")
+        found = self.keys.found("optimizer")
         name = found.value.get("class_path") if isinstance(found.value, Mapping) else found.value
         known = OPTIMIZERS.get(name.rpartition(".")[2].lower(), UNKNOWN) if isinstance(name, str) else UNKNOWN
-        if known == "adamw_torch" and self._found("quantize").value is not None and self.method == "lora":
+        if known == "adamw_torch" and self.keys.found("quantize").value is not None and self.method == "lora":
             yield Setting("optimizer", "paged_adamw", Provenance("derived", "LitGPT pages AdamW under bitsandbytes"))
-        elif known == "adamw_torch" and self.action == "pretrain":
+        elif known == "adamw_torch" and self.launch.action == "pretrain":
             yield found.setting("optimizer", "adamw_torch_fused")
         else:
             yield found.setting("optimizer", known)
@@ -350,61 +303,15 @@ def read_recipe(
     launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
 ) -> LitGptRecipe:
     """A LitGPT launch with the files of its ``--config`` options, the last of which is the one that is edited."""
-    keys = Keys(launch)
-    missing: Setting | None = None
-    _positional(keys)
-    for flag in launch.flags:
-        if flag.name != "config":
-            keys.put(flag.name.removesuffix(".class_path"), Stated(_scalar(flag.value), of_flag(flag), flag))
-            _trailing(keys, flag)
-            continue
-        document = open_file(flag.value) if flag.value is not None and "$" not in flag.value else None
-        if not isinstance(document, DataDocument) or document.root is None or document.root.shape != "mapping":
-            missing = Setting("config", flag.value, of_flag(flag))
-            continue
-        missing = None
-        keys.read(document, KEYS)
-    return LitGptRecipe(launch, launch.action or "", keys, missing, world)
-
-
-def _argument(launch: Launch) -> str:
-    """The command's positional argument."""
-    return "model_name" if launch.action == "pretrain" else "checkpoint_dir"
-
-
-def _positional(keys: Keys) -> None:
-    launch = keys.launch
-    if not launch.invocation.positional:
-        return
-    word = launch.invocation.positional[0]
-    value = word.value if word.value is not None else UNKNOWN
-    keys.put(_argument(launch), Stated(value, Provenance.at(launch.document, word.span)))
-
-
-def _trailing(keys: Keys, flag: Flag) -> None:
-    """A positional argument behind a flag: every flag of LitGPT takes one value."""
-    if len(flag.words) > 1 and _argument(keys.launch) not in keys:
-        value = flag.words[1] if "$" not in flag.words[1] else UNKNOWN
-        keys.put(_argument(keys.launch), Stated(value, of_flag(flag)))
-
-
-KEYS = (*DEFAULTS, "checkpoint_dir", "model_name", "model_config")
-
-
-def _scalar(text: str | None) -> Any:
-    """A flag's value as jsonargparse reads it: as a YAML scalar."""
-    if text is None or "$" in text:
-        return UNKNOWN
-    plain = {"true": True, "false": False, "null": None, "none": None}
-    if text.lower() in plain:
-        return plain[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _known(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else UNKNOWN
+    pretrains = launch.action == "pretrain"
+    keys = Keys(launch, defaults=PRETRAINING if pretrains else DEFAULTS, whose="LitGPT's default")
+    model = "model_name" if pretrains else "checkpoint_dir"
+    if launch.invocation.positional:
+        word = launch.invocation.positional[0]
+        value = word.value if word.value is not None else UNKNOWN
+        keys.put(model, Stated(value, Provenance.at(launch.document, word.span)))
+    keys.read_in_order(open_file, KEYS, ".class_path")
+    for flag in launch.flags:  # every flag of LitGPT takes one value: what stands behind it is the positional argument
+        if len(flag.words) > 1 and model not in keys:
+            keys.put(model, Stated(flag.words[1] if "$" not in flag.words[1] else UNKNOWN, of_flag(flag)))
+    return LitGptRecipe(launch, keys, world)

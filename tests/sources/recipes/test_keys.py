@@ -12,8 +12,9 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.launchers.launcher import read_launches
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled
+from lintfit.sources.recipes.keys import Keys, Stated, of_flag, scalar, spelled
 
 COMMAND = "litgpt finetune_lora m --lora_r 8"
 CONFIG = "lora_r: 4\ntrain:\n  micro_batch_size: 2\n"
@@ -64,3 +65,18 @@ def test_without_a_config_a_flag_is_added(shell_document: Read) -> None:
 def test_the_words_of_a_value(value: Any, words: str) -> None:
     assert spelled(value) == words
     assert spelled(None, none="None") == "None"
+
+
+@pytest.mark.parametrize(("text", "said"), [("True", True), ("null", None), ("1e-5", 1e-5), ("8", 8), ("bf16", "bf16")])
+def test_a_flag_as_a_yaml_scalar(text: str, said: Any) -> None:
+    assert scalar(text) == said and type(scalar(text)) is type(said)
+
+
+def test_defaults_stand_below_all_and_are_not_known_beside_a_missing_file(shell_document: Read) -> None:
+    (launch,) = read_launches(shell_document("litgpt finetune_lora m --lora_r 8 --config gone.yaml"))
+    found = Keys(launch, defaults={"lora_r": 4, "devices": 2}, whose="its default")
+    assert (found.found("devices").value, found.found("devices").provenance.detail) == (2, "its default")
+    found.read_in_order(lambda name: None, ("devices",))
+    assert found.missing is not None and found.missing.value == "gone.yaml"
+    assert (found.count("lora_r"), found.count("devices")) == (8, None)
+    assert found.number("gpus", "devices").value is UNKNOWN

@@ -201,3 +201,8 @@ def test_a_file_of_another_kind_is_missing(recipe: Make) -> None:
     found = recipe("litgpt finetune_lora m --config c.yaml", {"c.yaml": "- a list\n"})
     assert found.missing is not None and isinstance(found.document, Document)
     assert not isinstance(found.document, DataDocument)
+
+
+def test_the_checkpoint_behind_a_config(recipe: Make) -> None:
+    found = recipe("litgpt finetune_lora --config c.yaml microsoft/phi-2", {"c.yaml": "lora_r: 4\n"})
+    assert (found.settings["model"].value, found.settings["lora_rank"].value) == ("microsoft/phi-2", 4)

@@ -61,10 +61,9 @@ def test_the_dtype_of_an_older_trl(shell_document: Read) -> None:
 
 
 @pytest.mark.parametrize("action", TRAINERS)
-def test_every_command_has_its_trainer(shell_document: Read, action: str) -> None:
-    found = recipe(shell_document, f"trl {action} --model_name_or_path m")
-    assert values(found)["method"] == "full"
-    assert found.source.reading.found.trainer is not None
+def test_every_command_is_read(shell_document: Read, action: str) -> None:
+    found = values(recipe(shell_document, f"trl {action} --model_name_or_path m"))
+    assert (found["method"], found["micro_batch_size"]) == ("full", 8)
 
 
 def test_nothing_points_into_trls_own_script(shell_document: Read) -> None:
@@ -126,3 +125,14 @@ def test_an_evaluation_has_a_batch_where_a_strategy_asks_for_it(shell_document: 
     assert values(found)["eval_batch_size"] == 16
     (edit,) = found.write("eval_batch_size", 2) or ()
     assert apply(f"{command} --eval_strategy steps", [edit.edit]).count("--per_device_eval_batch_size 2 ") == 1
+
+
+@pytest.mark.parametrize("key", ["max_length", "max_seq_length"])
+def test_a_length_is_changed_where_it_is_stated(shell_document: Read, key: str) -> None:
+    text = f"model_name_or_path: m\n{key}: 4096\n"
+    config = read_yaml(FileText(Path("sft.yaml"), text))
+    (launch,) = read_launches(shell_document("trl sft --config sft.yaml"))
+    found = read_recipe(launch, {"sft.yaml": config}.get, lambda own: own)
+    assert found is not None
+    (edit,) = found.write("seq_len", 1024) or ()
+    assert edit.document is config and apply(text, [edit.edit]) == text.replace("4096", "1024")

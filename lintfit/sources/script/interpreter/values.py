@@ -14,24 +14,10 @@ from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.training_words import DTYPES
 
 MAX_CHOICES = 6
 """More alternatives than this are one unknown."""
-
-DTYPES = {
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "fp16": "fp16",
-    "float32": "fp32",
-    "float": "fp32",
-    "fp32": "fp32",
-    "float64": "fp64",
-    "double": "fp64",
-}
-"""torch's and people's names of dtypes in lintfit's spelling."""
-
 
 _ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
 """Bases that say nothing of what a class does."""

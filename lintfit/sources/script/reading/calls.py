@@ -11,7 +11,6 @@ from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.values import (
-    DTYPES,
     Choice,
     Const,
     Datum,
@@ -25,6 +24,7 @@ from lintfit.sources.script.interpreter.values import (
     plain,
 )
 from lintfit.sources.script.model import Argument, Call, Statement
+from lintfit.sources.training_words import DTYPES
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument

@@ -7,8 +7,7 @@ from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Const, Record, Table, Value, plain
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading
-
-CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
+from lintfit.sources.training_words import CHECKPOINTING
 
 
 def read(reading: Reading) -> None:

@@ -14,7 +14,6 @@ from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.state import Defaults, Flagged, Gradient, Pixels, Replaced
 from lintfit.sources.script.interpreter.values import (
-    DTYPES,
     Const,
     Object,
     Origin,
@@ -28,7 +27,7 @@ from lintfit.sources.script.interpreter.values import (
 )
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.facts import FoundCalls
-from lintfit.versions import concrete, release
+from lintfit.sources.training_words import at_least, dtype_of, version_numbers
 
 
 @dataclass(slots=True)
@@ -135,8 +134,7 @@ class Reading:
         return version_numbers(self.versions.get(library))
 
     def at_least(self, library: str, *numbers: int) -> bool:
-        known = self.version(library)
-        return known is None or known >= numbers
+        return at_least(self.versions, library, *numbers)
 
     def place_of(self, origin: Origin) -> Place | None:
         return self.calls.origin_place(origin)
@@ -150,11 +148,6 @@ class Home:
     record: Record | None
 
 
-def version_numbers(text: str | None) -> tuple[int, ...] | None:
-    """``"4.48"`` as ``(4, 48, 0)``, ``"<5"`` as ``(4, 99, 0)``, right before it; None for nothing or nonsense."""
-    return release(concrete(text)) if text else None
-
-
 def dtype_name(value: Value) -> Any:
     """The dtype that a value names in lintfit's spelling, ``"auto"``, None, or ``UNKNOWN``."""
     known = {_single_dtype(option) for option in alternatives(value)}
@@ -165,12 +158,7 @@ def _single_dtype(value: Value) -> Any:
     found = dtype(value)
     if found is not None:
         return found
-    if isinstance(value, Const):
-        if isinstance(value.value, str):
-            return "auto" if value.value == "auto" else DTYPES.get(value.value.removeprefix("torch."), UNKNOWN)
-        if value.value is None:
-            return None
-    return UNKNOWN
+    return dtype_of(value.value) if isinstance(value, Const) else UNKNOWN
 
 
 def without_none(value: Value) -> list[Value]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.reading.collector import Reading, sure_none
-
-_ARGUMENTS = ("torch_compile", "torch_compile_backend", "torch_compile_mode")
-"""Fields of ``TrainingArguments``; either of the last two switches the first on (``__post_init__``)."""
+from lintfit.sources.training_words import COMPILING
 
 
 def read(reading: Reading) -> None:
     """Note an argument, or a call of ``torch.compile``, that compiles the model."""
     made = reading.found.arguments
-    for name in _ARGUMENTS:
+    for name in COMPILING:
         value = made.attributes.get(name) if made is not None else None
         if value is not None and not sure_none(value) and operators.truth(value):
             reading.put("torch_compile", value, to=True)

@@ -7,14 +7,15 @@ Read in Accelerate 1.15 (``DeepSpeedPlugin``, ``FullyShardedDataParallelPlugin``
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lintfit.documents.model import Kind
 from lintfit.documents.numerals import natural
 from lintfit.frozen import replace
 from lintfit.settings.model import AUTO, UNKNOWN
-from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
+from lintfit.sources import training_words
+from lintfit.sources.accelerate import sharding_strategy
 from lintfit.sources.launchers import fabric as words
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.config_files import of_node
@@ -308,43 +309,16 @@ def fsdp_config(reading: Reading, made: Object) -> Table | None:
 
 
 def trainer_fsdp(reading: Reading, made: Object) -> None:
-    """``TrainingArguments(fsdp="full_shard offload", fsdp_config={...})``; FSDP 2 from transformers 5 on."""
-    from lintfit.settings.values import Fsdp
-
+    """``TrainingArguments(fsdp="full_shard offload", fsdp_config={...})``."""
     setting = reading.settings.get("fsdp")
     if setting is None or not setting.known:
         return
-    options = setting.value.split() if isinstance(setting.value, str) else setting.value
-    options = [str(option).rpartition(".")[2].lower() for option in options] if isinstance(options, list) else []
     given = fsdp_config(reading, made) or Table()
-    said = {str(key).removeprefix("fsdp_"): plain(item) for key, item in given.items.items()}
-    newest = 2 if reading.at_least("transformers", 5) else 1
-    version = 2 if str(said.get("version", newest)) == "2" else 1
-    reshard = said.get("reshard_after_forward")
-    if version == 2:
-        partly = str(reshard).lower() == "false" or (reshard is None and "shard_grad_op" in options)
-        strategy = "SHARD_GRAD_OP" if partly else "FULL_SHARD"
-    else:
-        named = [option.upper() for option in [str(reshard), *options] if option.upper() in SHARDING_STRATEGIES]
-        strategy = named[0] if named else "FULL_SHARD"
-    offload = said.get("cpu_offload") is True or "offload" in options
-    value = Fsdp(2 if version == 2 else 1, strategy, offload)
-    reading.settings["fsdp"] = type(setting)("fsdp", value, setting.provenance, setting.overrode)
-    by_layer = _wrapped_by_trainer(reading, options, said.get("auto_wrap_policy"))
+    said = {key: plain(item) for key, item in given.items.items()}
+    value, by_layer = training_words.trainer_fsdp(setting.value, said, reading.versions)
+    reading.settings["fsdp"] = replace(setting, value=value)
     if by_layer is not None:
         reading.settings["fsdp_auto_wrap"] = replace(setting, name="fsdp_auto_wrap", value=by_layer)
-
-
-_WRAPS_UNASKED = (5, 9)
-"""The last transformers whose Trainer wraps layers only where ``fsdp`` says ``auto_wrap``; the next takes
-``TRANSFORMER_BASED_WRAP`` where ``fsdp_config`` has no policy (``TrainingArguments._process_fsdp_args``)."""
-
-
-def _wrapped_by_trainer(reading: Reading, options: Sequence[str], policy: Any) -> bool | None:
-    """Whether the Trainer's own arguments make units of layers; None where they leave it to Accelerate's."""
-    if reading.at_least("transformers", _WRAPS_UNASKED[0], _WRAPS_UNASKED[1] + 1):
-        return not (isinstance(policy, str) and policy.upper() == "NO_WRAP")
-    return True if "auto_wrap" in options else None
 
 
 # -- Lightning Fabric -----------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import libcst as cst
 
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import (
-    DTYPES,
     Const,
     Items,
     Object,
@@ -25,6 +24,7 @@ from lintfit.sources.script.interpreter.values import (
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.handed_on import HandedOn, Use
+from lintfit.sources.training_words import DTYPES
 
 _TRAINER = re.compile(r"(^|\.)\w*Trainer$")
 _ENABLERS = frozenset({

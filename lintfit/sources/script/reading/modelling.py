@@ -11,6 +11,7 @@ from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import engines, image_size, lora, quantization, unsloth
 from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+from lintfit.sources.training_words import kernel_of
 
 _FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
 """Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``)."""
@@ -227,15 +228,8 @@ def _attention(reading: Reading, load: Record) -> None:
             reading.put("attention", flash, load, to="flash_attention_2" if known else UNKNOWN)
 
 
-_FLASH = re.compile(r"(flash_attention_3|kernels-community/(vllm-)?flash-attn[23]?)(@[\w.]+)?")
-"""FlashAttention 2 and 3 by other names: kernels of the hub, which transformers registers under its own code for them
-(``modeling_utils.py:_check_and_adjust_attn_implementation``), and which save the same tensors."""
-
-
 def _put_attention(reading: Reading, value: Value, load: Record | None = None) -> None:
-    known = plain(value)
-    flash = isinstance(known, str) and _FLASH.fullmatch(known) is not None
-    reading.put("attention", value, load, to="flash_attention_2" if flash else None)
+    reading.put("attention", value, load, to=kernel_of(plain(value)))
 
 
 def _casts(reading: Reading) -> None:

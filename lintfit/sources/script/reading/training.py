@@ -26,9 +26,9 @@ from lintfit.sources.script.reading import (
     unsloth,
 )
 from lintfit.sources.script.reading import plain as plain_loop
-from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.training_arguments import TRAINING
+from lintfit.sources.training_words import CHECKPOINTING
 
 _TRAINERS = re.compile(r"(DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward|SFT)", re.IGNORECASE)
 

@@ -19,10 +19,10 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.models import is_arguments
 from lintfit.sources.script.interpreter.values import Const, Datum, Object, Record, Table, Value, plain
 from lintfit.sources.script.reading.calls import whole
-from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN, BY_STRATEGY
 from lintfit.sources.training_arguments import TRAINING
+from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
     from lintfit.sources.script.interpreter.state import Walk
     from lintfit.sources.script.reading.collector import Reading
-
-TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 Edits = tuple[FileEdit, ...]
 

@@ -7,8 +7,9 @@ from typing import Any
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
 from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad
-from lintfit.sources.script.writing.edits import TORCH, Edits, Script, Writer
+from lintfit.sources.script.writing.edits import Edits, Script, Writer
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
+from lintfit.sources.training_words import TORCH
 
 
 def write(source: Script, name: str, value: Any) -> Edits | None:

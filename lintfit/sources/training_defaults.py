@@ -1,0 +1,53 @@
+"""What transformers, TRL and PEFT fill in for fields of their arguments that nobody states, and which they accept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lintfit.catalog import defaults
+
+_OF_TRL = "KTOConfig"
+"""Stands in for TRL's configs that were not studied, in the fields that all of TRL's configs change."""
+_CHANGED_BY_TRL = frozenset({"bf16", "gradient_checkpointing", "logging_steps"})
+
+
+def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[object, str] | None:
+    """The default of a class's field (``trl.SFTConfig``), and whose it is; None where neither is known.
+
+    Of the newest studied version where a library's is not known.
+    """
+    for library, known in _classes(cls):
+        if known == _OF_TRL and not cls.endswith(_OF_TRL) and field not in _CHANGED_BY_TRL:
+            continue
+        found = defaults.default(library, known, field, versions.get(library))
+        if found is None or found.required or (library == "trl" and not found.since.startswith("trl")):
+            continue
+        version = versions.get(library) or (defaults.versions(library, known) or ("",))[-1]
+        return found.value, f"{library} {version} default"
+    return None
+
+
+def fields_of(cls: str) -> frozenset[str]:
+    """The fields that a class accepts in any version; empty for a class that is not known."""
+    found: frozenset[str] = frozenset()
+    for library, known in _classes(cls):
+        if cls.endswith(("TrainingArguments", known)) or known == "TrainingArguments":
+            found |= defaults.ever_accepted(library, known)
+    return found
+
+
+def _classes(cls: str) -> list[tuple[str, str]]:
+    """The studied classes that stand for one, by library: itself first, then what it inherits from."""
+    name = cls.rpartition(".")[2]
+    if name.endswith("TrainingArguments"):
+        return [("transformers", "TrainingArguments")]
+    if defaults.versions("transformers", name):
+        return [("transformers", name)]
+    if defaults.versions("trl", name):
+        inherits = [] if name == "ModelConfig" else [("transformers", "TrainingArguments")]
+        return [("trl", name), *inherits]
+    if cls.startswith("trl.") and name.endswith("Config"):
+        return [("trl", _OF_TRL), ("transformers", "TrainingArguments")]
+    if defaults.versions("peft", name):
+        return [("peft", name)]
+    return []
