@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents.python_walk import walk
 from lintfit.sources.script.interpreter import hydra, library, models, parsers
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import MAX_DEPTH, Branch, Frame, OutOfBudget, Walk
 from lintfit.sources.script.interpreter.statements import Statements, body_of
@@ -34,7 +37,6 @@ from lintfit.sources.training_arguments import of_text
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
-_MAKES_TRAINER = re.compile(r"Trainer\(")
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
 _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
@@ -101,8 +103,7 @@ class Interpreter(Statements):
         """
         if any(record.name.endswith("Trainer") for record in self.walk.records):
             return []
-        code = {id(found): self.module.code_for_node(found.node) for found in functions if found.node is not None}
-        makers = [found for found in functions if _MAKES_TRAINER.search(code.get(id(found), ""))]
+        makers = [found for found in functions if found.node is not None and _makes_trainer(found.node)]
         plain = (found for found in makers if isinstance(found.node, cst.FunctionDef) and not found.node.decorators)
         return [found for found in plain if id(found.node) not in self.walk.entered] if len(makers) == 1 else []
 
@@ -415,6 +416,11 @@ class Interpreter(Statements):
             holder.attributes[name] = part
             return part
         return None
+
+
+@lru_cache(maxsize=2048)
+def _makes_trainer(function: cst.CSTNode) -> bool:
+    return any(isinstance(node, cst.Call) and dotted(node.func).endswith("Trainer") for node in walk(function))
 
 
 def _depth(frames: list[Frame], node: cst.CSTNode) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import libcst as cst
 
@@ -14,6 +15,8 @@ from lintfit.settings.model import Place
 from lintfit.sources.script.interpreter.expressions import dotted
 
 _NO_GRAD = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
+_SCOPES = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
+_LOOPS = frozenset({cst.For, cst.While})
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
@@ -26,10 +29,10 @@ class Loop:
     around: tuple[cst.For | cst.While, ...]
 
 
-def loops(document: PythonDocument) -> Iterator[Loop]:
-    """Every loop of a script."""
-    if document.module is not None:
-        yield from _loops(document.module, None, ())
+@lru_cache(maxsize=256)
+def loops(document: PythonDocument) -> tuple[Loop, ...]:
+    """Every loop of a script; kept, for rules and launches of one script ask for them again."""
+    return tuple(_loops(document.module, None, ())) if document.module is not None else ()
 
 
 def _loops(
@@ -47,12 +50,14 @@ def _loops(
 
 def inside(node: cst.CSTNode, *, nested_loops: bool = True) -> Iterator[cst.CSTNode]:
     """Everything below a node in the order of the text, without the bodies of functions, lambdas and classes."""
-    for child in children(node):
-        if isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef):
+    waiting = [*children(node)][::-1]
+    while waiting:
+        current = waiting.pop()
+        if type(current) in _SCOPES:
             continue
-        yield child
-        if nested_loops or not isinstance(child, cst.For | cst.While):
-            yield from inside(child, nested_loops=nested_loops)
+        yield current
+        if nested_loops or type(current) not in _LOOPS:
+            waiting.extend([*children(current)][::-1])
 
 
 def text(document: PythonDocument, node: cst.CSTNode) -> str:
