@@ -12,6 +12,7 @@ from typing import Any
 
 import libcst as cst
 
+from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.state import Walk, guards_device
 from lintfit.sources.script.interpreter.values import (
@@ -31,12 +32,11 @@ from lintfit.sources.script.interpreter.values import (
     held,
 )
 
-BUILTINS = frozenset({
-    "abs", "all", "any", "bool", "bytes", "dict", "enumerate", "filter", "float", "frozenset", "getattr", "hasattr",
-    "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "open", "print", "range",
-    "repr", "reversed", "round", "set", "setattr", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip",
-    "eval", "exec", "exit", "globals", "object", "quit",
-})  # fmt: skip
+BUILTINS = word_set("""
+    abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance issubclass iter len
+    list map max min next open print range repr reversed round set setattr sorted str sum super tuple type vars zip
+    eval exec exit globals object quit
+    """)
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
 """Elements of a comprehension that are evaluated one by one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.documents.model import Kind
+from lintfit.frozen import word_set
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import config_files, operators, parsers
 from lintfit.sources.script.interpreter.argument_files import flags_of
@@ -31,10 +32,7 @@ from lintfit.sources.script.interpreter.values import (
     objects,
 )
 
-_IN_PLACE = frozenset({
-    "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "train", "eval", "requires_grad_",
-    "compile", "share_memory", "apply",
-})  # fmt: skip
+_IN_PLACE = word_set("to cuda cpu half float double bfloat16 type train eval requires_grad_ compile share_memory apply")
 """Methods that return the module that they were called on."""
 _WRAPPERS = frozenset({
     "get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training",

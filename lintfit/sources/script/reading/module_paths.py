@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from lintfit.documents.python_walk import names_of
+from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter.values import Record, Value
 
 if TYPE_CHECKING:
@@ -14,21 +15,7 @@ if TYPE_CHECKING:
 
 _GOES_THROUGH = frozenset({"enumerate", "list", "reversed", "zip"})
 
-_GIVE_IT = frozenset(
-    {
-        "bfloat16",
-        "children",
-        "cuda",
-        "eval",
-        "float",
-        "half",
-        "modules",
-        "named_children",
-        "named_modules",
-        "to",
-        "train",
-    }
-)
+_GIVE_IT = word_set("bfloat16 children cuda eval float half modules named_children named_modules to train")
 """Methods of a module that give the module, or its parts."""
 
 
