@@ -38,7 +38,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     source = run.recipe.source if isinstance(run.recipe, TrlRecipe) else run.script
     if source is None:
         return
-    for made in source.reading.parsed:
+    for made in source.reading.walk.parsed:
         if not _by_command_line(made):
             continue
         for name, value in made.attributes.items():

@@ -125,7 +125,7 @@ class TrlRecipe:
         from lintfit.sources.script.interpreter.values import plain
 
         reading = self.source.reading
-        for made in reading.parsed:
+        for made in reading.walk.parsed:
             value = reading.attribute(made, *names)
             if value is not None:
                 return self._placed(Setting(names[0], plain(value), reading.calls.provenance(value.origin)))

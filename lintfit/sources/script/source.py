@@ -18,7 +18,7 @@ from lintfit.sources.script.interpreter import defaults
 from lintfit.sources.script.interpreter.interpreter import Interpreter
 from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk
-from lintfit.sources.script.interpreter.values import Record, Value, plain
+from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
 from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, training
 from lintfit.sources.script.reading.calls import Calls
@@ -45,8 +45,12 @@ class ScriptSource:
     facts: ScriptFacts
     settings: Mapping[str, Setting]
     reading: Reading = field(repr=False)
-    walk: Walk = field(repr=False)
     add_flag: AddFlag | None = field(default=None, repr=False)
+
+    @property
+    def walk(self) -> Walk:
+        """The walk that it was read by."""
+        return self.reading.walk
 
     @property
     def dialect(self) -> str:
@@ -205,7 +209,7 @@ def read_script(
     modules = Modules(document, open_file)
     calls = Calls(modules.documents, modules.unread)
 
-    def read(assume: bool) -> tuple[Walk, Reading]:
+    def read(assume: bool) -> Reading:
         walk = Walk(
             flags={flag.name: flag for flag in flags},
             words=[*positional, *_words(flags)],
@@ -219,50 +223,18 @@ def read_script(
         )
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
-        return walk, _read(walk, calls, library, versions or {}, interpreter.globals.names)
+        reading = Reading(facts.find(walk.records, calls), walk, calls, versions or {}, interpreter.globals.names)
+        for part in (modelling, patching, training, splitting, megatron):
+            part.read(reading)
+        return reading
 
-    walk, reading = read(known)
+    reading = read(known)
     settings = reading.settings
-    if walk.parses and not known:
-        _, guess = read(True)
+    if reading.walk.parses and not known:
+        guess = read(True)
         settings = _assumed(settings, guess.settings)
         reading.homes = guess.homes
-    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk, add_flag)
-
-
-def _read(
-    walk: Walk,
-    calls: Calls,
-    library: defaults.CatalogDefaults,
-    versions: Mapping[str, str],
-    constants: Mapping[str, Value],
-) -> Reading:
-    reading = Reading(
-        facts.find(walk.records, calls),
-        walk.records,
-        calls,
-        library,
-        versions,
-        walk.parsed,
-        walk.read,
-        walk.lengths,
-        open_data=walk.open_data,
-        flags=walk.flags,
-        environment=walk.environment,
-        constants=constants,
-        gradients=walk.gradients,
-        recomputing=walk.recomputing,
-        pixels=walk.pixels,
-        replaced=walk.replaced,
-        divisors=walk.divisors,
-        accumulations=walk.accumulations,
-    )
-    modelling.read(reading)
-    patching.read(reading)
-    training.read(reading)
-    splitting.read(reading)
-    megatron.read(reading)
-    return reading
+    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, add_flag)
 
 
 def _words(flags: Sequence[Flag]) -> list[str]:

@@ -24,7 +24,7 @@ def read(reading: Reading) -> None:
         if current is not None and current.value is True:
             continue
         reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
-    for flagged in reading.recomputing:
+    for flagged in reading.walk.recomputing:
         current = reading.settings.get("gradient_checkpointing")
         if flagged.taken is not False and (current is None or current.value is not True):
             reading.state("gradient_checkpointing", True if flagged.taken else UNKNOWN, flagged.node)

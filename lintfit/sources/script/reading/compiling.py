@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.sources.script.interpreter import operators
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something
 
 _ARGUMENTS = ("torch_compile", "torch_compile_backend", "torch_compile_mode")
 """Fields of ``TrainingArguments``; either of the last two switches the first on (``__post_init__``)."""
@@ -14,7 +14,7 @@ def read(reading: Reading) -> None:
     made = reading.found.arguments
     for name in _ARGUMENTS:
         value = made.attributes.get(name) if made is not None else None
-        if value is not None and not sure_none(value) and operators.truth(value):
+        if something(value) and operators.truth(value):
             reading.put("torch_compile", value, to=True)
             return
     for record in reading.records:

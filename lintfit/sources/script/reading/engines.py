@@ -29,7 +29,7 @@ from lintfit.sources.script.interpreter.values import (
     objects,
     plain,
 )
-from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 
 BY_PLUGIN: Mapping[str, str] = {
     "zero_stage": "zero_stage",
@@ -66,7 +66,7 @@ def initialized(reading: Reading) -> None:
         arguments = record.keyword("args")
         if isinstance(arguments, Object):
             value = arguments.attributes.get("deepspeed_config")
-    if value is not None and not sure_none(value):
+    if something(value):
         config(reading, value, record)
 
 
@@ -122,7 +122,7 @@ def _factor(reading: Reading, table: Table, record: Record | None) -> None:
     text = place.document.text[place.span.start : place.span.end] if place is not None else ""
     if not _PRODUCT.fullmatch(" ".join(text.split())):
         return
-    found = [made.attributes[name] for made in reading.parsed if name in made.attributes]
+    found = [made.attributes[name] for made in reading.walk.parsed if name in made.attributes]
     if len(found) == 1 and name in text:
         reading.put(name, found[0], record)
 
@@ -146,8 +146,8 @@ def _inline_precision(reading: Reading, table: Table, record: Record | None) -> 
 
 def precision_of(reading: Reading, value: Value | None) -> Any:
     """The dtype that ``zero.Init`` takes from a DeepSpeed config: that of the block that is on, float32 for none."""
-    if isinstance(value, Const) and isinstance(value.value, str) and reading.open_data is not None:
-        document = reading.open_data(value.value, Kind.JSON)
+    if isinstance(value, Const) and isinstance(value.value, str) and reading.walk.open_data is not None:
+        document = reading.walk.open_data(value.value, Kind.JSON)
         value = of_node(document, document.root) if document is not None and document.root is not None else None
     if not isinstance(value, Table):
         return UNKNOWN
@@ -193,12 +193,12 @@ def _state_engine(reading: Reading, engine: str, handed: Value | None, made: Rec
 
 def _deepspeed_plugin(reading: Reading, plugin: Record) -> None:
     file = plugin.value(0, "hf_ds_config")
-    if file is not None and not sure_none(file):
+    if something(file):
         config(reading, file, plugin)
         return
     for name, keyword in BY_PLUGIN.items():
         value = plugin.keyword(keyword)
-        if value is not None and not sure_none(value):
+        if something(value):
             _put(reading, name, value, plugin)
     if "gradient_accumulation_steps" in reading.settings and plugin.keyword("gradient_accumulation_steps") is not None:
         _note_plugin(reading)
@@ -224,7 +224,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     if plugin.spreads or not sure_none(asked.get("auto_wrap_policy")):
         wraps(reading, plugin)
     policy = asked.get("mixed_precision_policy")
-    if policy is not None and not sure_none(policy):
+    if something(policy):
         reading.put("mixed_precision", policy, plugin, to=policy_precision(policy))
     for record in reading.records:
         of_plugin = any(each.call is plugin for each in objects(record.receiver))
@@ -232,7 +232,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
             asked_for = record.value(0, "mixed_precision") or Const(record.node, UNKNOWN)
             reading.put("mixed_precision", asked_for, record, to=named_precision(plain(asked_for)))
     checkpointing = asked.get("activation_checkpointing")
-    if checkpointing is not None and not sure_none(checkpointing):
+    if something(checkpointing):
         reading.put("gradient_checkpointing", checkpointing, plugin)
 
 
@@ -273,7 +273,7 @@ _BY_HAND = re.compile(r"(?<!class )\b(fully_shard|FSDP|FullyShardedDataParallel|
 def wraps(reading: Reading, record: Record) -> None:
     """Whether a call that hands the whole model to FSDP makes units of its layers: by a policy, or in further calls."""
     policy = next((p.value for p in record.passed if p.name in _POLICIES), None)
-    if policy is not None and not sure_none(policy):
+    if something(policy):
         known = plain(policy)
         by_layer = not (isinstance(known, str) and known.lower() == "no_wrap")
     else:
@@ -301,8 +301,8 @@ def _offloads(value: Value | None) -> bool:
 def fsdp_config(reading: Reading, made: Object) -> Table | None:
     """The Trainer's ``fsdp_config``: a dict, or the JSON file that it names."""
     given = made.attributes.get("fsdp_config")
-    if isinstance(given, Const) and isinstance(given.value, str) and reading.open_data is not None:
-        document = reading.open_data(given.value, Kind.JSON)
+    if isinstance(given, Const) and isinstance(given.value, str) and reading.walk.open_data is not None:
+        document = reading.walk.open_data(given.value, Kind.JSON)
         given = of_node(document, document.root) if document is not None and document.root is not None else None
     return given if isinstance(given, Table) else None
 
@@ -428,7 +428,7 @@ def _strategy_object(reading: Reading, made: Record) -> None:
             shards(reading, made, asked, version=1)
             wraps(reading, made)
             policy = asked.get("activation_checkpointing_policy") or asked.get("activation_checkpointing")
-            if policy is not None and not sure_none(policy):
+            if something(policy):
                 reading.put("gradient_checkpointing", policy, made, to=True)
         case "DDPStrategy":
             reading.state("engine", "ddp", made.node)
@@ -444,7 +444,7 @@ _FABRIC_BUCKET = 200_000_000
 
 def _deepspeed_strategy(reading: Reading, made: Record, asked: Mapping[str, Value]) -> None:
     file = asked.get("config")
-    if file is not None and not sure_none(file):
+    if something(file):
         config(reading, file, made)
         return
     stage = asked.get("stage")

@@ -28,7 +28,7 @@ def read(reading: Reading) -> None:
         one = len(_loads(reading)) <= 1 or all(record in {each[1] for each in found} for record in _loads(reading))
         reading.put("image_max_pixels", value, record, to=None if one else UNKNOWN)
         return
-    for made in reading.parsed:
+    for made in reading.walk.parsed:
         for name in _FIELDS:
             value = made.attributes.get(name, Const())
             known = plain(value)
@@ -62,8 +62,8 @@ def _told(reading: Reading) -> Iterator[tuple[Value, Record | None]]:
             yield value, record
         elif third and isinstance(size := record.keyword("size"), Table) and "longest_edge" in size.items:
             yield size.items["longest_edge"], record
-    by_size = [each.value for each in reading.pixels if each.sized]
-    by_name = [each.value for each in reading.pixels if not each.sized]
+    by_size = [each.value for each in reading.walk.pixels if each.sized]
+    by_name = [each.value for each in reading.walk.pixels if not each.sized]
     if by_name and (by_size or fifth or not third):
         yield from ((value, None) for value in by_name)
     if by_size and (by_name or fifth or third):

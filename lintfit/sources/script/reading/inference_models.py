@@ -14,7 +14,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Items, Record, Value, alternatives, objects, plain
 from lintfit.sources.script.reading import facts, loops
-from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 
 _COUNTED = frozenset({"model", "ref_model", "reference_model", "reward_model", "value_model"})
 """Arguments of a trainer whose models are counted elsewhere."""
@@ -106,7 +106,7 @@ def _begins(reading: Reading) -> float:
 def _on_card(reading: Reading, load: Record) -> bool:
     """Whether a loaded model is moved to a GPU, prepared for it, or handed to the trainer."""
     placed = load.keyword("device_map")
-    if placed is not None and not sure_none(placed):
+    if something(placed):
         return plain(placed) not in ("cpu", "meta", "disk")
     for record in reading.records:
         if record.taken is not True:

@@ -9,7 +9,7 @@ from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Object, Record, alternatives, objects
 from lintfit.sources.script.reading import freezing
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.handed_on import HandedOn, Use
 from lintfit.sources.training_arguments import ADAPTERS
 
@@ -47,7 +47,7 @@ def method(reading: Reading, load: Record | None) -> None:
         value = next((values[keyword] for keyword in keywords if keyword in values), None)
         if value is None and made is not None:
             value = reading.attribute(made, *keywords)
-        if value is not None and not sure_none(value):
+        if something(value):
             setting = reading.put(name, value, record)
             if name == "lora_targets" and not setting.known:
                 _all_linear(reading, record)
@@ -67,10 +67,10 @@ def _prompt_tuned(reading: Reading, load: Record) -> Record | None:
     """The load of a model whose config asks for a prefix (ChatGLM's ``pre_seq_len``): the rest of it is frozen then."""
     for each in objects(load.keyword("config")):
         length = each.attributes.get("pre_seq_len")
-        if length is not None and not sure_none(length):
+        if something(length):
             return load
     length = load.keyword("pre_seq_len")
-    return load if length is not None and not sure_none(length) else None
+    return load if something(length) else None
 
 
 def _handed_adapter(reading: Reading) -> Record | None:

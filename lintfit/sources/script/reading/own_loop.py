@@ -12,7 +12,7 @@ from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, plain
 from lintfit.sources.script.reading import engines
 from lintfit.sources.script.reading import plain as plain_loop
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 
 _STEPS = re.compile(r"\.step\(\s*\)")
 
@@ -49,7 +49,7 @@ def read(reading: Reading) -> None:
     if accelerator is not None:
         for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
             value = accelerator.keyword(keyword)
-            if value is not None and not sure_none(value):
+            if something(value):
                 reading.put(name, value, accelerator)
         engines.accumulation(reading, accelerator)
         engines.plugins(reading, accelerator)

@@ -156,9 +156,9 @@ def steps(reading: Reading) -> None:
 
 def named(reading: Reading) -> None:
     """``if step % args.gradient_accumulation != 0: continue``: a divisor that is named for what it does."""
-    known = {plain(value) for value in reading.accumulations}
+    known = {plain(value) for value in reading.walk.accumulations}
     if "gradient_accumulation_steps" not in reading.settings and len(known) == 1 and isinstance(known.pop(), int):
-        reading.put("gradient_accumulation_steps", reading.accumulations[0])
+        reading.put("gradient_accumulation_steps", reading.walk.accumulations[0])
 
 
 def steps_optimizer(record: Record) -> bool:
