@@ -98,16 +98,10 @@ def _guards(test: cst.BaseExpression) -> tuple[bool, bool]:
     return guards_device(text, True), guards_device(text, False)
 
 
-def _is_classmethod(node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
-        isinstance(d.decorator, cst.Name) and d.decorator.value == "classmethod" for d in node.decorators
-    )
-
-
-def _is_property(node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
-        dotted(d.decorator).rpartition(".")[2] in ("property", "cached_property") for d in node.decorators
-    )
+def is_decorated(node: cst.CSTNode | None, *names: str) -> bool:
+    """Whether a function has a decorator with one of these last names."""
+    decorators = node.decorators if isinstance(node, cst.FunctionDef) else ()
+    return any(dotted(each.decorator).rpartition(".")[2] in names for each in decorators)
 
 
 class Expressions:
@@ -197,7 +191,7 @@ class Expressions:
             return choice([self.attribute(option, name, node) for option in holder.options], node)
         if isinstance(holder, Class):
             found = holder.member(name)
-            if isinstance(found, Function) and _is_classmethod(found.node):
+            if isinstance(found, Function) and is_decorated(found.node, "classmethod"):
                 return Function(found.origin, found.node, found.scope, holder)
             return found or Unknown(node)
         if isinstance(holder, Table):
@@ -220,7 +214,9 @@ class Expressions:
         if holder.cls is not None and (found := holder.cls.member(name)) is not None:
             if isinstance(found, Function):
                 method = Function(found.origin, found.node, found.scope, holder)
-                return self.property_value(method) if _is_property(found.node) else method
+                return (
+                    self.property_value(method) if is_decorated(found.node, "property", "cached_property") else method
+                )
             return Unknown(node) if holder.parsed and holder.open else found
         return self.field_default(holder, name, node) or Unknown(node)
 

@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents.python_walk import walk
 from lintfit.sources.script.interpreter import hydra, library, models, parsers
-from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.expressions import dotted, is_decorated
 from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import MAX_DEPTH, Branch, Frame, OutOfBudget, Walk
 from lintfit.sources.script.interpreter.statements import Statements, body_of
@@ -250,7 +250,7 @@ class Interpreter(Statements):
         parameters = function.node.params
         names = [parameter.name.value for parameter in (*parameters.posonly_params, *parameters.params)]
         positional = record.positional
-        if function.bound is not None and names and not _is_static(function.node):
+        if function.bound is not None and names and not is_decorated(function.node, "staticmethod"):
             positional = [function.bound, *positional]
         given = dict(zip(names, positional, strict=False))
         known = {*names, *(parameter.name.value for parameter in parameters.kwonly_params)}
@@ -286,7 +286,8 @@ class Interpreter(Statements):
             return self.eval(node.body, scope) if len(frames) < MAX_DEPTH else Unknown(node)
         small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
         most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
-        if follows >= most or len(frames) >= MAX_DEPTH or _depth(frames, node) > _MAX_RECURSION:
+        within = sum(frame.node is node for frame in frames)
+        if follows >= most or len(frames) >= MAX_DEPTH or within > _MAX_RECURSION:
             return Unknown(node)
         self._follows[id(node)] = follows + 1
         frame = Frame(node)
@@ -312,7 +313,7 @@ class Interpreter(Statements):
         given: dict[str, Value] = {}
         for index, parameter in enumerate((*node.params.params, *node.params.kwonly_params)):
             name = parameter.name.value
-            if index == 0 and function.bound is not None and not _is_static(node):
+            if index == 0 and function.bound is not None and not is_decorated(node, "staticmethod"):
                 given[name] = function.bound
             elif name not in declared:
                 kind, many = ("", False)
@@ -423,10 +424,6 @@ def _makes_trainer(function: cst.CSTNode) -> bool:
     return any(isinstance(node, cst.Call) and dotted(node.func).endswith("Trainer") for node in walk(function))
 
 
-def _depth(frames: list[Frame], node: cst.CSTNode) -> int:
-    return sum(frame.node is node for frame in frames)
-
-
 def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
     """The script's function behind a value, with the arguments that ``functools.partial`` has fixed."""
     if isinstance(value, Function):
@@ -441,9 +438,3 @@ def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
 def _is_partial(value: Value) -> bool:
     """Whether a value is what ``functools.partial`` returned."""
     return isinstance(value, Object) and value.kind == "functools.partial" and bool(value.call and value.call.passed)
-
-
-def _is_static(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
-        isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in node.decorators
-    )

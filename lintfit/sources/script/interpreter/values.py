@@ -351,6 +351,11 @@ def alternatives(value: Value) -> Iterator[Value]:
         yield value
 
 
+def is_none(value: Value) -> bool:
+    """Whether a value is certainly None."""
+    return isinstance(value, Const) and value.value is None
+
+
 def same(left: Value, right: Value) -> bool:
     if left is right:
         return True

@@ -14,7 +14,6 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.values import (
     DTYPES,
     Choice,
-    Const,
     Datum,
     Environment,
     Library,
@@ -23,6 +22,7 @@ from lintfit.sources.script.interpreter.values import (
     Record,
     Value,
     alternatives,
+    is_none,
     plain,
 )
 from lintfit.sources.script.model import Argument, Call, Statement
@@ -124,7 +124,7 @@ class Calls:
 
     def _settled(self, value: Choice, name: str, depth: int) -> Any:
         """The one object of a choice between an object and nothing else that is known."""
-        options = [option for option in alternatives(value) if not (isinstance(option, Const) and option.value is None)]
+        options = [option for option in alternatives(value) if not is_none(option)]
         return self.value(options[0], name, depth) if len(options) == 1 and isinstance(options[0], Object) else UNKNOWN
 
     def argument(self, name: str, value: Value, node: cst.Arg, depth: int = 0) -> Argument:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import libcst as cst
 
+from lintfit.documents.python_walk import walk
 from lintfit.frozen import frozen, replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.state import Walk
@@ -22,6 +23,7 @@ from lintfit.sources.script.interpreter.values import (
     Value,
     alternatives,
     dtype,
+    is_none,
     plain,
 )
 from lintfit.sources.script.reading.calls import Calls
@@ -50,6 +52,10 @@ class Reading:
     def records(self) -> list[Record]:
         """The calls that the walk came by, in their order."""
         return self.walk.records
+
+    def called(self, *names: str) -> Iterator[Record]:
+        """The calls by one of these last names that this run may make, in their order."""
+        return (record for record in self.records if record.name in names and record.taken is not False)
 
     def put(self, name: str, value: Value, record: Record | None = None, to: Any = None) -> Setting:
         """Note a setting; ``to`` is its value where that is not the plain value itself."""
@@ -106,13 +112,8 @@ class Reading:
 
     def divisor(self, node: cst.CSTNode) -> Value | None:
         """The right side of the first ``%`` in an expression; None where there is none."""
-        waiting = [node]
-        while waiting:
-            current = waiting.pop()
-            if id(current) in self.walk.divisors:
-                return self.walk.divisors[id(current)]
-            waiting.extend(current.children)
-        return None
+        known = self.walk.divisors
+        return next((known[id(each)] for each in walk(node) if id(each) in known), None)
 
     def version(self, library: str) -> tuple[int, ...] | None:
         """The library's version as numbers; None where it is not known (the newest is meant)."""
@@ -169,4 +170,4 @@ def something(value: Value | None) -> TypeGuard[Value]:
 
 def sure_none(value: Value | None) -> bool:
     """Whether a value is certainly None (or not passed)."""
-    return value is None or (isinstance(value, Const) and value.value is None)
+    return value is None or is_none(value)

@@ -16,8 +16,9 @@ import libcst as cst
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.sources.script.interpreter.expressions import dotted
-from lintfit.sources.script.interpreter.values import Const, Record, Value, alternatives
+from lintfit.sources.script.interpreter.values import Record, alternatives, is_none
 from lintfit.sources.script.reading.calls import Calls
+from lintfit.sources.script.reading.loops import around
 from lintfit.sources.script.reading.own_method import method_of
 
 _DEPTH = 12
@@ -250,14 +251,10 @@ def _handed(record: Record, argument: cst.Arg | None) -> Use:
     if record.taken is False:
         return Use.NOT_HERE
     values = [passed.value for passed in record.passed if passed.node is argument]
-    options = [_is_none(option) for value in values for option in alternatives(value)]
+    options = [is_none(option) for value in values for option in alternatives(value)]
     if options and all(options):
         return Use.NOT_HERE
     return Use.HERE if record.taken and not any(options) else Use.PERHAPS
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
 
 
 def _word(name: str) -> re.Pattern[str]:
@@ -266,15 +263,13 @@ def _word(name: str) -> re.Pattern[str]:
 
 def _around(document: PythonDocument, node: cst.CSTNode, kind: type[cst.CSTNode]) -> cst.CSTNode | None:
     """The innermost function or class around a node, if it is of this kind; the class of the methods around it."""
-    current = document.parent(node)
-    while current is not None:
+    for current in around(document, node):
         if isinstance(current, kind):
             return current
-        if isinstance(current, cst.ClassDef) or (isinstance(current, cst.FunctionDef) and kind is cst.FunctionDef):
+        if isinstance(current, cst.ClassDef):
             return None
         if isinstance(node, cst.FunctionDef) and isinstance(current, cst.FunctionDef):
             return None
-        current = document.parent(current)
     return None
 
 
@@ -330,10 +325,8 @@ def _binds(document: PythonDocument, holder: cst.FunctionDef | cst.Lambda | cst.
 
 def _nearest(document: PythonDocument, node: cst.CSTNode) -> cst.CSTNode | None:
     """The innermost function or class that a node is in."""
-    current = document.parent(node)
-    while current is not None and not isinstance(current, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-        current = document.parent(current)
-    return current
+    scopes = (each for each in around(document, node) if isinstance(each, cst.FunctionDef | cst.ClassDef | cst.Lambda))
+    return next(scopes, None)
 
 
 def _parameter(function: cst.FunctionDef, call: cst.Call, argument: cst.Arg, bound: bool) -> cst.Param | None:

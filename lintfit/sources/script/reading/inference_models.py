@@ -142,7 +142,10 @@ def _freed(reading: Reading, load: Record) -> bool:
 def _entry(reading: Reading, load: Record) -> dict[str, Any]:
     name = load.value(0, *models.CONFIG_NAMES)
     known = plain(name) if name is not None else UNKNOWN
-    entry = {"model": known if isinstance(known, str) else None, "scores": _scores(load)}
+    entry = {
+        "model": known if isinstance(known, str) else None,
+        "scores": _SCORES.search(models.owner_of(load)) is not None,
+    }
     dtype = _dtype(reading, load)
     if dtype is not None:
         entry["weights_dtype"] = dtype
@@ -150,10 +153,6 @@ def _entry(reading: Reading, load: Record) -> dict[str, Any]:
     if quantization is not None:
         entry["quantization"] = quantization
     return entry
-
-
-def _scores(load: Record) -> bool:
-    return _SCORES.search(models.owner_of(load)) is not None
 
 
 def _dtype(reading: Reading, load: Record) -> str | None:
@@ -198,5 +197,4 @@ def _rewards(reading: Reading, value: Value) -> Iterator[dict[str, Any]]:
         if isinstance(plain(each), str):
             yield {"model": plain(each), "scores": True}
             continue
-        loads = (made.call for made in objects(each) if made.call is not None and models.is_model_load(made.call))
-        yield from (_entry(reading, load) for load in loads)
+        yield from (_entry(reading, load) for load in models.loads_of(each))

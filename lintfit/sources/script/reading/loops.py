@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import libcst as cst
@@ -77,17 +77,22 @@ def name_of(node: cst.CSTNode) -> str | None:
     return None if "()" in found else found
 
 
-def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
-    """Whether a node stands under ``torch.no_grad()`` or its like: a ``with``, or a decorator around it."""
+def around(document: PythonDocument, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What a node stands in, the innermost first, the module last."""
     current = document.parent(node)
     while current is not None:
-        if isinstance(current, cst.With) and any(_NO_GRAD.search(text(document, item)) for item in current.items):
-            return True
-        if isinstance(current, cst.FunctionDef | cst.ClassDef) and any(
-            _NO_GRAD.search(text(document, decorator)) for decorator in current.decorators
-        ):
-            return True
+        yield current
         current = document.parent(current)
+
+
+def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
+    """Whether a node stands under ``torch.no_grad()`` or its like: a ``with``, or a decorator around it."""
+    for each in around(document, node):
+        parts: Sequence[cst.CSTNode] = each.items if isinstance(each, cst.With) else ()
+        if isinstance(each, cst.FunctionDef | cst.ClassDef):
+            parts = each.decorators
+        if any(_NO_GRAD.search(text(document, part)) for part in parts):
+            return True
     return False
 
 
@@ -119,13 +124,9 @@ def _bound(
 def backwards(node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
     """The calls of ``backward`` below a node with each name that gradients flow back from."""
     for found in inside(node):
-        if (
-            isinstance(found, cst.Call)
-            and isinstance(found.func, cst.Attribute)
-            and found.func.attr.value == "backward"
-        ):
-            for name in sources(found):
-                yield found, name
+        match found:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="backward"))):
+                yield from ((found, name) for name in sources(found))
 
 
 def sources(backward: cst.Call) -> Iterator[str]:
@@ -153,10 +154,7 @@ def summed(expression: cst.BaseExpression) -> cst.Name | None:
 
 def line_of(document: PythonDocument, node: cst.CSTNode) -> cst.SimpleStatementLine | None:
     """The line that a node stands on; None for one of a compound statement's own."""
-    current: cst.CSTNode | None = node
-    while current is not None and not isinstance(current, cst.SimpleStatementLine):
-        current = document.parent(current)
-    return current
+    return next((each for each in (node, *around(document, node)) if isinstance(each, cst.SimpleStatementLine)), None)
 
 
 def sibling_before(document: PythonDocument, node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -78,9 +78,7 @@ def checkpoint(reading: Reading) -> None:
 
 def afterwards(reading: Reading) -> None:
     """``model.quantize(4)`` of a model's own code (ChatGLM, Baichuan), ``quantize_(model, …)`` of torchao or quanto."""
-    for record in reading.records:
-        if record.name not in ("quantize", "quantize_") or record.taken is False:
-            continue
+    for record in reading.called("quantize", "quantize_"):
         by_package = record.function.startswith(("torchao.", "optimum."))
         if is_trained(reading.found, record.value(0, "model") if by_package else record.receiver):
             reading.state("quantization", UNKNOWN, record.node, "the loaded model is quantized by other code here")

@@ -27,7 +27,7 @@ def read(reading: Reading) -> None:
     load = reading.found.trained_load
     if load is not None:
         _load(reading, load)
-    made = certain(record for record in reading.records if record.name == "ParallelismConfig")
+    made = certain(reading.called("ParallelismConfig"))
     if made is not None:
         _sizes(reading, made, _SIZES)
 

@@ -334,7 +334,7 @@ class Writer:
         edits = self.drop_casts(*(other for other in TORCH if other != value))
         if loaded is not None and loaded.value == value and loaded.provenance.kind == "file":
             return edits
-        written = self.load_argument(name, value, self._dtype_code(load, value))
+        written = self.load_argument(name, value, self.torch_name(self.calls.document_of(load.node), TORCH[value]))
         return None if written is None else (*edits, *written)
 
     def _weights_by_name(self, value: str) -> Edits | None:
@@ -357,9 +357,6 @@ class Writer:
             return None
         document = self.calls.document_of(given.origin)
         return edits_in(document, python_edits.add_entry(document, given.origin, _code(name), code))
-
-    def _dtype_code(self, load: Record, value: str) -> str:
-        return self.torch_name(self.calls.document_of(load.node), TORCH[value])
 
     def torch_name(self, document: PythonDocument, name: str) -> str:
         """``torch.bfloat16`` where a module imports torch, else its name as a string."""
