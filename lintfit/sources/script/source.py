@@ -23,7 +23,7 @@ from lintfit.sources.script.model import Call, ScriptFacts, Statement
 from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, training
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.collector import Reading, sure_none
-from lintfit.sources.script.writing import edits
+from lintfit.sources.script.writing import edits, file_edits
 from lintfit.sources.script.writing import settings as writing
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class ScriptSource:
     def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
         """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
         record = self.reading.calls.records.get(id(statement.call))
-        return edits.remove_statement(self, record) if record is not None else ()
+        return file_edits.remove_statement(self, record) if record is not None else ()
 
     def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
         """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
@@ -161,7 +161,7 @@ class ScriptSource:
         if record is None:
             return ()
         document = self.reading.calls.document_of(record.node)
-        return edits.edits_in(document, python_edits.remove_keyword(document, record.node, name))
+        return file_edits.edits_in(document, python_edits.remove_keyword(document, record.node, name))
 
     def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
         """The edits that make a call of the facts say ``name=code``."""
@@ -169,7 +169,7 @@ class ScriptSource:
         if record is None:
             return ()
         document = self.reading.calls.document_of(record.node)
-        return edits.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+        return file_edits.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
 
     def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that add a flag to the launch line; None where no launch line can be edited.

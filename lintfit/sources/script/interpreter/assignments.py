@@ -11,6 +11,7 @@ from lintfit.sources.script.interpreter import operators, parsers
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.invocations import Invocations
 from lintfit.sources.script.interpreter.models import is_model
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import LENGTHS, Flagged, Gradient, Pixels, Replaced, Walk
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -18,7 +19,6 @@ from lintfit.sources.script.interpreter.values import (
     Items,
     Object,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lintfit.catalog import defaults
+from lintfit.sources.script.interpreter.origins import Library
 from lintfit.sources.script.interpreter.state import Defaults
-from lintfit.sources.script.interpreter.values import Library
 
 _OF_TRL = "KTOConfig"
 """Stands in for TRL's configs that were not studied, in the fields that all of TRL's configs change."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,7 +11,8 @@ from typing import Any
 import libcst as cst
 
 from lintfit.frozen import word_set
-from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.interpreter import literals, operators
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk, guards_device
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -23,7 +22,6 @@ from lintfit.sources.script.interpreter.values import (
     Items,
     Object,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,
@@ -60,35 +58,6 @@ def dotted(node: cst.BaseExpression) -> str:
         node = node.value
     parts.append(node.value if isinstance(node, cst.Name) else "()")
     return ".".join(reversed(parts))
-
-
-def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
-    """The literal's value. libcst compiles each literal to tell it; what nearly all of them are needs no compiler."""
-    text = node.value
-    if isinstance(node, cst.Float):
-        return float(text)
-    if "\\" not in text:
-        if text[0] in "'\"" and (text[:3] not in ("'''", '"""') or "\r" not in text):
-            quote = 3 if text[:3] in ("'''", '"""') else 1
-            return text[quote:-quote]
-        if text.isascii() and text.isdecimal():
-            return _bounded(int(text))
-    return _bounded(_compiled(text))
-
-
-def _bounded(value: object) -> object:
-    """The value of a literal. Raises ValueError for a number of more digits than are calculated with."""
-    if isinstance(value, int) and value.bit_length() > operators.MAX_BITS:
-        raise ValueError("a number of very many digits")
-    return value
-
-
-@lru_cache(maxsize=1024)
-def _compiled(literal: str) -> object:
-    """The value of a literal. Python would warn of a stray backslash in it, which is not the user's question."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.literal_eval(literal)
 
 
 @lru_cache(maxsize=2048)
@@ -227,7 +196,7 @@ class Expressions:
         return Items(node, [Const(node, word) for word in ("train.py", *words)])
 
     def _literal(self, node: cst.SimpleString | cst.Integer | cst.Float, scope: Scope) -> Value:
-        return Const(node, _literal_value(node))
+        return Const(node, literals.value_of(node))
 
     def _concatenated(self, node: cst.ConcatenatedString, scope: Scope) -> Value:
         left, right = self.eval(node.left, scope), self.eval(node.right, scope)

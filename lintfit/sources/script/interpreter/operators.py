@@ -11,6 +11,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.frozen import word_set
+from lintfit.sources.script.interpreter.origins import Origin
 from lintfit.sources.script.interpreter.values import (
     Choice,
     Class,
@@ -18,7 +19,6 @@ from lintfit.sources.script.interpreter.values import (
     Function,
     Items,
     Object,
-    Origin,
     Record,
     Ref,
     Table,

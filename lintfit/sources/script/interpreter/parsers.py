@@ -14,10 +14,10 @@ from typing import Any
 import libcst as cst
 
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.origins import Datum
 from lintfit.sources.script.interpreter.values import (
     Class,
     Const,
-    Datum,
     Field,
     Function,
     Items,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from lintfit.documents.model import DataDocument, KeyPath, Span
 from lintfit.documents.steps import Steps
-from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.origins import Datum, Origin
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.interpreter.scope import Scope
 
 MAX_CHOICES = 6
 """More alternatives than this are one unknown."""
@@ -35,32 +36,6 @@ DTYPES = {
 
 _ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
 """Bases that say nothing of what a class does."""
-
-
-@frozen
-class Library:
-    """The origin of a value that a library filled in: whose default it is."""
-
-    detail: str
-
-
-@frozen
-class Environment:
-    """The origin of a value that an environment variable holds."""
-
-    name: str
-
-
-@frozen(eq=False)
-class Datum:
-    """The origin of a value that a JSON or YAML file holds, which the script reads."""
-
-    document: DataDocument
-    path: KeyPath
-    span: Span
-
-
-Origin = cst.CSTNode | Flag | Library | Environment | Datum | None
 
 
 @dataclass(slots=True, eq=False)
@@ -299,33 +274,6 @@ class Record:
             return found
         positional = self.positional
         return positional[index] if index < len(positional) else None
-
-
-@dataclass(slots=True, eq=False)
-class Scope:
-    """The names of a module, class or function."""
-
-    names: dict[str, Value] = field(default_factory=dict)
-    parent: Scope | None = None
-    outer: set[str] = field(default_factory=set)
-    """Names declared ``global`` or ``nonlocal``."""
-
-    def get(self, name: str) -> Value | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.parent
-        return None
-
-    def set(self, name: str, value: Value) -> None:
-        if name in self.outer and self.parent is not None:
-            root = self.parent
-            while root.parent is not None:
-                root = root.parent
-            root.names[name] = value
-        else:
-            self.names[name] = value
 
 
 def choice(options: list[Value], origin: Origin = None) -> Value:

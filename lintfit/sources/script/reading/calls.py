@@ -11,14 +11,11 @@ import libcst as cst
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.origins import Datum, Environment, Library, Origin
 from lintfit.sources.script.interpreter.values import (
     DTYPES,
     Choice,
-    Datum,
-    Environment,
-    Library,
     Object,
-    Origin,
     Record,
     Value,
     alternatives,

@@ -11,12 +11,12 @@ import libcst as cst
 from lintfit.documents.python_walk import walk
 from lintfit.frozen import frozen, replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.script.interpreter.origins import Origin
 from lintfit.sources.script.interpreter.state import Walk
 from lintfit.sources.script.interpreter.values import (
     DTYPES,
     Const,
     Object,
-    Origin,
     Record,
     Table,
     Unknown,

@@ -10,7 +10,7 @@ from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, plain
-from lintfit.sources.script.reading import engines
+from lintfit.sources.script.reading import engines, fabric
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 
@@ -47,7 +47,6 @@ def read(reading: Reading) -> None:
     if reading.found.first_ppo is not None:
         _first_ppo(reading, reading.found.first_ppo)
     accelerator, fabrics = reading.found.accelerator, [*reading.called("Fabric")]
-    fabric = fabrics[-1] if fabrics else None
     if accelerator is not None:
         for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
             value = accelerator.keyword(keyword)
@@ -55,16 +54,14 @@ def read(reading: Reading) -> None:
                 reading.put(name, value, accelerator)
         engines.accumulation(reading, accelerator)
         engines.plugins(reading, accelerator)
-    elif fabric is not None:
-        engines.fabric(reading, fabric)
+    elif fabrics:
+        fabric.read(reading, fabrics[-1])
     _loader(reading)
     _optimizer_class(reading)
     _in_backward(reading)
     engines.initialized(reading)
-    by_hand = reading.found.trains and all(
-        part is None for part in (accelerator, fabric, reading.found.initialize, reading.found.trainer)
-    )
-    if by_hand:
+    by_libraries = (accelerator, *fabrics, reading.found.initialize, reading.found.trainer)
+    if reading.found.trains and all(part is None for part in by_libraries):
         plain_loop.engine(reading)
         plain_loop.precision(reading)
         plain_loop.batch_by_name(reading)

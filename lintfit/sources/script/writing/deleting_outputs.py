@@ -14,7 +14,7 @@ from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.own_outputs import Held, holders
 from lintfit.sources.script.reading.own_pass import scope_of
-from lintfit.sources.script.writing.edits import Edits, edits_in
+from lintfit.sources.script.writing.file_edits import Edits, edits_in
 
 
 def let_go(reading: Reading) -> Edits | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -17,54 +17,20 @@ from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.models import is_arguments
-from lintfit.sources.script.interpreter.values import Const, Datum, Object, Record, Table, Value, plain
-from lintfit.sources.script.reading.calls import whole
+from lintfit.sources.script.interpreter.origins import Datum
+from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, plain
 from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
 from lintfit.sources.script.reading.collector import sure_none
-from lintfit.sources.script.reading.engines import BY_PLUGIN, BY_STRATEGY
+from lintfit.sources.script.reading.engines import BY_PLUGIN
+from lintfit.sources.script.reading.fabric import BY_STRATEGY
+from lintfit.sources.script.writing.file_edits import Edits, Script, edits_in, remove_statement
 from lintfit.sources.training_arguments import TRAINING
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
-    from lintfit.settings.model import Setting
     from lintfit.settings.values import Fsdp
-    from lintfit.sources.script.interpreter.state import Walk
-    from lintfit.sources.script.reading.collector import Reading
 
 TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-
-Edits = tuple[FileEdit, ...]
-
-
-class Script(Protocol):
-    """What writing needs of a script that was read (:class:`lintfit.sources.script.source.ScriptSource`)."""
-
-    @property
-    def settings(self) -> Mapping[str, Setting]: ...
-
-    @property
-    def reading(self) -> Reading: ...
-
-    @property
-    def walk(self) -> Walk: ...
-
-    def new_flag(self, name: str, value: Any) -> Edits | None:
-        """The edits that add a flag to the launch line; None where no launch line can be edited."""
-
-
-def remove_statement(source: Script, record: Record) -> Edits:
-    """Drop a call that returns what it was called on: its statement, or its part of a longer expression."""
-    document = source.reading.calls.document_of(record.node)
-    small = whole(record.statement, record.node)
-    if small is not None:
-        return edits_in(document, python_edits.remove_statement(document, small))
-    place = source.reading.calls.statement(record).lines
-    return edits_in(document, (Edit(place.span, ""),))
-
-
-def edits_in(document: PythonDocument, edits: Iterable[Edit]) -> Edits:
-    """Edits of one document; none where it cannot be edited without loss."""
-    return tuple(FileEdit(document.path, edit, document) for edit in edits) if document.editable else ()
 
 
 def _code(value: Any) -> str:
