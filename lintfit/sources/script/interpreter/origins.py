@@ -1,6 +1,8 @@
-"""Where a value of a script comes from."""
+"""Where a value of a script comes from, which every value says."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -33,3 +35,11 @@ class Datum:
 
 
 Origin = cst.CSTNode | Flag | Library | Environment | Datum | None
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """Anything at all; on its own: not known. ``over`` is what it beat: the default of a flag, a config's own value."""
+
+    origin: Origin = None
+    over: Value | None = field(default=None, kw_only=True)

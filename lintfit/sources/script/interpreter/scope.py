@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lintfit.sources.script.interpreter.values import Value
+from lintfit.sources.script.interpreter.origins import Value
 
 
 @dataclass(slots=True, eq=False)

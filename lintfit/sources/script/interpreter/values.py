@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import libcst as cst
 
 from lintfit.documents.steps import Steps
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.origins import Datum, Origin
-
-if TYPE_CHECKING:
-    from lintfit.sources.script.interpreter.scope import Scope
+from lintfit.sources.script.interpreter.origins import Value as Value
+from lintfit.sources.script.interpreter.scope import Scope
 
 MAX_CHOICES = 6
 """More alternatives than this are one unknown."""
@@ -36,14 +35,6 @@ DTYPES = {
 
 _ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
 """Bases that say nothing of what a class does."""
-
-
-@dataclass(slots=True, eq=False)
-class Value:
-    """Anything at all; on its own: not known. ``over`` is what it beat: the default of a flag, a config's own value."""
-
-    origin: Origin = None
-    over: Value | None = field(default=None, kw_only=True)
 
 
 class Unknown(Value):
