@@ -157,19 +157,13 @@ class ScriptSource:
 
     def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
         """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
-        record = self.reading.calls.records.get(id(call))
-        if record is None:
-            return ()
-        document = self.reading.calls.document_of(record.node)
-        return file_edits.edits_in(document, python_edits.remove_keyword(document, record.node, name))
+        calls, record = self.reading.calls, self.reading.calls.records.get(id(call))
+        return file_edits.edited(calls, record.node, python_edits.remove_keyword, name) if record is not None else ()
 
     def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
         """The edits that make a call of the facts say ``name=code``."""
-        record = self.reading.calls.records.get(id(call))
-        if record is None:
-            return ()
-        document = self.reading.calls.document_of(record.node)
-        return file_edits.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+        calls, record = self.reading.calls, self.reading.calls.records.get(id(call))
+        return file_edits.edited(calls, record.node, python_edits.set_keyword, name, code) if record is not None else ()
 
     def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that add a flag to the launch line; None where no launch line can be edited.
@@ -178,9 +172,10 @@ class ScriptSource:
         """
         if self.add_flag is None:
             return None
-        if name in self.walk.switches:
-            return self.add_flag(self.walk.spelling.get(name, name), None) if value is True else None
-        return self.add_flag(self.walk.spelling.get(name, name), str(value))
+        spelled, switch = self.walk.spelling.get(name, name), name in self.walk.switches
+        if switch and value is not True:
+            return None
+        return self.add_flag(spelled, None if switch else str(value))
 
 
 def read_script(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lintfit.documents.model import Kind
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import config_files, operators, parsers
@@ -15,7 +17,6 @@ from lintfit.sources.script.interpreter.values import (
     Items,
     Object,
     Record,
-    Ref,
     Table,
     Unknown,
     Value,
@@ -131,7 +132,8 @@ def _file_objects(interpreter: Evaluator, record: Record, parser: parsers.Parser
     kind = Kind.JSON if record.name == "parse_json_file" else Kind.YAML
     table = config_files.load(interpreter, source, record, kind)
     if not isinstance(table, Table):
-        return [_opened(cls, record) for cls in parser.classes]
+        opened = [parsers.object_of(cls, record.node, {}, open_=True) for cls in parser.classes]
+        return [replace(each, call=record) for each in opened]
     names = interpreter.walk.defaults.names
     made = parsers.dataclass_objects(parser, {}, assume=True, open_=False, accepted=names)
     parsers.from_file(made, table, names)
@@ -139,11 +141,6 @@ def _file_objects(interpreter: Evaluator, record: Record, parser: parsers.Parser
         each.call = record
     interpreter.walk.parsed += made
     return list(made)
-
-
-def _opened(cls: Value, record: Record) -> Value:
-    kind = cls.name if isinstance(cls, Ref | Class) else ""
-    return Object(record.node, kind, record, cls if isinstance(cls, Class) else None, parsed=True, open=True)
 
 
 def _beside(interpreter: Evaluator, record: Record) -> dict[str, Flag]:

@@ -12,6 +12,7 @@ import libcst as cst
 
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import literals, operators
+from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk, guards_device
 from lintfit.sources.script.interpreter.values import (
@@ -73,7 +74,7 @@ def is_decorated(node: cst.CSTNode | None, *names: str) -> bool:
     return any(dotted(each.decorator).rpartition(".")[2] in names for each in decorators)
 
 
-class Expressions:
+class Expressions(Evaluator):
     """Evaluates expressions. Statements and calls of functions are the subclass's."""
 
     def __init__(self, module: cst.Module, walk: Walk) -> None:
@@ -119,10 +120,6 @@ class Expressions:
 
     def imported(self, ref: Ref) -> Value:
         """What a dotted name stands for in a module of the same repository; itself where there is none."""
-        raise NotImplementedError
-
-    def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
-        """The library's default of an attribute that nobody set."""
         raise NotImplementedError
 
     def property_value(self, getter: Function) -> Value:
@@ -278,10 +275,6 @@ class Expressions:
         if text is not None:
             return Const(node, text[lower:upper])
         return Items(node, holder.items[lower:upper]) if isinstance(holder, Items) else Unknown(node)
-
-    def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
-        """An environment variable: the launch's, else the default that the script gives."""
-        raise NotImplementedError
 
     def _binary(self, node: cst.BinaryOperation, scope: Scope) -> Value:
         left, right = self.eval(node.left, scope), self.eval(node.right, scope)

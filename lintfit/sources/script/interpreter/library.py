@@ -73,7 +73,7 @@ def call(interpreter: Evaluator, record: Record, function: Value) -> Value:
         if found is not None:
             return found
     if isinstance(receiver, Class):
-        return _class_method(interpreter, record, receiver)
+        return _class_method(record, receiver)
     return _object_method(interpreter, record)
 
 
@@ -216,7 +216,7 @@ def _object_method(interpreter: Evaluator, record: Record) -> Value:
     return made
 
 
-def _class_method(interpreter: Evaluator, record: Record, cls: Class) -> Value:
+def _class_method(record: Record, cls: Class) -> Value:
     made = Object(record.node, record.function, record, cls if cls.library is not None else None, open=record.spreads)
     made.base = _model_argument(record) if record.name == "from_pretrained" else None
     return made

@@ -23,7 +23,7 @@ from lintfit.sources.script.reading.checkpointing import CHECKPOINTING
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN
 from lintfit.sources.script.reading.fabric import BY_STRATEGY
-from lintfit.sources.script.writing.file_edits import Edits, Script, edits_in, remove_statement
+from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.training_arguments import TRAINING
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ class Writer:
             return data_writer.edits(table.origin.document, {(*table.origin.path, key): entry})
         if not isinstance(table.origin, cst.Dict):
             return None
-        document = self.calls.document_of(table.origin)
-        return edits_in(document, python_edits.add_entry(document, table.origin, _code(key), json.dumps(entry)))
+        return edited(self.calls, table.origin, python_edits.add_entry, _code(key), json.dumps(entry))
 
     def argument(self, names: Sequence[str], value: Any) -> Edits | None:
         """A field of the arguments object: where its value comes from now, else added."""
@@ -190,8 +189,7 @@ class Writer:
                 continue
             if call is None or made.parsed or call.keyword(name) is None or call.node.args[-1].star == "**":
                 return None
-            document = self.calls.document_of(call.node)
-            return edits_in(document, python_edits.remove_keyword(document, call.node, name))
+            return edited(self.calls, call.node, python_edits.remove_keyword, name)
         return ()
 
     def replace_value(self, current: Value, node: cst.BaseExpression | None, value: Any, code: str) -> Edits | None:
@@ -262,12 +260,10 @@ class Writer:
         return self.keyword(made.call, name, _code(value))
 
     def keyword(self, record: Record, name: str, code: str) -> Edits:
-        document = self.calls.document_of(record.node)
-        return edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+        return edited(self.calls, record.node, python_edits.set_keyword, name, code)
 
     def replace(self, node: cst.CSTNode, code: str) -> Edits:
-        document = self.calls.document_of(node)
-        return edits_in(document, python_edits.replace(document, node, code))
+        return edited(self.calls, node, python_edits.replace, code)
 
     # -- the model -------------------------------------------------------------------------------------------
 
@@ -321,8 +317,7 @@ class Writer:
             return self.keyword(made.call, "model_init_kwargs", f'{{"{name}": {code}}}')
         if not isinstance(given, Table) or given.open or name in given.items or not isinstance(given.origin, cst.Dict):
             return None
-        document = self.calls.document_of(given.origin)
-        return edits_in(document, python_edits.add_entry(document, given.origin, _code(name), code))
+        return edited(self.calls, given.origin, python_edits.add_entry, _code(name), code)
 
     def torch_name(self, document: PythonDocument, name: str) -> str:
         """``torch.bfloat16`` where a module imports torch, else its name as a string."""
@@ -357,8 +352,7 @@ class Writer:
         if len(line.body) != 1 or not self.calls.is_written(line):
             return None
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
-        document = self.calls.document_of(line)
-        return edits_in(document, python_edits.insert_statement_after(document, line, code))
+        return edited(self.calls, line, python_edits.insert_statement_after, code)
 
     def _checkpointing_names(self) -> tuple[str, ...]:
         """``gradient_checkpointing`` in every version below 6; its new name only where it is used already."""

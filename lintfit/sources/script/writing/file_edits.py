@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
+
+import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, FileEdit
 from lintfit.sources.script.interpreter.values import Record
-from lintfit.sources.script.reading.calls import whole
+from lintfit.sources.script.reading.calls import Calls, whole
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -44,6 +46,12 @@ def remove_statement(source: Script, record: Record) -> Edits:
         return edits_in(document, python_edits.remove_statement(document, small))
     place = source.reading.calls.statement(record).lines
     return edits_in(document, (Edit(place.span, ""),))
+
+
+def edited(calls: Calls, node: cst.CSTNode, edit: Callable[..., Iterable[Edit]], *given: Any) -> Edits:
+    """What one of ``python_edits`` does to a node in its file."""
+    document = calls.document_of(node)
+    return edits_in(document, edit(document, node, *given))
 
 
 def edits_in(document: PythonDocument, edits: Iterable[Edit]) -> Edits:
