@@ -118,7 +118,7 @@ def _call(
 
 def _forward(document: PythonDocument, function: cst.FunctionDef) -> Evaluation | None:
     """``model.eval()`` and the call of that model in a loop behind it; None where gradients may be wanted."""
-    body = loops.text(document, function.body).replace(".eval(", "")
+    body = document.slice(document.span(function.body)).replace(".eval(", "")
     # A trailing .train() puts the model back; it may stand behind the loop, but not decide anything here.
     if _GRADIENTS.search(body.replace(".train()", "")):
         return None
@@ -137,8 +137,7 @@ def _beside_training(document: PythonDocument, loop: Loop) -> Evaluation | None:
     """
     trains = loop.function.body if loop.function is not None else document.module
     assert trains is not None
-    own = loops.text(document, loop.node)
-    if _GRADIENTS.search(own) or loops.without_gradients(document, loop.node):
+    if _GRADIENTS.search(document.slice(document.span(loop.node))) or loops.without_gradients(document, loop.node):
         return None
     found = _call(document, loop, _switched(document, loop.node), _called)
     return found if found is not None and any(loops.backwards(trains)) else None
