@@ -36,7 +36,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.recipe is not None and run.recipe.uses_trl:
         yield from _of_command(run)
-    for made in run.script.reading.parsed if run.script is not None else ():
+    for made in run.script.reading.walk.parsed if run.script is not None else ():
         if not _by_command_line(made):
             continue
         for name, value in made.attributes.items():

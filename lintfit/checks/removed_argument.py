@@ -13,7 +13,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call
 from lintfit.sources.script.source import ScriptSource
-from lintfit.sources.script.writing import edits
+from lintfit.sources.script.writing import file_edits
 
 _SINCE_5 = {
     "load_in_4bit": "quantization_config=BitsAndBytesConfig(load_in_4bit=True)",
@@ -100,7 +100,9 @@ def _replaced(source: ScriptSource, call: Call, argument: Argument) -> Fix | Non
     start = argument.whole.span.start
     named = Edit(Span(start, start + len(argument.name)), "attn_implementation")
     chosen = Edit(argument.place.span, kernel if written == "True" else f"{kernel} if {written} else None")
-    return Fix("name the kernel by attn_implementation", Applicability.SAFE, edits.edits_in(document, (named, chosen)))
+    return Fix(
+        "name the kernel by attn_implementation", Applicability.SAFE, file_edits.edits_in(document, (named, chosen))
+    )
 
 
 def _written(argument: Argument) -> str:

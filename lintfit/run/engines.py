@@ -23,12 +23,10 @@ _UNSAID = {"zero_stage": 0, "offload_optimizer": "none", "offload_param": "none"
 
 def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     """The engine that the script, the launcher or a config asks for, else what the number of processes leaves."""
-    launched = first("engine", sources.said("launch", "engine"), sources.said("accelerate", "engine"))
-    in_script = sources.said("script", "engine")
-    stated = first("engine", in_script, launched)
+    in_script, stated = sources.said("script", "engine"), sources.first("engine", "script", "launch", "accelerate")
     if stated is not None and (stated.value in ("deepspeed", "fsdp") or in_script is not None):
         return stated
-    handed = first("deepspeed", sources.said("script", "deepspeed"), sources.said("launch", "deepspeed"))
+    handed = sources.first("deepspeed", "script", "launch")
     if handed is not None and handed.value not in (None, False, ""):
         # A run is not made one of DeepSpeed's by the name of a file that is not there.
         unread = isinstance(handed.value, str) and sources.deepspeed is None
@@ -213,8 +211,7 @@ def _launched_fsdp(sources: Sources) -> Setting | None:
 def checkpointed_by_fsdp(sources: Sources) -> Setting | None:
     """FSDP's own activation checkpointing, asked for by the launcher: on where either side switches it on."""
     name = "gradient_checkpointing"
-    launched = first(name, sources.said("launch", name), sources.said("accelerate", name))
-    in_script = sources.said("script", name)
+    launched, in_script = sources.first(name, "launch", "accelerate"), sources.said("script", name)
     if launched is None or launched.value is not True or (in_script is not None and in_script.value is True):
         return None
     return launched.over(in_script)

@@ -7,15 +7,13 @@ from typing import Any
 
 from lintfit.run.precedence import Sources
 from lintfit.run.versions import before
-from lintfit.settings.model import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.model import Argument, Call
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
 
-def loading(
-    values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, versions: Mapping[str, str]
-) -> None:
+def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str]) -> None:
     """What a script's own calls decide, put to the spec's values."""
     assert sources.script is not None
     script = sources.script.facts

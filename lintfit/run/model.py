@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.documents.model import Document
-from lintfit.frozen import field, frozen
+from lintfit.frozen import field, frozen, word_set
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.settings.model import Provenance, Setting
@@ -23,18 +23,9 @@ if TYPE_CHECKING:
     from lintfit.sources.training import Training
 
 
-_WITHOUT_BYTES = frozenset(
-    {
-        "learning_rate",
-        "adam_beta1",
-        "adam_beta2",
-        "adam_epsilon",
-        "weight_decay",
-        "warmup_steps",
-        "warmup_ratio",
-        "beta",
-    }
-)
+_WITHOUT_BYTES = word_set("""
+    learning_rate adam_beta1 adam_beta2 adam_epsilon weight_decay warmup_steps warmup_ratio beta
+    """)
 """Settings that change no byte of memory."""
 
 UNPARSED = ", which cannot be parsed)"

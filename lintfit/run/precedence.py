@@ -47,6 +47,10 @@ class Sources:
             source = self.recipe
         return source.settings.get(name) if source is not None else None
 
+    def first(self, name: str, *dialects: str) -> Setting | None:
+        """What the first of these documents says that says something."""
+        return first(name, *(self.said(dialect, name) for dialect in dialects))
+
     def flag(self, name: str) -> Setting | None:
         """What lintfit's own command line says."""
         return self._option(name, lambda origin: origin.startswith("--"))

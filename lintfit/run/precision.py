@@ -13,9 +13,7 @@ from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 def mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
     """What the training computes in: ``bf16``, ``fp16``, ``no``, or what none of the files can tell."""
     argument = _precision_arguments(sources)
-    environment = first(
-        "mixed_precision", sources.said("launch", "mixed_precision"), sources.said("accelerate", "mixed_precision")
-    )
+    environment = sources.first("mixed_precision", "launch", "accelerate")
     in_code = sources.said("script", "mixed_precision")
     stated = in_code or environment or (argument if argument is not None and argument.value != "no" else None)
     if sources.missing_yaml is not None and sources.deepspeed is None and stated is None:

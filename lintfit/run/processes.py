@@ -126,7 +126,7 @@ def number_of_nodes(sources: Sources, gpus: Setting | None) -> Setting | None:
 
 
 def _nodes_of_files(sources: Sources) -> Setting | None:
-    return first("nodes", *(sources.said(dialect, "nodes") for dialect in ("recipe", "launch", "accelerate")))
+    return sources.first("nodes", "recipe", "launch", "accelerate")
 
 
 def _enough_nodes(sources: Sources, there: Setting, gpus: Setting | None) -> Setting:

@@ -49,7 +49,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(setting)
     put(fsdp(sources, settings))
     for name in named(by="script-or-deepspeed"):
-        put(first(name, sources.said("script", name), sources.said("deepspeed", name)))
+        put(sources.first(name, "script", "deepspeed"))
     return settings
 
 
@@ -62,13 +62,12 @@ def _cast_by_launcher(sources: Sources) -> Setting | None:
 def _config_then_script(sources: Sources, name: str) -> tuple[Setting | None, ...]:
     """Trainer's arguments fill "auto" and must equal a literal; without a Trainer the JSON decides."""
     script, config = sources.said("script", name), sources.said("deepspeed", name)
-    yaml = first(name, sources.said("launch", name), sources.said("accelerate", name))
+    yaml = sources.first(name, "launch", "accelerate")
     return (script, config, yaml) if sources.uses_trainer else (config, yaml, script)
 
 
 def _micro_batch_size(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
-    script, config = sources.said("script", "micro_batch_size"), sources.said("deepspeed", "micro_batch_size")
-    stated = first("micro_batch_size", script, config)
+    stated = sources.first("micro_batch_size", "script", "deepspeed")
     if stated is not None:
         return _unless_changed(sources, stated)
     return _share_of_batch(sources, settings) or _out_of_sight(sources)
@@ -78,9 +77,7 @@ def _out_of_sight(sources: Sources) -> Setting | None:
     """A loop of the script's own whose batches come from elsewhere: one sample is the least that they can have."""
     if sources.script is None or sources.recipe is not None or not sources.script.facts.batches_out_of_sight:
         return None
-    return Setting(
-        "micro_batch_size", UNKNOWN, Provenance("derived", "no DataLoader in sight says how large a batch is")
-    )
+    return derived("micro_batch_size", UNKNOWN, "no DataLoader in sight says how large a batch is")
 
 
 def _share_of_batch(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
@@ -92,8 +89,7 @@ def _share_of_batch(sources: Sources, settings: Mapping[str, Setting]) -> Settin
     samples, gpus = _whole(total), _whole(settings.get("gpus"))
     accumulated = 1 if steps is None else _whole(steps)
     if samples is None or gpus is None or accumulated is None or samples % (gpus * accumulated):
-        unknown = Provenance("derived", "what a rank gets of train_batch_size is not known")
-        return Setting("micro_batch_size", UNKNOWN, unknown, (total,))
+        return derived("micro_batch_size", UNKNOWN, "what a rank gets of train_batch_size is not known", total)
     share = samples // gpus // accumulated
     return derived("micro_batch_size", share, "train_batch_size / ranks / accumulation", total)
 
@@ -118,22 +114,22 @@ def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting 
         # An engine that the YAML sets up accumulates by itself.
         return Setting(name, UNKNOWN, by_engine.provenance, (found,))
     if not sources.uses_trainer and sources.deepspeed is not None and sources.said("deepspeed", name) is None:
-        inferred = _inferred_accumulation(sources, settings, sources.said("deepspeed", "train_batch_size"))
+        inferred = _inferred_accumulation(settings, sources.said("deepspeed", "train_batch_size"))
         return inferred or default(name, 1, "DeepSpeed's default").over(found)
     if not sources.uses_trainer and sources.deepspeed is None and found is None:
-        return _inferred_accumulation(sources, settings, sources.said("script", "train_batch_size"))
+        return _inferred_accumulation(settings, sources.said("script", "train_batch_size"))
     return _unless_changed(sources, found)
 
 
-def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting], total: Setting | None) -> Setting | None:
+def _inferred_accumulation(settings: Mapping[str, Setting], total: Setting | None) -> Setting | None:
     """DeepSpeed works the third of the batch triple out from the other two."""
     samples, micro, gpus = (_whole(s) for s in (total, settings.get("micro_batch_size"), settings.get("gpus")))
     if samples is None or micro is None or gpus is None:
         return None
     steps, rest = divmod(samples, micro * gpus)
     if steps == 0 or rest:
-        why = Provenance("derived", "DeepSpeed stops: train_batch_size is no multiple of micro-batch * ranks")
-        return Setting("gradient_accumulation_steps", UNKNOWN, why, (total,) if total is not None else ())
+        why = "DeepSpeed stops: train_batch_size is no multiple of micro-batch * ranks"
+        return derived("gradient_accumulation_steps", UNKNOWN, why, total)
     return derived("gradient_accumulation_steps", steps, "train_batch_size / micro-batch / ranks", total)
 
 

@@ -76,10 +76,10 @@ def assemble(
         return Assembled(None, model.missing, (), lacks_model=True)
     values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
-    _tidy(values, settings, sources, facts)
+    _tidy(values, settings, facts)
     _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
-        loading(values, settings, sources, versions)
+        loading(values, sources, versions)
     if facts.max_positions is not None:
         values.setdefault("seq_len", min(DEFAULT_SEQUENCE, facts.max_positions))
     evaluates = evaluation(settings, values, doubtful)
@@ -100,7 +100,7 @@ def assemble(
         deepspeed_config=effective_deepspeed_config(sources, settings, facts),
         versions=stated_versions,
         stated=frozenset(_stated(settings, doubtful) & known)
-        | _gpus_stated(hardware)
+        | ({"gpus"} if hardware.gpus is not None else set())
         | length_stated(values, settings)
         | {"front_end"}
         | {"attention"}.intersection(doubtful),  # another kernel than the default is asked for
@@ -154,11 +154,7 @@ def _stated(settings: Mapping[str, Setting], doubtful: list[str]) -> set[str]:
     }
 
 
-def _gpus_stated(hardware: Hardware) -> frozenset[str]:
-    return frozenset({"gpus"}) if hardware.gpus is not None else frozenset()
-
-
-def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
+def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelFacts) -> None:
     """Bring the files' values into the spec's form."""
     if values.get("quantization") is not None and values.get("method") != "lora":
         values.setdefault("method", "full")

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, FileEdit, KeyPath, Node
 from lintfit.errors import CannotWrite
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import replace
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
-from lintfit.sources.data_source import DataSource
-from lintfit.sources.values import Reader, coerced_integer, number, one_of, truth, word
+from lintfit.sources.data_source import DataSource, Field
+from lintfit.sources.values import coerced_integer, number, one_of, truth, word
 
 DEEPSPEED = "deepspeed_config"
 FSDP = "fsdp_config"
@@ -32,16 +32,6 @@ SHARDING_STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"
 """FSDP 1's strategies; a number in the file counts from 1 (``accelerate.utils.constants``)."""
 
 _device = one_of("none", "cpu", "nvme")
-
-
-@frozen
-class Field:
-    """Where a setting stands in the file, how it is read, and the engine that it needs to have an effect."""
-
-    name: str
-    path: KeyPath
-    read: Reader
-    engine: str | None = None
 
 
 FIELDS: tuple[Field, ...] = (

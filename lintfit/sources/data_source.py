@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from lintfit.documents.model import DataDocument, Entry, FileEdit, KeyPath, Node, Span
+from lintfit.frozen import frozen
 from lintfit.settings.model import Place, Setting
+from lintfit.sources.values import Reader
+
+
+@frozen
+class Field:
+    """Where a setting stands in a file, how it is read, and the engine that it needs to have an effect."""
+
+    name: str
+    path: KeyPath
+    read: Reader
+    engine: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,21 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, FileEdit, KeyPath, Node
-from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
-from lintfit.sources.data_source import DataSource
-from lintfit.sources.values import Reader, coerced_integer, integer, number, one_of, truth, word
+from lintfit.sources.data_source import DataSource, Field
+from lintfit.sources.values import coerced_integer, integer, number, one_of, truth, word
 
 ZERO = "zero_optimization"
-
-
-@frozen
-class Field:
-    """Where a setting stands in the JSON and how its value is read."""
-
-    name: str
-    path: KeyPath
-    read: Reader
 
 
 _device = one_of("none", "cpu", "nvme")
@@ -155,9 +145,7 @@ def read_deepspeed(document: DataDocument) -> DeepSpeedSource:
     root = document.root
     if root is None or root.shape != "mapping":
         return DeepSpeedSource(document, {}, config={})
-    settings: dict[str, Setting] = {}
-    for setting in _settings(document, root):
-        settings[setting.name] = setting
+    settings = {setting.name: setting for setting in _settings(document, root)}
     plain = root.plain()
     return DeepSpeedSource(document, settings, config=plain if isinstance(plain, dict) else {})
 

@@ -9,92 +9,37 @@ import re
 from typing import Literal
 
 from lintfit.documents.model import DataDocument, Kind, Node
+from lintfit.frozen import word_set
 from lintfit.schema.megatron import HYPHENATED_KEYS, is_megatron
 from lintfit.sources.recipes.front_ends import COMMANDS
 
 Dialect = Literal["deepspeed", "accelerate"]
 
-_DEEPSPEED_SURE = frozenset(
-    {
-        "train_micro_batch_size_per_gpu",
-        "zero_allow_untested_optimizer",
-        "zero_force_ds_cpu_optimizer",
-        "prescale_gradients",
-        "gradient_predivide_factor",
-        "wall_clock_breakdown",
-        "memory_breakdown",
-        "flops_profiler",
-        "comms_logger",
-        "csv_monitor",
-        "hybrid_engine",
-        "steps_per_print",
-        "communication_data_type",
-    }
-)
+_DEEPSPEED_SURE = word_set("""
+    train_micro_batch_size_per_gpu zero_allow_untested_optimizer zero_force_ds_cpu_optimizer prescale_gradients
+    gradient_predivide_factor wall_clock_breakdown memory_breakdown flops_profiler comms_logger csv_monitor
+    hybrid_engine steps_per_print communication_data_type
+    """)
 _DEEPSPEED_BATCH = frozenset({"train_batch_size", "gradient_accumulation_steps", "gradient_clipping", "dump_state"})
-_OTHER_JSON = frozenset(
-    {
-        "_name_or_path",
-        "added_tokens",
-        "architectures",
-        "compilerOptions",
-        "compute_environment",
-        "dependencies",
-        "devDependencies",
-        "distributed_type",
-        "global_step",
-        "log_history",
-        "model_name_or_path",
-        "model_type",
-        "output_dir",
-        "per_device_train_batch_size",
-        "tokenizer_class",
-        "transformers_version",
-    }
-)
+_OTHER_JSON = word_set("""
+    _name_or_path added_tokens architectures compilerOptions compute_environment dependencies devDependencies
+    distributed_type global_step log_history model_name_or_path model_type output_dir per_device_train_batch_size
+    tokenizer_class transformers_version
+    """)
 """Keys of ``config.json``, ``trainer_state.json``, ``tokenizer.json``, ``package.json``, trainer arguments …"""
 
 _ARGUMENTS = frozenset({"model_name_or_path", "output_dir", "per_device_train_batch_size"})
 
 _ACCELERATE_SURE = frozenset({"compute_environment", "distributed_type"})
-_ACCELERATE = frozenset(
-    {
-        "deepspeed_config",
-        "downcast_bf16",
-        "dynamo_backend",
-        "dynamo_config",
-        "fsdp_config",
-        "gpu_ids",
-        "machine_rank",
-        "main_process_ip",
-        "main_process_port",
-        "main_training_function",
-        "megatron_lm_config",
-        "mixed_precision",
-        "num_machines",
-        "num_processes",
-        "parallelism_config",
-        "rdzv_backend",
-        "same_network",
-        "tpu_use_cluster",
-        "tpu_use_sudo",
-        "use_cpu",
-    }
-)
-_OTHER_YAML = frozenset(
-    {
-        "base_model",
-        "dataset",
-        "dataset_name",
-        "datasets",
-        "model",
-        "model_name_or_path",
-        "output_dir",
-        "per_device_train_batch_size",
-        "stage",
-        "trainer",
-    }
-)
+_ACCELERATE = word_set("""
+    deepspeed_config downcast_bf16 dynamo_backend dynamo_config fsdp_config gpu_ids machine_rank main_process_ip
+    main_process_port main_training_function megatron_lm_config mixed_precision num_machines num_processes
+    parallelism_config rdzv_backend same_network tpu_use_cluster tpu_use_sudo use_cpu
+    """)
+_OTHER_YAML = word_set("""
+    base_model dataset dataset_name datasets model model_name_or_path output_dir per_device_train_batch_size stage
+    trainer
+    """)
 """Keys of recipes (axolotl, LLaMA-Factory, TRL …), which may carry some of Accelerate's keys of their own."""
 
 _SURE_KEY = re.compile(r"\"(?:zero_optimization|train_micro_batch_size_per_gpu)\"[ \t]*:")

@@ -7,7 +7,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.model import Argument, Call
 from lintfit.sources.script.source import ScriptSource
-from lintfit.sources.script.writing import edits, moving
+from lintfit.sources.script.writing import file_edits, moving
 
 Edits = tuple[FileEdit, ...]
 
@@ -16,12 +16,12 @@ def without_argument(source: ScriptSource, call: Call, argument: Argument) -> Ed
     """Take a keyword argument out of a call, in the script or in a module of its repository that it draws in."""
     node = _record(source, call).node
     document = source.reading.calls.document_of(node)
-    return edits.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
+    return file_edits.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
 
 
 def without_call(source: ScriptSource, call: Call) -> Edits:
     """Take out a call that returns what it was called on: its statement, or its part of a longer expression."""
-    return edits.remove_statement(source, _record(source, call))
+    return file_edits.remove_statement(source, _record(source, call))
 
 
 def moved_above(source: ScriptSource, call: Call, target: Call) -> Edits | None:

@@ -18,12 +18,12 @@ from lintfit.sources.script.interpreter import defaults
 from lintfit.sources.script.interpreter.interpreter import Interpreter
 from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk
-from lintfit.sources.script.interpreter.values import Record, Value, plain
+from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
 from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, training
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.collector import Reading, sure_none
-from lintfit.sources.script.writing import edits
+from lintfit.sources.script.writing import edits, file_edits
 from lintfit.sources.script.writing import settings as writing
 
 if TYPE_CHECKING:
@@ -45,8 +45,12 @@ class ScriptSource:
     facts: ScriptFacts
     settings: Mapping[str, Setting]
     reading: Reading = field(repr=False)
-    walk: Walk = field(repr=False)
     add_flag: AddFlag | None = field(default=None, repr=False)
+
+    @property
+    def walk(self) -> Walk:
+        """The walk that it was read by."""
+        return self.reading.walk
 
     @property
     def dialect(self) -> str:
@@ -149,23 +153,17 @@ class ScriptSource:
     def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
         """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
         record = self.reading.calls.records.get(id(statement.call))
-        return edits.remove_statement(self, record) if record is not None else ()
+        return file_edits.remove_statement(self, record) if record is not None else ()
 
     def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
         """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
-        record = self.reading.calls.records.get(id(call))
-        if record is None:
-            return ()
-        document = self.reading.calls.document_of(record.node)
-        return edits.edits_in(document, python_edits.remove_keyword(document, record.node, name))
+        calls, record = self.reading.calls, self.reading.calls.records.get(id(call))
+        return file_edits.edited(calls, record.node, python_edits.remove_keyword, name) if record is not None else ()
 
     def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
         """The edits that make a call of the facts say ``name=code``."""
-        record = self.reading.calls.records.get(id(call))
-        if record is None:
-            return ()
-        document = self.reading.calls.document_of(record.node)
-        return edits.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+        calls, record = self.reading.calls, self.reading.calls.records.get(id(call))
+        return file_edits.edited(calls, record.node, python_edits.set_keyword, name, code) if record is not None else ()
 
     def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that add a flag to the launch line; None where no launch line can be edited.
@@ -174,9 +172,10 @@ class ScriptSource:
         """
         if self.add_flag is None:
             return None
-        if name in self.walk.switches:
-            return self.add_flag(self.walk.spelling.get(name, name), None) if value is True else None
-        return self.add_flag(self.walk.spelling.get(name, name), str(value))
+        spelled, switch = self.walk.spelling.get(name, name), name in self.walk.switches
+        if switch and value is not True:
+            return None
+        return self.add_flag(spelled, None if switch else str(value))
 
 
 def read_script(
@@ -205,7 +204,7 @@ def read_script(
     modules = Modules(document, open_file)
     calls = Calls(modules.documents, modules.unread)
 
-    def read(assume: bool) -> tuple[Walk, Reading]:
+    def read(assume: bool) -> Reading:
         walk = Walk(
             flags={flag.name: flag for flag in flags},
             words=[*positional, *_words(flags)],
@@ -219,50 +218,18 @@ def read_script(
         )
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
-        return walk, _read(walk, calls, library, versions or {}, interpreter.globals.names)
+        reading = Reading(facts.find(walk.records, calls), walk, calls, versions or {}, interpreter.globals.names)
+        for part in (modelling, patching, training, splitting, megatron):
+            part.read(reading)
+        return reading
 
-    walk, reading = read(known)
+    reading = read(known)
     settings = reading.settings
-    if walk.parses and not known:
-        _, guess = read(True)
+    if reading.walk.parses and not known:
+        guess = read(True)
         settings = _assumed(settings, guess.settings)
         reading.homes = guess.homes
-    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk, add_flag)
-
-
-def _read(
-    walk: Walk,
-    calls: Calls,
-    library: defaults.CatalogDefaults,
-    versions: Mapping[str, str],
-    constants: Mapping[str, Value],
-) -> Reading:
-    reading = Reading(
-        facts.find(walk.records, calls),
-        walk.records,
-        calls,
-        library,
-        versions,
-        walk.parsed,
-        walk.read,
-        walk.lengths,
-        open_data=walk.open_data,
-        flags=walk.flags,
-        environment=walk.environment,
-        constants=constants,
-        gradients=walk.gradients,
-        recomputing=walk.recomputing,
-        pixels=walk.pixels,
-        replaced=walk.replaced,
-        divisors=walk.divisors,
-        accumulations=walk.accumulations,
-    )
-    modelling.read(reading)
-    patching.read(reading)
-    training.read(reading)
-    splitting.read(reading)
-    megatron.read(reading)
-    return reading
+    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, add_flag)
 
 
 def _words(flags: Sequence[Flag]) -> list[str]:

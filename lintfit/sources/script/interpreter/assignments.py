@@ -11,6 +11,7 @@ from lintfit.sources.script.interpreter import operators, parsers
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.invocations import Invocations
 from lintfit.sources.script.interpreter.models import is_model
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import LENGTHS, Flagged, Gradient, Pixels, Replaced, Walk
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -18,10 +19,10 @@ from lintfit.sources.script.interpreter.values import (
     Items,
     Object,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,
+    alternatives,
     choice,
     objects,
 )
@@ -86,7 +87,7 @@ class Assignments(Invocations):
                 if target.attr.value == "gradient_checkpointing" and operators.truth(value) is not False:
                     self._flagged(target, value, scope)
                 self._pixels(target, value)
-                for holder in self._holders(self.eval(target.value, scope)):
+                for holder in alternatives(self.eval(target.value, scope)):
                     if isinstance(holder, Ref) and target.attr.value == "forward":
                         self._replaced(holder, value)
                     if isinstance(holder, Object):
@@ -121,9 +122,6 @@ class Assignments(Invocations):
         branch = self.walk.branch
         if branch.taken or branch.undecided:
             self.walk.replaced.append(Replaced(cls.name, value, branch.taken))
-
-    def _holders(self, value: Value) -> tuple[Value, ...]:
-        return value.options if isinstance(value, Choice) else (value,)
 
     def store(self, table: dict[str, Value], key: str, value: Value) -> None:
         """Set an item of something that other branches see, too."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.documents.model import DataDocument, KeyPath, Kind, Node
+from lintfit.sources.script.interpreter.origins import Datum
 from lintfit.sources.script.interpreter.protocol import Evaluator
-from lintfit.sources.script.interpreter.values import Const, Datum, Items, Object, Record, Table, Unknown, Value
+from lintfit.sources.script.interpreter.values import Const, Items, Object, Record, Table, Unknown, Value
 
 _OPENS = frozenset({"open", "io.open", "codecs.open", "fsspec.open", "smart_open.open", "xopen.xopen"})
 _READS = frozenset({"open", "read", "read_text", "read_bytes"})

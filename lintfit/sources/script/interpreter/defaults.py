@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lintfit.sources.script.interpreter.origins import Library
 from lintfit.sources.script.interpreter.state import Defaults
-from lintfit.sources.script.interpreter.values import Library
 from lintfit.sources.training_defaults import default_of, fields_of
 
 

@@ -7,6 +7,7 @@ import libcst as cst
 from lintfit.sources.script.interpreter import parsers
 from lintfit.sources.script.interpreter.assignments import Assignments
 from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.values import (
     Class,
     Const,
@@ -15,7 +16,6 @@ from lintfit.sources.script.interpreter.values import (
     Items,
     Object,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,

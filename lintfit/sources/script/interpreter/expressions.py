@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter import operators
+from lintfit.frozen import word_set
+from lintfit.sources.script.interpreter import literals, operators
+from lintfit.sources.script.interpreter.protocol import Evaluator
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk, guards_device
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -22,7 +23,6 @@ from lintfit.sources.script.interpreter.values import (
     Items,
     Object,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,
@@ -31,12 +31,11 @@ from lintfit.sources.script.interpreter.values import (
     held,
 )
 
-BUILTINS = frozenset({
-    "abs", "all", "any", "bool", "bytes", "dict", "enumerate", "filter", "float", "frozenset", "getattr", "hasattr",
-    "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "open", "print", "range",
-    "repr", "reversed", "round", "set", "setattr", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip",
-    "eval", "exec", "exit", "globals", "object", "quit",
-})  # fmt: skip
+BUILTINS = word_set("""
+    abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance issubclass iter len
+    list map max min next open print range repr reversed round set setattr sorted str sum super tuple type vars zip
+    eval exec exit globals object quit
+    """)
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
 """Elements of a comprehension that are evaluated one by one."""
@@ -62,35 +61,6 @@ def dotted(node: cst.BaseExpression) -> str:
     return ".".join(reversed(parts))
 
 
-def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
-    """The literal's value. libcst compiles each literal to tell it; what nearly all of them are needs no compiler."""
-    text = node.value
-    if isinstance(node, cst.Float):
-        return float(text)
-    if "\\" not in text:
-        if text[0] in "'\"" and (text[:3] not in ("'''", '"""') or "\r" not in text):
-            quote = 3 if text[:3] in ("'''", '"""') else 1
-            return text[quote:-quote]
-        if text.isascii() and text.isdecimal():
-            return _bounded(int(text))
-    return _bounded(_compiled(text))
-
-
-def _bounded(value: object) -> object:
-    """The value of a literal. Raises ValueError for a number of more digits than are calculated with."""
-    if isinstance(value, int) and value.bit_length() > operators.MAX_BITS:
-        raise ValueError("a number of very many digits")
-    return value
-
-
-@lru_cache(maxsize=1024)
-def _compiled(literal: str) -> object:
-    """The value of a literal. Python would warn of a stray backslash in it, which is not the user's question."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.literal_eval(literal)
-
-
 @lru_cache(maxsize=2048)
 def _guards(test: cst.BaseExpression) -> tuple[bool, bool]:
     """Whether the body and the ``else`` of a branch under this test run only without CUDA."""
@@ -98,19 +68,13 @@ def _guards(test: cst.BaseExpression) -> tuple[bool, bool]:
     return guards_device(text, True), guards_device(text, False)
 
 
-def _is_classmethod(node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
-        isinstance(d.decorator, cst.Name) and d.decorator.value == "classmethod" for d in node.decorators
-    )
+def is_decorated(node: cst.CSTNode | None, *names: str) -> bool:
+    """Whether a function has a decorator with one of these last names."""
+    decorators = node.decorators if isinstance(node, cst.FunctionDef) else ()
+    return any(dotted(each.decorator).rpartition(".")[2] in names for each in decorators)
 
 
-def _is_property(node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
-        dotted(d.decorator).rpartition(".")[2] in ("property", "cached_property") for d in node.decorators
-    )
-
-
-class Expressions:
+class Expressions(Evaluator):
     """Evaluates expressions. Statements and calls of functions are the subclass's."""
 
     def __init__(self, module: cst.Module, walk: Walk) -> None:
@@ -158,10 +122,6 @@ class Expressions:
         """What a dotted name stands for in a module of the same repository; itself where there is none."""
         raise NotImplementedError
 
-    def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
-        """The library's default of an attribute that nobody set."""
-        raise NotImplementedError
-
     def property_value(self, getter: Function) -> Value:
         """What a property of an object comes to."""
         raise NotImplementedError
@@ -197,7 +157,7 @@ class Expressions:
             return choice([self.attribute(option, name, node) for option in holder.options], node)
         if isinstance(holder, Class):
             found = holder.member(name)
-            if isinstance(found, Function) and _is_classmethod(found.node):
+            if isinstance(found, Function) and is_decorated(found.node, "classmethod"):
                 return Function(found.origin, found.node, found.scope, holder)
             return found or Unknown(node)
         if isinstance(holder, Table):
@@ -220,7 +180,9 @@ class Expressions:
         if holder.cls is not None and (found := holder.cls.member(name)) is not None:
             if isinstance(found, Function):
                 method = Function(found.origin, found.node, found.scope, holder)
-                return self.property_value(method) if _is_property(found.node) else method
+                return (
+                    self.property_value(method) if is_decorated(found.node, "property", "cached_property") else method
+                )
             return Unknown(node) if holder.parsed and holder.open else found
         return self.field_default(holder, name, node) or Unknown(node)
 
@@ -231,7 +193,7 @@ class Expressions:
         return Items(node, [Const(node, word) for word in ("train.py", *words)])
 
     def _literal(self, node: cst.SimpleString | cst.Integer | cst.Float, scope: Scope) -> Value:
-        return Const(node, _literal_value(node))
+        return Const(node, literals.value_of(node))
 
     def _concatenated(self, node: cst.ConcatenatedString, scope: Scope) -> Value:
         left, right = self.eval(node.left, scope), self.eval(node.right, scope)
@@ -313,10 +275,6 @@ class Expressions:
         if text is not None:
             return Const(node, text[lower:upper])
         return Items(node, holder.items[lower:upper]) if isinstance(holder, Items) else Unknown(node)
-
-    def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
-        """An environment variable: the launch's, else the default that the script gives."""
-        raise NotImplementedError
 
     def _binary(self, node: cst.BinaryOperation, scope: Scope) -> Value:
         left, right = self.eval(node.left, scope), self.eval(node.right, scope)

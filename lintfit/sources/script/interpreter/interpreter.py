@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents.python_walk import walk
 from lintfit.sources.script.interpreter import hydra, library, models, parsers
+from lintfit.sources.script.interpreter.expressions import dotted, is_decorated
+from lintfit.sources.script.interpreter.imports import Imports
 from lintfit.sources.script.interpreter.modules import Modules
+from lintfit.sources.script.interpreter.origins import Environment
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import MAX_DEPTH, Branch, Frame, OutOfBudget, Walk
-from lintfit.sources.script.interpreter.statements import Statements, body_of
+from lintfit.sources.script.interpreter.statements import body_of
 from lintfit.sources.script.interpreter.values import (
     Choice,
     Class,
     Const,
-    Environment,
     Function,
     Items,
     Object,
     Record,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,
@@ -34,7 +38,6 @@ from lintfit.sources.training_arguments import of_text
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
-_MAKES_TRAINER = re.compile(r"Trainer\(")
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
 _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
@@ -53,15 +56,13 @@ _SMALL = 3
 """Statements of such a function."""
 
 
-class Interpreter(Statements):
+class Interpreter(Imports):
     """Executes statements over abstract values; ``walk.records`` holds the calls afterwards."""
 
     def __init__(self, module: cst.Module, walk: Walk, modules: Modules | None = None, path: str = "") -> None:
-        super().__init__(module, walk)
+        super().__init__(module, walk, modules)
         if path:
             self.globals.names["__file__"] = Const(None, path)
-        self._modules = modules
-        self._scopes: dict[str, Scope | None] = {}
         self._follows: dict[int, int] = {}
         self._executed = walk.steps.within(_MAX_EXECUTED, "files run by exec")
 
@@ -101,75 +102,9 @@ class Interpreter(Statements):
         """
         if any(record.name.endswith("Trainer") for record in self.walk.records):
             return []
-        code = {id(found): self.module.code_for_node(found.node) for found in functions if found.node is not None}
-        makers = [found for found in functions if _MAKES_TRAINER.search(code.get(id(found), ""))]
+        makers = [found for found in functions if found.node is not None and _makes_trainer(found.node)]
         plain = (found for found in makers if isinstance(found.node, cst.FunctionDef) and not found.node.decorators)
         return [found for found in plain if id(found.node) not in self.walk.entered] if len(makers) == 1 else []
-
-    def imported(self, ref: Ref) -> Value:
-        """What a name imported from a module of the same repository stands for there."""
-        if self._modules is None or len(self.walk.frames) >= MAX_DEPTH:
-            return ref
-        name, _, attribute = ref.name.rpartition(".")
-        if not name or name in ("", "."):
-            return ref
-        scope = self._module_scope(name)
-        found = scope.names.get(attribute) if scope is not None else self._outlined(name, attribute)
-        if isinstance(found, Ref) and found.name != ref.name and isinstance(found.origin, cst.ImportAlias):
-            return self.imported(found)
-        return found if found is not None else ref
-
-    def is_unread(self, name: str) -> bool:
-        """Whether a dotted name is of a module of the project that is at hand but not parsed."""
-        return self._modules is not None and name.rpartition(".")[0] in self._modules.unread
-
-    def _outlined(self, module: str, name: str, depth: int = 0) -> Class | None:
-        """A class of a module that is not parsed: its name and bases, by which a model is told."""
-        bases = self._modules.bases(module, name) if self._modules is not None and depth < _MAX_RECURSION else None
-        if not bases:
-            return None
-        known = (self._outlined(module, base, depth + 1) or Ref(None, base) for base in bases)
-        return Class(None, name, bases=tuple(known))
-
-    def _module_scope(self, name: str) -> Scope | None:
-        if name in self._scopes:
-            return self._scopes[name]
-        self._scopes[name] = None
-        module = self._modules.find(name) if self._modules is not None else None
-        if module is None:
-            return None
-        scope = Scope({"__name__": Const(None, name)})
-        self._scopes[name] = scope
-        walk, entry = self.walk, self.has_entry
-        before = walk.branch, walk.statement, walk.assigned_to, walk.frames
-        walk.branch, walk.statement, walk.assigned_to, walk.frames = Branch(), None, None, []
-        try:
-            self.block(module.body, scope)
-        finally:
-            walk.branch, walk.statement, walk.assigned_to, walk.frames = before
-            self.has_entry = entry
-        return scope
-
-    def package(self, scope: Scope, dots: int) -> str:
-        root = scope
-        while root.parent is not None:
-            root = root.parent
-        name = root.names.get("__name__")
-        if root is self.globals or not isinstance(name, Const) or self._modules is None:
-            return "." * dots
-        own = str(name.value)
-        leading = len(own) - len(own.lstrip("."))
-        parts = own.lstrip(".").split(".")
-        up = dots - 1 if self._modules.is_package(own) else dots
-        beyond = max(0, up - len(parts)) if leading else 0
-        kept = parts[: max(0, len(parts) - up)]
-        return "." * (leading + beyond) + "".join(f"{part}." for part in kept)
-
-    def exported(self, module: str) -> dict[str, Value]:
-        scope = self._module_scope(module) if module else None
-        if scope is None:
-            return {}
-        return {name: value for name, value in scope.names.items() if not name.startswith("_")}
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         found = self._invoked(node, record, function, scope)
@@ -249,7 +184,7 @@ class Interpreter(Statements):
         parameters = function.node.params
         names = [parameter.name.value for parameter in (*parameters.posonly_params, *parameters.params)]
         positional = record.positional
-        if function.bound is not None and names and not _is_static(function.node):
+        if function.bound is not None and names and not is_decorated(function.node, "staticmethod"):
             positional = [function.bound, *positional]
         given = dict(zip(names, positional, strict=False))
         known = {*names, *(parameter.name.value for parameter in parameters.kwonly_params)}
@@ -285,7 +220,8 @@ class Interpreter(Statements):
             return self.eval(node.body, scope) if len(frames) < MAX_DEPTH else Unknown(node)
         small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
         most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
-        if follows >= most or len(frames) >= MAX_DEPTH or _depth(frames, node) > _MAX_RECURSION:
+        within = sum(frame.node is node for frame in frames)
+        if follows >= most or len(frames) >= MAX_DEPTH or within > _MAX_RECURSION:
             return Unknown(node)
         self._follows[id(node)] = follows + 1
         frame = Frame(node)
@@ -311,7 +247,7 @@ class Interpreter(Statements):
         given: dict[str, Value] = {}
         for index, parameter in enumerate((*node.params.params, *node.params.kwonly_params)):
             name = parameter.name.value
-            if index == 0 and function.bound is not None and not _is_static(node):
+            if index == 0 and function.bound is not None and not is_decorated(node, "staticmethod"):
                 given[name] = function.bound
             elif name not in declared:
                 kind, many = ("", False)
@@ -417,8 +353,9 @@ class Interpreter(Statements):
         return None
 
 
-def _depth(frames: list[Frame], node: cst.CSTNode) -> int:
-    return sum(frame.node is node for frame in frames)
+@lru_cache(maxsize=2048)
+def _makes_trainer(function: cst.CSTNode) -> bool:
+    return any(isinstance(node, cst.Call) and dotted(node.func).endswith("Trainer") for node in walk(function))
 
 
 def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
@@ -435,9 +372,3 @@ def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
 def _is_partial(value: Value) -> bool:
     """Whether a value is what ``functools.partial`` returned."""
     return isinstance(value, Object) and value.kind == "functools.partial" and bool(value.call and value.call.passed)
-
-
-def _is_static(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
-        isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in node.decorators
-    )

@@ -6,6 +6,7 @@ import libcst as cst
 
 from lintfit.sources.script.interpreter.expressions import Expressions, dotted
 from lintfit.sources.script.interpreter.operators import switched
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Gradient, Walk
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -16,7 +17,6 @@ from lintfit.sources.script.interpreter.values import (
     Passed,
     Record,
     Ref,
-    Scope,
     Table,
     Unknown,
     Value,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lintfit.sources.script.interpreter.values import Object, Record, Ref, Value, objects, plain
 
@@ -23,6 +23,7 @@ _NOT_MODELS = re.compile(
     re.IGNORECASE,
 )
 _MODEL_CLASS = re.compile(r"(Model|LMHead|For[A-Z]\w*|AutoencoderKL|CausalLM|model_cls|model_class|model)")
+_CONSTRUCTED = re.compile(r"(Model|LMHeadModel|For[A-Z]\w+)$")
 _ARGUMENTS = re.compile(
     r"(TrainingArguments|(SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|PPOv2|RLOO|Reward|PRM|BCO|XPO|OnlineDPO|NashMD|GKD|Iterative\w*)Config)$"
 )
@@ -80,11 +81,8 @@ def is_model_load(record: Record) -> bool:
 
 def is_model_constructor(record: Record) -> bool:
     """Whether a call builds a library's model class from a config (``LlamaForCausalLM(config)``)."""
-    name = record.name
     library = record.function.partition(".")[0]
-    return library in ("transformers", "diffusers", "timm") and bool(
-        re.search(r"(Model|LMHeadModel|For[A-Z]\w+)$", name)
-    )
+    return library in ("transformers", "diffusers", "timm") and _CONSTRUCTED.search(record.name) is not None
 
 
 def is_own_model(made: Object) -> bool:
@@ -102,7 +100,12 @@ def in_own_module(value: Value | None) -> bool:
         return False
     handed = [passed.value for passed in outer.call.passed]
     parts = (outer.base, *outer.attributes.values(), *handed)
-    return any(each.call is not None and is_model_load(each.call) for part in parts for each in objects(part))
+    return any(any(loads_of(part)) for part in parts)
+
+
+def loads_of(value: Value | None) -> Iterator[Record]:
+    """The calls that have loaded a value, or what it wraps."""
+    return (each.call for each in objects(value) if each.call is not None and is_model_load(each.call))
 
 
 def is_model(made: Object) -> bool:

@@ -12,6 +12,7 @@ import libcst as cst
 
 from lintfit.documents.model import Document
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.frozen import word_set
 
 MAX_CHARACTERS = 250_000
 """Text that the modules drawn in by one script may have together; what the rest holds stays unknown."""
@@ -27,14 +28,13 @@ _TELLING = re.compile(
     re.MULTILINE,
 )
 _CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]*)\)[ \t]*:", re.MULTILINE)
-LIBRARIES = frozenset({
-    "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",
-    "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers", "colossalai",
-    "ray", "huggingface_hub", "safetensors", "unsloth", "vllm", "os", "sys", "re", "json", "math", "time", "random",
-    "copy", "logging", "argparse", "dataclasses", "typing", "pathlib", "functools", "itertools", "collections",
-    "contextlib", "warnings", "shutil", "glob", "gc", "subprocess", "builtins", "enum", "abc", "inspect", "types",
-    "io", "string", "pickle", "datetime", "hashlib", "operator", "threading",
-})  # fmt: skip
+LIBRARIES = word_set("""
+    torch transformers trl peft accelerate deepspeed datasets numpy bitsandbytes diffusers lightning pandas tqdm
+    wandb evaluate sklearn scipy tokenizers colossalai ray huggingface_hub safetensors unsloth vllm os sys re json
+    math time random copy logging argparse dataclasses typing pathlib functools itertools collections contextlib
+    warnings shutil glob gc subprocess builtins enum abc inspect types io string pickle datetime hashlib operator
+    threading
+    """)
 """Modules that no repository holds itself: not looked for."""
 
 

@@ -87,15 +87,10 @@ def dotted(words: Iterable[Flag], record: Record) -> Table:
     """A nested table from words such as ``train.lr=1e-5``, each value with its word as its origin."""
     table = Table(record.node)
     for word in words:
-        *path, last = word.name.split(".")
-        inner = table
-        for part in path:
-            deeper = inner.items.get(part)
-            inner.items[part] = inner = deeper if isinstance(deeper, Table) else Table(record.node)
         value = word.value
         known = value is not None and "$" not in value
         guess = None if value in ("null", "~") else of_text(value or "")
-        inner.items[last] = Const(word, guess) if known else Unknown(word)
+        _put(table, word.name.split("."), Const(word, guess) if known else Unknown(word))
     return table
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import libcst as cst
 
+from lintfit.frozen import word_set
+from lintfit.sources.script.interpreter.origins import Origin
 from lintfit.sources.script.interpreter.values import (
     Choice,
     Class,
@@ -17,7 +19,6 @@ from lintfit.sources.script.interpreter.values import (
     Function,
     Items,
     Object,
-    Origin,
     Record,
     Ref,
     Table,
@@ -51,11 +52,10 @@ _ORDER: dict[type[cst.BaseCompOp], Callable[[Any, Any], Any]] = {
     cst.GreaterThan: operator.gt,
     cst.GreaterThanEqual: operator.ge,
 }
-_STRING_METHODS = frozenset({
-    "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "split", "rsplit", "replace", "join",
-    "format", "title", "capitalize", "removeprefix", "removesuffix", "isdigit", "count", "find", "partition",
-    "rpartition",
-})  # fmt: skip
+_STRING_METHODS = word_set("""
+    lower upper strip lstrip rstrip startswith endswith split rsplit replace join format title capitalize
+    removeprefix removesuffix isdigit count find partition rpartition
+    """)
 
 
 def switched(record: Record) -> bool | None:

@@ -14,10 +14,10 @@ from typing import Any
 import libcst as cst
 
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.origins import Datum, Origin
 from lintfit.sources.script.interpreter.values import (
     Class,
     Const,
-    Datum,
     Field,
     Function,
     Items,
@@ -181,11 +181,8 @@ def fill(entry: Field, flag: tuple[Flag, bool] | None, assume: bool) -> Value:
         value = Const(flag[0], False) if flag[1] else convert(flag[0], entry)
         value.over = entry.default
         return value
-    origin = entry.node
-    if not assume:
-        return Unknown(origin)
-    if entry.default is None:
-        return Unknown(origin)
+    if not assume or entry.default is None:
+        return Unknown(entry.node)
     if isinstance(entry.default, Const) and isinstance(entry.default.value, str) and entry.kind in ("int", "float"):
         return Const(entry.default.origin, _scalar(entry.default.value, entry.kind))
     return entry.default
@@ -242,11 +239,7 @@ def dataclass_objects(
         if isinstance(cls, Class):
             for name, entry in cls.all_fields().items():
                 attributes[name] = fill(entry, filled.get(name), assume and not (open_ and name not in filled))
-        kind = cls.name if isinstance(cls, Ref | Class) else ""
-        owner = cls if isinstance(cls, Class) else None
-        made.append(
-            Object(parser.origin, kind, cls=owner, attributes=attributes, parsed=True, open=open_ or not assume)
-        )
+        made.append(object_of(cls, parser.origin, attributes, open_ or not assume))
         if library is not None:
             of_library.append(made[-1])
     _unclaimed(rest, of_library)
@@ -337,7 +330,10 @@ def table_object(cls: Value, table: Table, origin: cst.CSTNode) -> Object:
     fields = cls.all_fields() if isinstance(cls, Class) else {}
     attributes = {name: entry.default or Unknown(origin) for name, entry in fields.items()}
     attributes |= {str(key): item for key, item in table.items.items()}
-    kind = cls.name if isinstance(cls, Ref | Class) else ""
-    return Object(
-        origin, kind, cls=cls if isinstance(cls, Class) else None, attributes=attributes, parsed=True, open=table.open
-    )
+    return object_of(cls, origin, attributes, table.open)
+
+
+def object_of(cls: Value, origin: Origin, attributes: dict[str, Value], open_: bool) -> Object:
+    """An object that a parser has filled, of a class of the script or of a library."""
+    kind, own = (cls.name if isinstance(cls, Ref | Class) else ""), cls if isinstance(cls, Class) else None
+    return Object(origin, kind, cls=own, attributes=attributes, parsed=True, open=open_)

@@ -7,8 +7,9 @@ from typing import Protocol
 
 import libcst as cst
 
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk
-from lintfit.sources.script.interpreter.values import Function, Object, Scope, Value
+from lintfit.sources.script.interpreter.values import Function, Object, Value
 
 
 class Evaluator(Protocol):

@@ -12,7 +12,8 @@ import libcst as cst
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.script.interpreter.values import Field, Function, Library, Object, Record, Value
+from lintfit.sources.script.interpreter.origins import Library
+from lintfit.sources.script.interpreter.values import Field, Function, Object, Record, Value
 
 MAX_STEPS = 60_000
 """Expressions that are evaluated at most. The slowest of the real scripts and launchers that lintfit is measured with

@@ -10,19 +10,9 @@ import libcst as cst
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.definitions import Definitions
 from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk
-from lintfit.sources.script.interpreter.values import (
-    Class,
-    Const,
-    Function,
-    Items,
-    Object,
-    Ref,
-    Scope,
-    Unknown,
-    Value,
-    choice,
-)
+from lintfit.sources.script.interpreter.values import Class, Const, Function, Items, Object, Ref, Unknown, Value, choice
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 

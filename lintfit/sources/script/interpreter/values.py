@@ -9,11 +9,11 @@ from typing import Any
 
 import libcst as cst
 
-from lintfit.documents.model import DataDocument, KeyPath, Span
 from lintfit.documents.steps import Steps
-from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.origins import Datum, Origin
+from lintfit.sources.script.interpreter.origins import Value as Value
+from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.training_words import DTYPES
 
 MAX_CHOICES = 6
@@ -21,40 +21,6 @@ MAX_CHOICES = 6
 
 _ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
 """Bases that say nothing of what a class does."""
-
-
-@frozen
-class Library:
-    """The origin of a value that a library filled in: whose default it is."""
-
-    detail: str
-
-
-@frozen
-class Environment:
-    """The origin of a value that an environment variable holds."""
-
-    name: str
-
-
-@frozen(eq=False)
-class Datum:
-    """The origin of a value that a JSON or YAML file holds, which the script reads."""
-
-    document: DataDocument
-    path: KeyPath
-    span: Span
-
-
-Origin = cst.CSTNode | Flag | Library | Environment | Datum | None
-
-
-@dataclass(slots=True, eq=False)
-class Value:
-    """Anything at all; on its own: not known. ``over`` is what it beat: the default of a flag, a config's own value."""
-
-    origin: Origin = None
-    over: Value | None = field(default=None, kw_only=True)
 
 
 class Unknown(Value):
@@ -287,33 +253,6 @@ class Record:
         return positional[index] if index < len(positional) else None
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
-    """The names of a module, class or function."""
-
-    names: dict[str, Value] = field(default_factory=dict)
-    parent: Scope | None = None
-    outer: set[str] = field(default_factory=set)
-    """Names declared ``global`` or ``nonlocal``."""
-
-    def get(self, name: str) -> Value | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.parent
-        return None
-
-    def set(self, name: str, value: Value) -> None:
-        if name in self.outer and self.parent is not None:
-            root = self.parent
-            while root.parent is not None:
-                root = root.parent
-            root.names[name] = value
-        else:
-            self.names[name] = value
-
-
 def choice(options: list[Value], origin: Origin = None) -> Value:
     """One of these values: the value itself where all are the same, unknown where there are too many."""
     flat: list[Value] = []
@@ -335,6 +274,11 @@ def alternatives(value: Value) -> Iterator[Value]:
             yield from alternatives(option)
     else:
         yield value
+
+
+def is_none(value: Value) -> bool:
+    """Whether a value is certainly None."""
+    return isinstance(value, Const) and value.value is None
 
 
 def same(left: Value, right: Value) -> bool:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.origins import Datum, Environment, Library, Origin
 from lintfit.sources.script.interpreter.values import (
     Choice,
-    Const,
-    Datum,
-    Environment,
-    Library,
     Object,
-    Origin,
     Record,
     Value,
     alternatives,
+    is_none,
     plain,
 )
 from lintfit.sources.script.model import Argument, Call, Statement
@@ -36,17 +34,19 @@ _MAX_NESTING = 4
 class Calls:
     """Makes calls of records. ``documents`` are the script and the modules of its repository that it draws in."""
 
-    def __init__(self, documents: Sequence[Any], unread: Mapping[str, str] | None = None) -> None:
-        self._documents: Sequence[Any] = documents
-        self._unread = unread if unread is not None else {}
+    def __init__(self, documents: Sequence[PythonDocument], unread: Mapping[str, str]) -> None:
+        self._documents = documents
+        self._unread = unread
         self._made: dict[int, Call] = {}
+        self._homes: dict[int, PythonDocument] = {}
+        """The documents of nodes that were asked for, by the node's id: to ask a tree that it is not of takes long."""
         self.records: dict[int, Record] = {}
         """The record of each call made, by the call's id."""
 
     @property
     def script(self) -> PythonDocument:
         """The script itself."""
-        return self._documents[0]  # type: ignore[no-any-return]
+        return self._documents[0]
 
     @property
     def documents(self) -> Sequence[PythonDocument]:
@@ -68,12 +68,14 @@ class Calls:
 
     def document_of(self, node: cst.CSTNode) -> PythonDocument:
         """The document that a node belongs to; KeyError where it belongs to none."""
+        known = self._homes.get(id(node))
+        if known is not None:
+            return known
         for document in self._documents:
-            try:
+            with suppress(KeyError):
                 document.span(node)
-            except KeyError:
-                continue
-            return cast("PythonDocument", document)
+                self._homes[id(node)] = document
+                return document
         raise KeyError(node)
 
     def place(self, node: cst.CSTNode) -> Place:
@@ -119,7 +121,7 @@ class Calls:
 
     def _settled(self, value: Choice, name: str, depth: int) -> Any:
         """The one object of a choice between an object and nothing else that is known."""
-        options = [option for option in alternatives(value) if not (isinstance(option, Const) and option.value is None)]
+        options = [option for option in alternatives(value) if not is_none(option)]
         return self.value(options[0], name, depth) if len(options) == 1 and isinstance(options[0], Object) else UNKNOWN
 
     def argument(self, name: str, value: Value, node: cst.Arg, depth: int = 0) -> Argument:

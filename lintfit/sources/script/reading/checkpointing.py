@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
-from lintfit.sources.script.interpreter.values import Const, Record, Table, Value, plain
+from lintfit.sources.script.interpreter.values import Const, Record, Table, plain
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.training_words import CHECKPOINTING
@@ -23,7 +23,7 @@ def read(reading: Reading) -> None:
         if current is not None and current.value is True:
             continue
         reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
-    for flagged in reading.recomputing:
+    for flagged in reading.walk.recomputing:
         current = reading.settings.get("gradient_checkpointing")
         if flagged.taken is not False and (current is None or current.value is not True):
             reading.state("gradient_checkpointing", True if flagged.taken else UNKNOWN, flagged.node)
@@ -42,14 +42,13 @@ def _switches_on(record: Record, quantized: bool) -> bool:
 
 def _unsloth(reading: Reading) -> None:
     """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``)."""
-    for record in reading.records:
-        if record.name == "get_peft_model" and record.function.startswith("unsloth") and record.taken is not False:
-            value = record.keyword("use_gradient_checkpointing")
-            if value is not None:
-                known = plain(value)
-                reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
-                if known == "unsloth":
-                    reading.put("activation_offload", value, record, to=True)
+    for record in reading.called("get_peft_model"):
+        value = record.keyword("use_gradient_checkpointing") if record.function.startswith("unsloth") else None
+        if value is not None:
+            known = plain(value)
+            reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
+            if known == "unsloth":
+                reading.put("activation_offload", value, record, to=True)
 
 
 def _reentrant(reading: Reading) -> None:
@@ -57,14 +56,10 @@ def _reentrant(reading: Reading) -> None:
     if setting is None or setting.value is not True:
         return
     made = reading.found.arguments
-    tables: list[Value | None] = []
-    if made is not None:
-        tables += [
-            made.attributes.get("gradient_checkpointing_kwargs"),
-            made.attributes.get("activation_checkpointing_kwargs"),
-        ]
+    attributes = made.attributes if made is not None else {}
+    tables = [attributes.get(f"{kind}_checkpointing_kwargs") for kind in ("gradient", "activation")]
     # A Trainer whose own flag is on enables it anew, with its own arguments or none.
-    again = made is not None and any(operators.truth(made.attributes.get(name) or Const()) for name in CHECKPOINTING)
+    again = any(operators.truth(attributes.get(name) or Const()) for name in CHECKPOINTING)
     if not again:
         tables += [r.value(0, "gradient_checkpointing_kwargs") for r in reading.found.checkpointing if r.taken is True]
     for table in tables:

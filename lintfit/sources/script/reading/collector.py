@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import libcst as cst
 
-from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.python_walk import walk
 from lintfit.frozen import frozen, replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
-from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.script.interpreter.state import Defaults, Flagged, Gradient, Pixels, Replaced
+from lintfit.sources.script.interpreter.origins import Origin
+from lintfit.sources.script.interpreter.state import Walk
 from lintfit.sources.script.interpreter.values import (
     Const,
     Object,
-    Origin,
     Record,
     Table,
     Unknown,
     Value,
     alternatives,
     dtype,
+    is_none,
     plain,
 )
 from lintfit.sources.script.reading.calls import Calls
@@ -35,36 +35,26 @@ class Reading:
     """One script being read: what was found in it, and the settings so far."""
 
     found: FoundCalls
-    records: list[Record]
+    walk: Walk
     calls: Calls
-    defaults: Defaults
     versions: Mapping[str, str]
-    parsed: list[Object] = field(default_factory=list)
-    """Objects that a command-line parser filled."""
-    read: Mapping[int, set[str]] = field(default_factory=dict)
-    """Their fields that the script asks for, by the object's id."""
-    lengths: list[Value] = field(default_factory=list)
-    """What variables named like a sequence length were set to, from fields that limit a prompt and its answer."""
+    constants: Mapping[str, Value]
+    """The names of the script's module, as they are at its end."""
     settings: dict[str, Setting] = field(default_factory=dict)
     homes: dict[str, Home] = field(default_factory=dict)
     plugin: Record | None = None
     """The plugin or strategy of the script that sets DeepSpeed up."""
     zero: Table | None = None
     """The ``zero_optimization`` of a DeepSpeed config that is a dict of the script."""
-    open_data: Callable[[str, Kind], DataDocument | None] | None = None
-    flags: Mapping[str, Flag] = field(default_factory=dict)
-    """The flags of the launch line, declared or not."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    constants: Mapping[str, Value] = field(default_factory=dict)
-    """The names of the script's module, as they are at its end."""
-    gradients: Sequence[Gradient] = ()
-    recomputing: Sequence[Flagged] = ()
-    pixels: Sequence[Pixels] = ()
-    replaced: Sequence[Replaced] = ()
-    divisors: Mapping[int, Value] = field(default_factory=dict)
-    """What the script divides by with ``%``, by the id of the expression."""
-    accumulations: Sequence[Value] = ()
-    """Those of them that are named like an accumulation."""
+
+    @property
+    def records(self) -> list[Record]:
+        """The calls that the walk came by, in their order."""
+        return self.walk.records
+
+    def called(self, *names: str) -> Iterator[Record]:
+        """The calls by one of these last names that this run may make, in their order."""
+        return (record for record in self.records if record.name in names and record.taken is not False)
 
     def put(self, name: str, value: Value, record: Record | None = None, to: Any = None) -> Setting:
         """Note a setting; ``to`` is its value where that is not the plain value itself."""
@@ -114,20 +104,15 @@ class Reading:
         if made.open:
             return None
         for name in names:
-            found = self.defaults.get(made.library, name)
+            found = self.walk.defaults.get(made.library, name)
             if found is not None:
                 return Const(found[1], found[0])
         return None
 
     def divisor(self, node: cst.CSTNode) -> Value | None:
         """The right side of the first ``%`` in an expression; None where there is none."""
-        waiting = [node]
-        while waiting:
-            current = waiting.pop()
-            if id(current) in self.divisors:
-                return self.divisors[id(current)]
-            waiting.extend(current.children)
-        return None
+        known = self.walk.divisors
+        return next((known[id(each)] for each in walk(node) if id(each) in known), None)
 
     def version(self, library: str) -> tuple[int, ...] | None:
         """The library's version as numbers; None where it is not known (the newest is meant)."""
@@ -163,9 +148,14 @@ def _single_dtype(value: Value) -> Any:
 
 def without_none(value: Value) -> list[Value]:
     """The alternatives of a value that are something."""
-    return [option for option in alternatives(value) if not (isinstance(option, Const) and option.value is None)]
+    return [option for option in alternatives(value) if something(option)]
+
+
+def something(value: Value | None) -> TypeGuard[Value]:
+    """Whether a value is passed and is not certainly None."""
+    return not sure_none(value)
 
 
 def sure_none(value: Value | None) -> bool:
     """Whether a value is certainly None (or not passed)."""
-    return value is None or (isinstance(value, Const) and value.value is None)
+    return value is None or is_none(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.sources.script.interpreter import operators
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something
 from lintfit.sources.training_words import COMPILING
 
 
@@ -12,7 +12,7 @@ def read(reading: Reading) -> None:
     made = reading.found.arguments
     for name in COMPILING:
         value = made.attributes.get(name) if made is not None else None
-        if value is not None and not sure_none(value) and operators.truth(value):
+        if something(value) and operators.truth(value):
             reading.put("torch_compile", value, to=True)
             return
     for record in reading.records:

@@ -1,22 +1,20 @@
-"""The engine that a script sets up itself: DeepSpeed dicts, Accelerate's plugins, Lightning Fabric, the Trainer's FSDP.
+"""The engine that a script sets up itself: DeepSpeed dicts, Accelerate's plugins, the Trainer's FSDP.
 
-Read in Accelerate 1.15 (``DeepSpeedPlugin``, ``FullyShardedDataParallelPlugin``, ``AcceleratorState``), transformers
-5.23 (``TrainingArguments._process_fsdp_args``) and ``lightning.fabric`` 2.x.
+Read in Accelerate 1.15 (``DeepSpeedPlugin``, ``FullyShardedDataParallelPlugin``, ``AcceleratorState``) and transformers
+5.23 (``TrainingArguments._process_fsdp_args``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.documents.model import Kind
-from lintfit.documents.numerals import natural
 from lintfit.frozen import replace
 from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources import training_words
 from lintfit.sources.accelerate import sharding_strategy
-from lintfit.sources.launchers import fabric as words
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.config_files import of_node
 from lintfit.sources.script.interpreter.values import (
@@ -30,7 +28,7 @@ from lintfit.sources.script.interpreter.values import (
     objects,
     plain,
 )
-from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 
 BY_PLUGIN: Mapping[str, str] = {
     "zero_stage": "zero_stage",
@@ -42,13 +40,6 @@ BY_PLUGIN: Mapping[str, str] = {
 """Arguments of ``DeepSpeedPlugin`` by setting."""
 
 _PRODUCT = re.compile(r"[\w.]*batch_size\w* \* [\w.]*world_size ?(\( ?\))? \* [\w.]*gradient_accumulation_steps")
-
-BY_STRATEGY: Mapping[str, str] = {
-    "zero_stage": "stage",
-    "offload_optimizer": "offload_optimizer",
-    "offload_param": "offload_parameters",
-}
-"""Arguments of Fabric's ``DeepSpeedStrategy`` by setting; those of offload are switches."""
 
 
 # -- DeepSpeed ------------------------------------------------------------------------------------------------------
@@ -67,7 +58,7 @@ def initialized(reading: Reading) -> None:
         arguments = record.keyword("args")
         if isinstance(arguments, Object):
             value = arguments.attributes.get("deepspeed_config")
-    if value is not None and not sure_none(value):
+    if something(value):
         config(reading, value, record)
 
 
@@ -123,7 +114,7 @@ def _factor(reading: Reading, table: Table, record: Record | None) -> None:
     text = place.document.text[place.span.start : place.span.end] if place is not None else ""
     if not _PRODUCT.fullmatch(" ".join(text.split())):
         return
-    found = [made.attributes[name] for made in reading.parsed if name in made.attributes]
+    found = [made.attributes[name] for made in reading.walk.parsed if name in made.attributes]
     if len(found) == 1 and name in text:
         reading.put(name, found[0], record)
 
@@ -135,29 +126,38 @@ def _put(reading: Reading, name: str, value: Value, record: Record | None, to: A
 
 def _inline_precision(reading: Reading, table: Table, record: Record | None) -> None:
     """A block that is switched on; without one the engine computes in the weights' own dtype."""
-    for name in ("bf16", "fp16"):
-        block = table.items.get(name)
-        enabled = block.items.get("enabled") if isinstance(block, Table) else None
-        if enabled is not None and operators.truth(enabled) is not False:
-            reading.put("mixed_precision", enabled, record, to=name if operators.truth(enabled) else UNKNOWN)
-            return
+    for name, enabled in _switched_on(table):
+        reading.put("mixed_precision", enabled, record, to=name if operators.truth(enabled) else UNKNOWN)
+        return
     if not table.open:
         reading.default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block")
 
 
 def precision_of(reading: Reading, value: Value | None) -> Any:
     """The dtype that ``zero.Init`` takes from a DeepSpeed config: that of the block that is on, float32 for none."""
-    if isinstance(value, Const) and isinstance(value.value, str) and reading.open_data is not None:
-        document = reading.open_data(value.value, Kind.JSON)
-        value = of_node(document, document.root) if document is not None and document.root is not None else None
-    if not isinstance(value, Table):
+    table = _table(reading, value)
+    if table is None:
         return UNKNOWN
+    for name, enabled in _switched_on(table):
+        return name if plain(enabled) is True else UNKNOWN
+    return UNKNOWN if table.open else "fp32"
+
+
+def _switched_on(table: Table) -> Iterator[tuple[str, Value]]:
+    """The precision blocks of a DeepSpeed config that are, or may be, on."""
     for name in ("bf16", "fp16"):
-        block = value.items.get(name)
+        block = table.items.get(name)
         enabled = block.items.get("enabled") if isinstance(block, Table) else None
         if enabled is not None and operators.truth(enabled) is not False:
-            return name if plain(enabled) is True else UNKNOWN
-    return UNKNOWN if value.open else "fp32"
+            yield name, enabled
+
+
+def _table(reading: Reading, given: Value | None) -> Table | None:
+    """A config that is handed over as a dict, or by the name of its JSON."""
+    if isinstance(given, Const) and isinstance(given.value, str) and reading.walk.open_data is not None:
+        document = reading.walk.open_data(given.value, Kind.JSON)
+        given = of_node(document, document.root) if document is not None and document.root is not None else None
+    return given if isinstance(given, Table) else None
 
 
 # -- Accelerate -----------------------------------------------------------------------------------------------------
@@ -194,12 +194,12 @@ def _state_engine(reading: Reading, engine: str, handed: Value | None, made: Rec
 
 def _deepspeed_plugin(reading: Reading, plugin: Record) -> None:
     file = plugin.value(0, "hf_ds_config")
-    if file is not None and not sure_none(file):
+    if something(file):
         config(reading, file, plugin)
         return
     for name, keyword in BY_PLUGIN.items():
         value = plugin.keyword(keyword)
-        if value is not None and not sure_none(value):
+        if something(value):
             _put(reading, name, value, plugin)
     if "gradient_accumulation_steps" in reading.settings and plugin.keyword("gradient_accumulation_steps") is not None:
         _note_plugin(reading)
@@ -225,7 +225,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     if plugin.spreads or not sure_none(asked.get("auto_wrap_policy")):
         wraps(reading, plugin)
     policy = asked.get("mixed_precision_policy")
-    if policy is not None and not sure_none(policy):
+    if something(policy):
         reading.put("mixed_precision", policy, plugin, to=policy_precision(policy))
     for record in reading.records:
         of_plugin = any(each.call is plugin for each in objects(record.receiver))
@@ -233,7 +233,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
             asked_for = record.value(0, "mixed_precision") or Const(record.node, UNKNOWN)
             reading.put("mixed_precision", asked_for, record, to=named_precision(plain(asked_for)))
     checkpointing = asked.get("activation_checkpointing")
-    if checkpointing is not None and not sure_none(checkpointing):
+    if something(checkpointing):
         reading.put("gradient_checkpointing", checkpointing, plugin)
 
 
@@ -274,7 +274,7 @@ _BY_HAND = re.compile(r"(?<!class )\b(fully_shard|FSDP|FullyShardedDataParallel|
 def wraps(reading: Reading, record: Record) -> None:
     """Whether a call that hands the whole model to FSDP makes units of its layers: by a policy, or in further calls."""
     policy = next((p.value for p in record.passed if p.name in _POLICIES), None)
-    if policy is not None and not sure_none(policy):
+    if something(policy):
         known = plain(policy)
         by_layer = not (isinstance(known, str) and known.lower() == "no_wrap")
     else:
@@ -301,11 +301,7 @@ def _offloads(value: Value | None) -> bool:
 
 def fsdp_config(reading: Reading, made: Object) -> Table | None:
     """The Trainer's ``fsdp_config``: a dict, or the JSON file that it names."""
-    given = made.attributes.get("fsdp_config")
-    if isinstance(given, Const) and isinstance(given.value, str) and reading.open_data is not None:
-        document = reading.open_data(given.value, Kind.JSON)
-        given = of_node(document, document.root) if document is not None and document.root is not None else None
-    return given if isinstance(given, Table) else None
+    return _table(reading, made.attributes.get("fsdp_config"))
 
 
 def trainer_fsdp(reading: Reading, made: Object) -> None:
@@ -319,124 +315,3 @@ def trainer_fsdp(reading: Reading, made: Object) -> None:
     reading.settings["fsdp"] = replace(setting, value=value)
     if by_layer is not None:
         reading.settings["fsdp_auto_wrap"] = replace(setting, name="fsdp_auto_wrap", value=by_layer)
-
-
-# -- Lightning Fabric -----------------------------------------------------------------------------------------------
-
-
-def fabric(reading: Reading, record: Record) -> None:
-    """``Fabric(devices=…, strategy=…, precision=…)``, which starts its processes itself under plain python."""
-    _fabric_devices(reading, record)
-    _fabric_strategy(reading, record)
-    precision = record.value(4, "precision")
-    if precision is None or sure_none(precision):
-        return
-    name = str(plain(precision))
-    engine = reading.settings.get("engine")
-    mixed: Any = words.MIXED.get(name, UNKNOWN)
-    if engine is not None and engine.value == "deepspeed":
-        mixed = words.engine_precision(name) or UNKNOWN
-    reading.put("mixed_precision", precision, record, to=mixed)
-    if name in words.WEIGHTS:
-        before = reading.settings.get("weights_dtype")
-        reading.settings["weights_dtype"] = reading.put(
-            "weights_dtype", precision, record, to=words.WEIGHTS[name]
-        ).over(before)
-
-
-def _fabric_devices(reading: Reading, record: Record) -> None:
-    devices, nodes = record.value(2, "devices"), record.value(3, "num_nodes")
-    count = _count(devices)
-    per_node = 1 if nodes is None else plain(nodes)
-    if nodes is not None and isinstance(per_node, int) and per_node > 1:
-        reading.put("nodes", nodes, record)
-    if count is AUTO and devices is None:
-        reading.default("gpus", AUTO, "Fabric's default (all GPUs of the machine)")
-        return
-    known = isinstance(count, int) and isinstance(per_node, int)
-    reading.put("gpus", devices or Const(record.node), record, to=count * per_node if known else count)
-
-
-def _count(value: Value | None) -> Any:
-    """How many devices are asked for: a number, a list of GPUs, or all (``AUTO``)."""
-    if value is None:
-        return AUTO
-    known = plain(value)
-    if isinstance(known, list):
-        return len(known)
-    text = str(known)
-    if text in ("auto", "-1"):
-        return AUTO
-    if "," in text:
-        return len([part for part in text.split(",") if part.strip()])
-    number = natural(text)
-    return number if number is not None else UNKNOWN
-
-
-def _fabric_strategy(reading: Reading, record: Record) -> None:
-    value = record.value(1, "strategy")
-    if value is None:
-        return
-    known = plain(value)
-    if isinstance(known, str):
-        for name, item in words.strategy(known).items():
-            reading.put(name, value, record, to=item)
-        return
-    for each in objects(value):
-        if each.call is not None and len(list(alternatives(value))) == 1:
-            _strategy_object(reading, each.call)
-            return
-    reading.put("engine", value, record, to=UNKNOWN)
-
-
-def _strategy_object(reading: Reading, made: Record) -> None:
-    """``DeepSpeedStrategy(stage=3, offload_optimizer=True)``, ``FSDPStrategy(...)``, ``DDPStrategy(...)``."""
-    asked = {passed.name: passed.value for passed in made.passed if passed.name is not None}
-    match made.name:
-        case "DeepSpeedStrategy":
-            reading.state("engine", "deepspeed", made.node)
-            reading.plugin = made
-            _deepspeed_strategy(reading, made, asked)
-        case "FSDPStrategy":
-            reading.state("engine", "fsdp", made.node)
-            shards(reading, made, asked, version=1)
-            wraps(reading, made)
-            policy = asked.get("activation_checkpointing_policy") or asked.get("activation_checkpointing")
-            if policy is not None and not sure_none(policy):
-                reading.put("gradient_checkpointing", policy, made, to=True)
-        case "DDPStrategy":
-            reading.state("engine", "ddp", made.node)
-        case "SingleDeviceStrategy":
-            reading.state("engine", "single", made.node)
-        case _:
-            reading.state("engine", UNKNOWN, made.node)
-
-
-_FABRIC_BUCKET = 200_000_000
-"""Elements of DeepSpeedStrategy's buckets, where DeepSpeed's own default is 500 million."""
-
-
-def _deepspeed_strategy(reading: Reading, made: Record, asked: Mapping[str, Value]) -> None:
-    file = asked.get("config")
-    if file is not None and not sure_none(file):
-        config(reading, file, made)
-        return
-    stage = asked.get("stage")
-    if stage is not None:
-        reading.put("zero_stage", stage, made)
-    else:
-        reading.default("zero_stage", 2, "DeepSpeedStrategy's default")
-    for name, device in (("offload_optimizer", "offload_optimizer_device"), ("offload_param", "offload_params_device")):
-        wanted = asked.get(BY_STRATEGY[name])
-        on = operators.truth(wanted) if wanted is not None else False
-        target = plain(asked[device]) if device in asked else "cpu"
-        if wanted is not None:
-            reading.put(name, wanted, made, to=target if on else ("none" if on is False else UNKNOWN))
-        else:
-            reading.default(name, "none", "DeepSpeedStrategy's default")
-    sizes = {key: plain(asked[key]) if key in asked else _FABRIC_BUCKET for key in _BUCKETS}
-    zero = {key: size for key, size in sizes.items() if isinstance(size, int)}
-    reading.derive("deepspeed", {"zero_optimization": zero}, "DeepSpeedStrategy makes the config")
-
-
-_BUCKETS = ("allgather_bucket_size", "reduce_bucket_size")

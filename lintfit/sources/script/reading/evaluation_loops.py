@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import libcst as cst
@@ -68,14 +69,13 @@ def generating(document: PythonDocument) -> Iterator[Evaluation]:
             yield found._replace(generates=True)
 
 
-def _in_evaluation(document: PythonDocument) -> Iterator[tuple[Loop, dict[str, cst.Call]]]:
+@lru_cache(maxsize=256)
+def _in_evaluation(document: PythonDocument) -> tuple[tuple[Loop, dict[str, cst.Call]], ...]:
     """Loops without a backward pass whose function switches models to ``eval()``, with these by name."""
     if document.module is None or ".eval(" not in document.text:
-        return
-    for loop in loops.loops(document):
-        evals = _evals(loop.function.body if loop.function is not None else document.module)
-        if evals and not any(True for _ in loops.backwards(loop.node)):
-            yield loop, evals
+        return ()
+    found = ((loop, _evals(loop.function or document.module)) for loop in loops.loops(document))
+    return tuple((loop, evals) for loop, evals in found if evals and not any(loops.backwards(loop.node)))
 
 
 def _called(call: cst.Call) -> str | None:
@@ -94,11 +94,12 @@ def _generates(call: cst.Call) -> str | None:
     return None
 
 
-def _evals(node: cst.CSTNode) -> dict[str, cst.Call]:
-    """Names that are switched to ``eval()`` below a node."""
+@lru_cache(maxsize=1024)
+def _evals(scope: cst.FunctionDef | cst.Module) -> dict[str, cst.Call]:
+    """Names that are switched to ``eval()`` in a function, or in the module."""
     return {
         name.removesuffix(".eval"): call
-        for call in loops.inside(node)
+        for call in loops.inside(scope.body if isinstance(scope, cst.FunctionDef) else scope)
         if isinstance(call, cst.Call) and (name := loops.name_of(call.func)) is not None and name.endswith(".eval")
     }
 
@@ -117,11 +118,11 @@ def _call(
 
 def _forward(document: PythonDocument, function: cst.FunctionDef) -> Evaluation | None:
     """``model.eval()`` and the call of that model in a loop behind it; None where gradients may be wanted."""
-    body = loops.text(document, function.body).replace(".eval(", "")
+    body = document.slice(document.span(function.body)).replace(".eval(", "")
     # A trailing .train() puts the model back; it may stand behind the loop, but not decide anything here.
     if _GRADIENTS.search(body.replace(".train()", "")):
         return None
-    evals = _evals(function.body)
+    evals = _evals(function)
     for loop in loops.loops(document):
         found = _call(document, loop, evals, _called) if loop.function is function else None
         if found is not None:
@@ -136,11 +137,10 @@ def _beside_training(document: PythonDocument, loop: Loop) -> Evaluation | None:
     """
     trains = loop.function.body if loop.function is not None else document.module
     assert trains is not None
-    own = loops.text(document, loop.node)
-    if _GRADIENTS.search(own) or loops.without_gradients(document, loop.node):
+    if _GRADIENTS.search(document.slice(document.span(loop.node))) or loops.without_gradients(document, loop.node):
         return None
     found = _call(document, loop, _switched(document, loop.node), _called)
-    return found if found is not None and any(True for _ in loops.backwards(trains)) else None
+    return found if found is not None and any(loops.backwards(trains)) else None
 
 
 def _switched(document: PythonDocument, loop: cst.For | cst.While) -> dict[str, cst.Call]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import (
     Const,
-    Items,
     Object,
     Record,
-    Ref,
     Value,
     dtype,
     objects,
@@ -33,6 +32,7 @@ _ENABLERS = frozenset({
     "set_gradient_checkpointing", "_set_gradient_checkpointing",
 })  # fmt: skip
 _MOVES = frozenset({"to", "cuda"})
+_QUANTIZES = frozenset({"BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig"})
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ def find(records: list[Record], calls: Calls) -> FoundCalls:
         found.arguments, found.first_ppo, found.initialize = None, found.arguments, None
     _trained(records, found)
     _peft(records, calls, found)
-    found.quantization = _named(records, "BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig")
+    found.quantization = certain(record for record in records if record.name in _QUANTIZES)
     found.checkpointing = [record for record in records if record.name in _ENABLERS]
     found.partitioning = [record for record in records if record.taken is not False and _partitions(record)]
     end = _end_of_training(records, found)
@@ -202,10 +202,6 @@ def _present(*records: Record | None) -> list[Record]:
     return [record for record in records if record is not None]
 
 
-def _named(records: list[Record], *names: str) -> Record | None:
-    return certain(record for record in records if record.name in names)
-
-
 def _peft(records: list[Record], calls: Calls, found: FoundCalls) -> None:
     """The config of adapters that the run uses; one that goes nowhere makes no adapters."""
     made = [record for record in records if record.taken is not False and is_peft_config(record)]
@@ -271,9 +267,7 @@ def _trained(records: list[Record], found: FoundCalls) -> None:
             found.trained_name = load.assigned_to
         found.trained_load = load
         return
-    loads = [e.call for e in objects(found.trained) if e.call is not None and models.is_model_load(e.call)]
-    if not loads:
-        loads = _held(found.trained)
+    loads = [*models.loads_of(found.trained)] or _held(found.trained)
     found.trained_load = certain(loads)
     if found.trained_name is None:
         found.trained_name = next((load.assigned_to for load in loads if load.assigned_to), None)
@@ -282,7 +276,7 @@ def _trained(records: list[Record], found: FoundCalls) -> None:
 def _held(trained: Value) -> list[Record]:
     """The load of the one model that a module of the project keeps in an attribute (``self.model = …``)."""
     parts = [part for each in objects(trained) if models.is_own_model(each) for part in each.attributes.values()]
-    held = [e.call for part in parts for e in objects(part) if e.call is not None and models.is_model_load(e.call)]
+    held = [load for part in parts for load in models.loads_of(part)]
     return held if len({id(record.node) for record in held}) == 1 else []
 
 
@@ -314,8 +308,6 @@ def _candidates(records: list[Record], found: FoundCalls) -> Iterable[tuple[Valu
 
 
 def _name_of(node: cst.BaseExpression | None) -> str | None:
-    from lintfit.sources.script.interpreter.expressions import dotted
-
     return dotted(node) if isinstance(node, cst.Name | cst.Attribute) else None
 
 
@@ -323,12 +315,11 @@ def is_trained(found: FoundCalls, receiver: Value | None) -> bool:
     """Whether a value is the trained model as a whole, wrapped or not."""
     if receiver is None:
         return False
-    trained = {id(each) for each in objects(found.trained)}
-    if found.trained_load is not None:
-        mine = [each for each in objects(receiver) if each.call is found.trained_load]
-        if mine:
-            return True
-    return any(id(each) in trained for each in objects(receiver) if models.is_model(each) or each.call is not None)
+    made = [*objects(receiver)]
+    if found.trained_load is not None and any(each.call is found.trained_load for each in made):
+        return True
+    made = [each for each in made if each.call is not None or models.is_model(each)]
+    return bool(made) and any(each is one for one in objects(found.trained) for each in made)
 
 
 def _statements(records: Iterable[Record], calls: Calls) -> Iterable[Statement]:
@@ -347,6 +338,3 @@ def _arguments_call(made: Object | None, calls: Calls) -> Call | None:
     if made is None or made.call is None:
         return None
     return calls.parsed(made) if made.parsed else calls.call(made.call)
-
-
-__all__ = ["Callable", "FoundCalls", "Items", "Ref", "cast_target", "certain", "facts", "find", "is_trainer"]

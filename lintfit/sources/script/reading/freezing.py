@@ -69,7 +69,7 @@ def _all_seen(reading: Reading) -> bool:
     names = {reading.found.trained_name, *(record.assigned_to for record in reading.found.loads)}
     switched_at: list[tuple[cst.CSTNode, Holder, bool | None]] = [
         *((each.node, Holder.of(each), each.taken) for each in reading.records if each.name == "requires_grad_"),
-        *((each.node, _holder(each), each.taken) for each in reading.gradients),
+        *((each.node, _holder(each), each.taken) for each in reading.walk.gradients),
     ]
     seen = []
     for node, holder, taken in switched_at:
@@ -114,7 +114,7 @@ def _events(reading: Reading, names: set[str | None]) -> list[_Event]:
             sure = record.taken is True and switched(record) is not None
             told = (Switch(EVERY, on),) if sure or on else None
             found.append((record.order, False, _event(reading, Holder.of(record), record.node, names, told)))
-    for gradient in reading.gradients:
+    for gradient in reading.walk.gradients:
         if gradient.taken is False:
             continue
         if gradient.source is None:

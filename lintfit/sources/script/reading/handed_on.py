@@ -7,16 +7,19 @@ What cannot be followed counts as a use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.sources.script.interpreter.expressions import dotted
-from lintfit.sources.script.interpreter.values import Const, Record, Value, alternatives
+from lintfit.sources.script.interpreter.values import Record, alternatives, is_none
 from lintfit.sources.script.reading.calls import Calls
+from lintfit.sources.script.reading.loops import around
+from lintfit.sources.script.reading.own_method import method_of
 
 _DEPTH = 12
 """Steps from name to name that are followed; what goes further is taken for used."""
@@ -115,8 +118,8 @@ class HandedOn:
         if isinstance(scope, cst.Module) and self._imported(document, name):
             return Use.HERE
         found = Use.NOWHERE
-        for each in walk(scope):
-            read = isinstance(each, cst.Name) and each.value == name and _is_read(document, each)
+        for each in _mentions(document).get(name, ()):
+            read = isinstance(each, cst.Name) and _is_read(document, each)
             if read and _scope(document, each, name) is scope:
                 found = max(found, self._use(document, each, depth + 1))
             if found is Use.HERE:
@@ -136,10 +139,9 @@ class HandedOn:
         if any(f".{name}" in text for text in self._unread()):
             return Use.HERE
         found = Use.NOWHERE
-        for document in self._holding(name):
-            for each in walk(document.module) if document.module is not None else ():
-                if isinstance(each, cst.Attribute) and each.attr.value == name and _is_read(document, each):
-                    found = max(found, self._use(document, each, depth + 1))
+        for document, each in self._mentioned(name):
+            if isinstance(each, cst.Attribute) and _is_read(document, each):
+                found = max(found, self._use(document, each, depth + 1))
         return found
 
     def _asked(self, document: PythonDocument, node: cst.Attribute, depth: int) -> Use:
@@ -164,18 +166,8 @@ class HandedOn:
         word = _word(name)
         if any(word.search(text) for text in self._unread()):
             return Use.HERE
-        found = [self._called(where, each, depth) for where, each in self._mentions(name)]
-        return max(found, default=Use.HERE)
-
-    def _mentions(self, name: str) -> Iterator[tuple[PythonDocument, cst.CSTNode]]:
-        """The places that name a function, its definition and imports left out."""
-        for document in self._holding(name):
-            for node in walk(document.module) if document.module is not None else ():
-                if isinstance(node, cst.Name) and node.value == name:
-                    if _is_read(document, node) or _renamed(document, node):
-                        yield document, node
-                elif isinstance(node, cst.Attribute) and node.attr.value == name:
-                    yield document, node
+        mentions = [each for each in self._mentioned(name) if _names_function(*each)]
+        return max((self._called(*each, depth) for each in mentions), default=Use.HERE)
 
     def _called(self, document: PythonDocument, node: cst.CSTNode, depth: int) -> Use:
         call = document.parent(node)
@@ -217,41 +209,52 @@ class HandedOn:
 
     def _functions(self, name: str) -> Iterator[tuple[PythonDocument, cst.FunctionDef, bool]]:
         """Functions and constructors of the script by their name, and whether an object comes first."""
-        for document in self._holding(name):
-            for node in walk(document.module) if document.module is not None else ():
-                if isinstance(node, cst.FunctionDef) and node.name.value == name:
-                    yield document, node, isinstance(_around(document, node, cst.ClassDef), cst.ClassDef)
-                elif isinstance(node, cst.ClassDef) and node.name.value == name:
-                    for each in node.body.body:
-                        if isinstance(each, cst.FunctionDef) and each.name.value == "__init__":
-                            yield document, each, True
+        for document, node in self._mentioned(name):
+            if isinstance(node, cst.FunctionDef):
+                yield document, node, _around(document, node, cst.ClassDef) is not None
+            elif isinstance(node, cst.ClassDef) and (constructor := method_of(node, "__init__")) is not None:
+                yield document, constructor, True
 
-    def _holding(self, name: str) -> list[PythonDocument]:
-        return [document for document in self._calls.documents if name in document.text]
+    def _mentioned(self, name: str) -> Iterator[tuple[PythonDocument, cst.CSTNode]]:
+        """What is of this name in any file."""
+        for document in self._calls.documents:
+            found = _mentions(document).get(name, ()) if name in document.text else ()
+            yield from ((document, node) for node in found)
 
     def _unread(self) -> Iterator[str]:
         parsed = {id(document.text) for document in self._calls.documents}
         return (text for text in self._calls.texts() if id(text) not in parsed)
 
 
-def _renamed(document: PythonDocument, node: cst.Name) -> bool:
-    """Whether an import gives another name to what it takes."""
+@lru_cache(maxsize=256)
+def _mentions(document: PythonDocument) -> Mapping[str, list[cst.CSTNode]]:
+    """Names, attributes and definitions by their name, in the order of the text; kept for the next launch."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for node in walk(document.module) if document.module is not None else ():
+        match node:
+            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+                found.setdefault(name, []).append(node)
+            case cst.FunctionDef(name=cst.Name(value=name)) | cst.ClassDef(name=cst.Name(value=name)):
+                found.setdefault(name, []).append(node)
+    return found
+
+
+def _names_function(document: PythonDocument, node: cst.CSTNode) -> bool:
+    """Whether a function is meant by a name: its definition and imports that leave it its name are left out."""
+    if not isinstance(node, cst.Name):
+        return isinstance(node, cst.Attribute)
     parent = document.parent(node)
-    return isinstance(parent, cst.ImportAlias) and parent.asname is not None
+    return _is_read(document, node) or (isinstance(parent, cst.ImportAlias) and parent.asname is not None)
 
 
 def _handed(record: Record, argument: cst.Arg | None) -> Use:
     if record.taken is False:
         return Use.NOT_HERE
     values = [passed.value for passed in record.passed if passed.node is argument]
-    options = [_is_none(option) for value in values for option in alternatives(value)]
+    options = [is_none(option) for value in values for option in alternatives(value)]
     if options and all(options):
         return Use.NOT_HERE
     return Use.HERE if record.taken and not any(options) else Use.PERHAPS
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
 
 
 def _word(name: str) -> re.Pattern[str]:
@@ -260,15 +263,13 @@ def _word(name: str) -> re.Pattern[str]:
 
 def _around(document: PythonDocument, node: cst.CSTNode, kind: type[cst.CSTNode]) -> cst.CSTNode | None:
     """The innermost function or class around a node, if it is of this kind; the class of the methods around it."""
-    current = document.parent(node)
-    while current is not None:
+    for current in around(document, node):
         if isinstance(current, kind):
             return current
-        if isinstance(current, cst.ClassDef) or (isinstance(current, cst.FunctionDef) and kind is cst.FunctionDef):
+        if isinstance(current, cst.ClassDef):
             return None
         if isinstance(node, cst.FunctionDef) and isinstance(current, cst.FunctionDef):
             return None
-        current = document.parent(current)
     return None
 
 
@@ -311,8 +312,8 @@ def _scope(document: PythonDocument, node: cst.CSTNode, name: str) -> _Holder:
 def _binds(document: PythonDocument, holder: cst.FunctionDef | cst.Lambda | cst.ClassDef, name: str) -> bool:
     """Whether a name is a variable of this function or class."""
     bound = False
-    for each in _own(holder):
-        if not isinstance(each, cst.Name) or each.value != name:
+    for each in _mentions(document).get(name, ()):
+        if not isinstance(each, cst.Name) or _nearest(document, each) is not holder:
             continue
         parent = document.parent(each)
         if isinstance(parent, cst.NameItem):
@@ -322,16 +323,10 @@ def _binds(document: PythonDocument, holder: cst.FunctionDef | cst.Lambda | cst.
     return bound
 
 
-def _own(holder: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A function's nodes without those of functions and classes inside it."""
-    from lintfit.documents.python_walk import children
-
-    waiting = list(children(holder))
-    while waiting:
-        current = waiting.pop()
-        yield current
-        if not isinstance(current, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            waiting.extend(children(current))
+def _nearest(document: PythonDocument, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The innermost function or class that a node is in."""
+    scopes = (each for each in around(document, node) if isinstance(each, cst.FunctionDef | cst.ClassDef | cst.Lambda))
+    return next(scopes, None)
 
 
 def _parameter(function: cst.FunctionDef, call: cst.Call, argument: cst.Arg, bound: bool) -> cst.Param | None:

@@ -12,6 +12,8 @@ from lintfit.sources.script.reading.collector import Reading, sure_none
 _PROCESSOR = re.compile(r"(?<!Video)(Image)?Processor(Fast)?\.from_pretrained$")
 _CALLED = re.compile(r"(^|[._])(image_)?processor$")
 _FIELDS = ("image_max_pixels", "max_pixels", "max_image_pixels")
+_BY_SIZE = re.compile(r"glm-4\.\dv")
+"""GLM 4V, whose processor looks at ``size`` alone, of which an image has half."""
 _SMALLEST = 28 * 28
 """Pixels of the least that a processor makes one token of; a smaller number counts something else."""
 
@@ -28,7 +30,7 @@ def read(reading: Reading) -> None:
         one = len(_loads(reading)) <= 1 or all(record in {each[1] for each in found} for record in _loads(reading))
         reading.put("image_max_pixels", value, record, to=None if one else UNKNOWN)
         return
-    for made in reading.parsed:
+    for made in reading.walk.parsed:
         for name in _FIELDS:
             value = made.attributes.get(name, Const())
             known = plain(value)
@@ -50,9 +52,12 @@ def _most(value: Value) -> float:
 
 
 def _told(reading: Reading) -> Iterator[tuple[Value, Record | None]]:
-    if _is_glm(reading):
+    setting = reading.settings.get("model")
+    model = setting.value.lower() if setting is not None and isinstance(setting.value, str) else ""
+    if _BY_SIZE.search(model):
         return
-    third, fifth = _is_qwen3(reading), reading.at_least("transformers", 5)
+    # Qwen 3 is published with a ``size`` in the place of ``max_pixels``.
+    third, fifth = "qwen3" in model, reading.at_least("transformers", 5)
     for record in reading.records:
         if record.taken is False:
             continue
@@ -62,25 +67,9 @@ def _told(reading: Reading) -> Iterator[tuple[Value, Record | None]]:
             yield value, record
         elif third and isinstance(size := record.keyword("size"), Table) and "longest_edge" in size.items:
             yield size.items["longest_edge"], record
-    by_size = [each.value for each in reading.pixels if each.sized]
-    by_name = [each.value for each in reading.pixels if not each.sized]
+    by_size = [each.value for each in reading.walk.pixels if each.sized]
+    by_name = [each.value for each in reading.walk.pixels if not each.sized]
     if by_name and (by_size or fifth or not third):
         yield from ((value, None) for value in by_name)
     if by_size and (by_name or fifth or third):
         yield from ((value, None) for value in by_size)
-
-
-def _is_qwen3(reading: Reading) -> bool:
-    """Whether the model's processor is published with a ``size`` in the place of ``max_pixels``."""
-    return "qwen3" in _model(reading)
-
-
-def _is_glm(reading: Reading) -> bool:
-    """Whether the model's processor looks at ``size`` alone, of which an image has half (GLM 4V)."""
-    return re.search(r"glm-4\.\dv", _model(reading)) is not None
-
-
-def _model(reading: Reading) -> str:
-    """The model's id in lower case; empty where it is not known."""
-    model = reading.settings.get("model")
-    return model.value.lower() if model is not None and isinstance(model.value, str) else ""

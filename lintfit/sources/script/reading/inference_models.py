@@ -14,7 +14,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Items, Record, Value, alternatives, objects, plain
 from lintfit.sources.script.reading import facts, loops
-from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 
 _COUNTED = frozenset({"model", "ref_model", "reference_model", "reward_model", "value_model"})
 """Arguments of a trainer whose models are counted elsewhere."""
@@ -106,7 +106,7 @@ def _begins(reading: Reading) -> float:
 def _on_card(reading: Reading, load: Record) -> bool:
     """Whether a loaded model is moved to a GPU, prepared for it, or handed to the trainer."""
     placed = load.keyword("device_map")
-    if placed is not None and not sure_none(placed):
+    if something(placed):
         return plain(placed) not in ("cpu", "meta", "disk")
     for record in reading.records:
         if record.taken is not True:
@@ -142,7 +142,10 @@ def _freed(reading: Reading, load: Record) -> bool:
 def _entry(reading: Reading, load: Record) -> dict[str, Any]:
     name = load.value(0, *models.CONFIG_NAMES)
     known = plain(name) if name is not None else UNKNOWN
-    entry = {"model": known if isinstance(known, str) else None, "scores": _scores(load)}
+    entry = {
+        "model": known if isinstance(known, str) else None,
+        "scores": _SCORES.search(models.owner_of(load)) is not None,
+    }
     dtype = _dtype(reading, load)
     if dtype is not None:
         entry["weights_dtype"] = dtype
@@ -150,10 +153,6 @@ def _entry(reading: Reading, load: Record) -> dict[str, Any]:
     if quantization is not None:
         entry["quantization"] = quantization
     return entry
-
-
-def _scores(load: Record) -> bool:
-    return _SCORES.search(models.owner_of(load)) is not None
 
 
 def _dtype(reading: Reading, load: Record) -> str | None:
@@ -198,5 +197,4 @@ def _rewards(reading: Reading, value: Value) -> Iterator[dict[str, Any]]:
         if isinstance(plain(each), str):
             yield {"model": plain(each), "scores": True}
             continue
-        loads = (made.call for made in objects(each) if made.call is not None and models.is_model_load(made.call))
-        yield from (_entry(reading, load) for load in loads)
+        yield from (_entry(reading, load) for load in models.loads_of(each))

@@ -86,7 +86,7 @@ def _of_config(reading: Reading) -> bool:
     if value is None or (made.open and plain(value) is UNKNOWN):
         return False
     reading.put("seq_len", value, made.call if not made.parsed else None)
-    own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
+    own = "max_length" not in made.attributes and "max_seq_length" not in reading.walk.defaults.names(made.library)
     if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
         reading.suppose("seq_len", _UNREAD)
     return True
@@ -147,20 +147,24 @@ def _by_name(reading: Reading) -> None:
 
 def _is_read(reading: Reading, value: Value) -> bool:
     """Whether the script asks for the field that holds a value anywhere that the walk came by."""
-    return any(made.attributes.get(name) is value for made in reading.parsed for name in reading.read.get(id(made), ()))
+    return any(
+        made.attributes.get(name) is value
+        for made in reading.walk.parsed
+        for name in reading.walk.read.get(id(made), ())
+    )
 
 
 def _in_parts(reading: Reading) -> None:
     """Prompt and answer with a limit of their own: what the script puts them together to, else their sum."""
-    if reading.lengths:
-        sizes = [known for value in reading.lengths if isinstance(known := plain(value), int)]
-        longest = next((v for v in reading.lengths if sizes and plain(v) == max(sizes)), reading.lengths[-1])
+    if reading.walk.lengths:
+        sizes = [known for value in reading.walk.lengths if isinstance(known := plain(value), int)]
+        longest = next((v for v in reading.walk.lengths if sizes and plain(v) == max(sizes)), reading.walk.lengths[-1])
         reading.put("seq_len", longest)
         if len(set(sizes)) > 1:
             reading.suppose("seq_len", "the longest of several lengths that the script computes, some for evaluation")
         return
     for first, second in PARTS:
-        for made in reading.parsed:
+        for made in reading.walk.parsed:
             lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
             if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
                 load = reading.found.trained_load
@@ -178,7 +182,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     """Lengths handed to tokenizers, calls before constructors."""
     calls: list[tuple[Value, Record]] = []
     loads: list[tuple[Value, Record]] = []
-    parts = {id(made.attributes.get(name)) for made in reading.parsed for names in PARTS for name in names}
+    parts = {id(made.attributes.get(name)) for made in reading.walk.parsed for names in PARTS for name in names}
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
             continue
@@ -202,7 +206,7 @@ def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
     """Fields of the script's own command line that are named like a sequence length."""
     return [
         (value, None)
-        for made in reading.parsed
+        for made in reading.walk.parsed
         for name in LENGTHS
         for key, value in made.attributes.items()
         if key.rpartition(".")[2] == name

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import libcst as cst
 
@@ -14,6 +15,8 @@ from lintfit.settings.model import Place
 from lintfit.sources.script.interpreter.expressions import dotted
 
 _NO_GRAD = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
+_SCOPES = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
+_LOOPS = frozenset({cst.For, cst.While})
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
@@ -26,10 +29,10 @@ class Loop:
     around: tuple[cst.For | cst.While, ...]
 
 
-def loops(document: PythonDocument) -> Iterator[Loop]:
-    """Every loop of a script."""
-    if document.module is not None:
-        yield from _loops(document.module, None, ())
+@lru_cache(maxsize=256)
+def loops(document: PythonDocument) -> tuple[Loop, ...]:
+    """Every loop of a script; kept, for rules and launches of one script ask for them again."""
+    return tuple(_loops(document.module, None, ())) if document.module is not None else ()
 
 
 def _loops(
@@ -47,12 +50,14 @@ def _loops(
 
 def inside(node: cst.CSTNode, *, nested_loops: bool = True) -> Iterator[cst.CSTNode]:
     """Everything below a node in the order of the text, without the bodies of functions, lambdas and classes."""
-    for child in children(node):
-        if isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef):
+    waiting = [*children(node)][::-1]
+    while waiting:
+        current = waiting.pop()
+        if type(current) in _SCOPES:
             continue
-        yield child
-        if nested_loops or not isinstance(child, cst.For | cst.While):
-            yield from inside(child, nested_loops=nested_loops)
+        yield current
+        if nested_loops or type(current) not in _LOOPS:
+            waiting.extend([*children(current)][::-1])
 
 
 def text(document: PythonDocument, node: cst.CSTNode) -> str:
@@ -72,17 +77,22 @@ def name_of(node: cst.CSTNode) -> str | None:
     return None if "()" in found else found
 
 
-def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
-    """Whether a node stands under ``torch.no_grad()`` or its like: a ``with``, or a decorator around it."""
+def around(document: PythonDocument, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What a node stands in, the innermost first, the module last."""
     current = document.parent(node)
     while current is not None:
-        if isinstance(current, cst.With) and any(_NO_GRAD.search(text(document, item)) for item in current.items):
-            return True
-        if isinstance(current, cst.FunctionDef | cst.ClassDef) and any(
-            _NO_GRAD.search(text(document, decorator)) for decorator in current.decorators
-        ):
-            return True
+        yield current
         current = document.parent(current)
+
+
+def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
+    """Whether a node stands under ``torch.no_grad()`` or its like: a ``with``, or a decorator around it."""
+    for each in around(document, node):
+        parts: Sequence[cst.CSTNode] = each.items if isinstance(each, cst.With) else ()
+        if isinstance(each, cst.FunctionDef | cst.ClassDef):
+            parts = each.decorators
+        if any(_NO_GRAD.search(text(document, part)) for part in parts):
+            return True
     return False
 
 
@@ -114,13 +124,9 @@ def _bound(
 def backwards(node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
     """The calls of ``backward`` below a node with each name that gradients flow back from."""
     for found in inside(node):
-        if (
-            isinstance(found, cst.Call)
-            and isinstance(found.func, cst.Attribute)
-            and found.func.attr.value == "backward"
-        ):
-            for name in sources(found):
-                yield found, name
+        match found:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="backward"))):
+                yield from ((found, name) for name in sources(found))
 
 
 def sources(backward: cst.Call) -> Iterator[str]:
@@ -148,10 +154,7 @@ def summed(expression: cst.BaseExpression) -> cst.Name | None:
 
 def line_of(document: PythonDocument, node: cst.CSTNode) -> cst.SimpleStatementLine | None:
     """The line that a node stands on; None for one of a compound statement's own."""
-    current: cst.CSTNode | None = node
-    while current is not None and not isinstance(current, cst.SimpleStatementLine):
-        current = document.parent(current)
-    return current
+    return next((each for each in (node, *around(document, node)) if isinstance(each, cst.SimpleStatementLine)), None)
 
 
 def sibling_before(document: PythonDocument, node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -9,7 +9,7 @@ from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Object, Record, alternatives, objects
 from lintfit.sources.script.reading import freezing
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.handed_on import HandedOn, Use
 from lintfit.sources.training_arguments import ADAPTERS
 
@@ -28,8 +28,8 @@ def method(reading: Reading, load: Record | None) -> None:
         elif (handed := _handed_adapter(reading)) is not None:
             why = "an adapter's config that is not statically known is handed in here"
             reading.state("method", UNKNOWN, handed.node, why)
-        elif load is not None and (tuned := _prompt_tuned(reading, load)) is not None:
-            reading.state("method", UNKNOWN, tuned.node, "the model's own code trains a prefix where one is asked for")
+        elif load is not None and _prompt_tuned(load):
+            reading.state("method", UNKNOWN, load.node, "the model's own code trains a prefix where one is asked for")
         elif load is not None or reading.found.trained is not None or "model" in reading.settings:
             reading.derive("method", "full", "no adapter is applied")
             freezing.read(reading)
@@ -47,7 +47,7 @@ def method(reading: Reading, load: Record | None) -> None:
         value = next((values[keyword] for keyword in keywords if keyword in values), None)
         if value is None and made is not None:
             value = reading.attribute(made, *keywords)
-        if value is not None and not sure_none(value):
+        if something(value):
             setting = reading.put(name, value, record)
             if name == "lora_targets" and not setting.known:
                 _all_linear(reading, record)
@@ -63,14 +63,10 @@ def _saved(reading: Reading, made: Record) -> None:
             reading.state(name, UNKNOWN, made.node, "the saved adapter's own config decides it")
 
 
-def _prompt_tuned(reading: Reading, load: Record) -> Record | None:
-    """The load of a model whose config asks for a prefix (ChatGLM's ``pre_seq_len``): the rest of it is frozen then."""
-    for each in objects(load.keyword("config")):
-        length = each.attributes.get("pre_seq_len")
-        if length is not None and not sure_none(length):
-            return load
-    length = load.keyword("pre_seq_len")
-    return load if length is not None and not sure_none(length) else None
+def _prompt_tuned(load: Record) -> bool:
+    """Whether a model's config asks for a prefix (ChatGLM's ``pre_seq_len``): the rest of it is frozen then."""
+    lengths = [each.attributes.get("pre_seq_len") for each in objects(load.keyword("config"))]
+    return any(something(length) for length in (*lengths, load.keyword("pre_seq_len")))
 
 
 def _handed_adapter(reading: Reading) -> Record | None:
@@ -123,7 +119,7 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
                 wanted = operators.truth(chosen) if chosen is not None else None
                 if wanted is False or (wanted is None and chosen is None and not each.open):
                     return None
-                return (record, each) if wanted else (_undecided(record), each)
+                return (record, each) if wanted else (replace(record, taken=None), each)
         if record.name == "get_peft_model" and record.function.startswith("unsloth"):
             return record, None
         if record.name == "from_pretrained" and record.function.endswith("PeftModel.from_pretrained"):
@@ -133,15 +129,9 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
     return None
 
 
-def _undecided(record: Record) -> Record:
-    return replace(record, taken=None)
-
-
 def _adapter_dtype(reading: Reading) -> None:
     """peft keeps adapters in float32 unless ``autocast_adapter_dtype=False`` (peft 0.12 and up)."""
-    for record in reading.records:
-        if record.name == "get_peft_model" and record.taken is not False:
-            value = record.keyword("autocast_adapter_dtype")
-            weights = reading.settings.get("weights_dtype")
-            if value is not None and operators.truth(value) is False and weights is not None and weights.known:
-                reading.put("lora_dtype", value, record, to=weights.value)
+    for record in reading.called("get_peft_model"):
+        value, weights = record.keyword("autocast_adapter_dtype"), reading.settings.get("weights_dtype")
+        if value is not None and operators.truth(value) is False and weights is not None and weights.known:
+            reading.put("lora_dtype", value, record, to=weights.value)

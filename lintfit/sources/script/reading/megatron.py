@@ -26,7 +26,7 @@ _SHARDS = ("use_distributed_optimizer", "use_torch_fsdp2", "use_custom_fsdp", "u
 def read(reading: Reading) -> None:
     """Note what the flags say where the script hands over to Megatron's loop."""
     loop = certain(r for r in reading.records if r.name == "pretrain" and r.function.startswith("megatron."))
-    if loop is None or not reading.flags:
+    if loop is None or not reading.walk.flags:
         return
     reading.found.trains = True
     reading.state("trainer", "megatron", loop.node)
@@ -36,7 +36,7 @@ def read(reading: Reading) -> None:
     _number(reading, "seq_len", "seq_length", "encoder_seq_length")
     _accumulation(reading)
     _checkpointing(reading)
-    if "deepspeed" not in reading.flags:
+    if "deepspeed" not in reading.walk.flags:
         _engine(reading, loop)
 
 
@@ -49,7 +49,7 @@ def _whole(flag: Flag | None) -> int | None:
 
 
 def _number(reading: Reading, name: str, *flags: str) -> None:
-    flag = next((reading.flags[each] for each in flags if each in reading.flags), None)
+    flag = next((reading.walk.flags[each] for each in flags if each in reading.walk.flags), None)
     if flag is not None:
         number = _whole(flag)
         _put(reading, name, UNKNOWN if number is None else number, flag)
@@ -58,9 +58,9 @@ def _number(reading: Reading, name: str, *flags: str) -> None:
 def _precision(reading: Reading) -> None:
     """``--bf16`` and ``--fp16`` decide the parameters' dtype and that of the computation."""
     for name in ("bf16", "fp16"):
-        if name in reading.flags:
-            _put(reading, "weights_dtype", name, reading.flags[name])
-            _put(reading, "mixed_precision", name, reading.flags[name])
+        if name in reading.walk.flags:
+            _put(reading, "weights_dtype", name, reading.walk.flags[name])
+            _put(reading, "mixed_precision", name, reading.walk.flags[name])
             return
     reading.default("weights_dtype", "fp32", "Megatron's default")
     reading.default("mixed_precision", "no", "Megatron's default")
@@ -68,16 +68,16 @@ def _precision(reading: Reading) -> None:
 
 def _accumulation(reading: Reading) -> None:
     """The global batch over micro-batch and data-parallel ranks; without a global batch there is one micro-batch."""
-    name, total = "gradient_accumulation_steps", reading.flags.get("global_batch_size")
+    name, total = "gradient_accumulation_steps", reading.walk.flags.get("global_batch_size")
     if total is None:
         reading.default(name, 1, "Megatron's global batch is one micro-batch of each rank by default")
         return
-    world, micro = reading.environment.get("WORLD_SIZE", ""), _whole(reading.flags.get("micro_batch_size"))
-    sizes = [_whole(reading.flags[size]) for size in _PARALLEL if size in reading.flags]
+    world, micro = reading.walk.environment.get("WORLD_SIZE", ""), _whole(reading.walk.flags.get("micro_batch_size"))
+    sizes = [_whole(reading.walk.flags[size]) for size in _PARALLEL if size in reading.walk.flags]
     samples = _whole(total)
-    ranks = 1 if world == "" and "WORLD_SIZE" in reading.environment else natural(world) or 0
+    ranks = 1 if world == "" and "WORLD_SIZE" in reading.walk.environment else natural(world) or 0
     steps: Any = UNKNOWN
-    if samples and micro and ranks and all(sizes) and "rampup_batch_size" not in reading.flags:
+    if samples and micro and ranks and all(sizes) and "rampup_batch_size" not in reading.walk.flags:
         for size in sizes:
             ranks //= min(size or 1, ranks)
         steps = samples // (micro * ranks) if samples % (micro * ranks) == 0 else UNKNOWN
@@ -86,7 +86,7 @@ def _accumulation(reading: Reading) -> None:
 
 def _checkpointing(reading: Reading) -> None:
     """Whole layers are recomputed; a part of each, or of some, is neither on nor off."""
-    flags = reading.flags
+    flags = reading.walk.flags
     granularity, method = flags.get("recompute_granularity"), flags.get("recompute_method")
     full = next((flags[name] for name in _FULL if name in flags), None)
     part = flags.get("recompute_activations") or granularity
@@ -104,8 +104,8 @@ def _checkpointing(reading: Reading) -> None:
 def _engine(reading: Reading, loop: Record) -> None:
     """Megatron's own data parallelism, which is none of the engines that lintfit knows."""
     reading.state("engine", UNKNOWN, loop.node, "Megatron's own engine")
-    shards = next((reading.flags[name] for name in _SHARDS if name in reading.flags), None)
-    offload = reading.flags.get("optimizer_cpu_offload")
+    shards = next((reading.walk.flags[name] for name in _SHARDS if name in reading.walk.flags), None)
+    offload = reading.walk.flags.get("optimizer_cpu_offload")
     for name, fallback, flag in (
         ("zero_stage", 0, shards), ("offload_optimizer", "none", offload), ("offload_param", "none", None),
     ):  # fmt: skip

@@ -10,7 +10,7 @@ from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import engines, image_size, lora, quantization, unsloth
-from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 from lintfit.sources.training_words import kernel_of
 
 _FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
@@ -180,7 +180,7 @@ def _named_by_flag(reading: Reading) -> None:
     """A model made out of sight: the command line's ``model_name_or_path`` is taken for it."""
     if reading.found.trainer is None and reading.found.initialize is None:
         return
-    for made in reading.parsed:
+    for made in reading.walk.parsed:
         for name in models.CONFIG_NAMES:
             value = made.attributes.get(name)
             if value is not None and isinstance(known := plain(value), str):
@@ -212,13 +212,13 @@ def _by_name(reading: Reading, trainer: Record) -> None:
     else:
         _default_dtype(reading)
     attention = items.get("attn_implementation")
-    if attention is not None and not sure_none(attention):
+    if something(attention):
         _put_attention(reading, attention)
 
 
 def _attention(reading: Reading, load: Record) -> None:
     value = load.keyword("attn_implementation", "_attn_implementation")
-    if value is not None and not sure_none(value):
+    if something(value):
         _put_attention(reading, value, load)
         return
     flash = load.keyword("use_flash_attention_2", "use_flash_attn")

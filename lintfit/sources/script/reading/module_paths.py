@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from lintfit.documents.python_walk import names_of
+from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter.values import Record, Value
+from lintfit.sources.script.reading import loops
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
 
 _GOES_THROUGH = frozenset({"enumerate", "list", "reversed", "zip"})
 
-_GIVE_IT = frozenset(
-    {
-        "bfloat16",
-        "children",
-        "cuda",
-        "eval",
-        "float",
-        "half",
-        "modules",
-        "named_children",
-        "named_modules",
-        "to",
-        "train",
-    }
-)
+_GIVE_IT = word_set("bfloat16 children cuda eval float half modules named_children named_modules to train")
 """Methods of a module that give the module, or its parts."""
 
 
@@ -65,14 +54,12 @@ def chain(document: PythonDocument, holder: Holder, names: set[str | None]) -> t
 
 def _looped(document: PythonDocument, node: cst.CSTNode, name: str) -> cst.For | None:
     """The loop around a node in the same function whose variable has this name."""
-    current = document.parent(node)
-    while current is not None and not isinstance(current, cst.FunctionDef):
+    for current in takewhile(lambda each: not isinstance(each, cst.FunctionDef), loops.around(document, node)):
         if isinstance(current, cst.For):
             target = current.target
             bound = [each.value for each in target.elements] if isinstance(target, cst.Tuple) else [target]
             if any(isinstance(each, cst.Name) and each.value == name for each in bound):
                 return current
-        current = document.parent(current)
     return None
 
 

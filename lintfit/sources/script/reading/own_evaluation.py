@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.settings.model import UNKNOWN
+from lintfit.settings.model import UNKNOWN, is_count
 from lintfit.sources.script.interpreter.values import Record, Value, plain
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading import plain as plain_loop
@@ -76,8 +76,7 @@ def _note_answers(reading: Reading, found: Evaluation, new: Value, called: Recor
 def _new_tokens(called: Record) -> Value | None:
     """``max_new_tokens`` of a call of ``generate``; None where it is said elsewhere, or is not statically known."""
     value = called.keyword("max_new_tokens")
-    known = plain(value) if value is not None else None
-    return value if isinstance(known, int) and not isinstance(known, bool) and known > 0 else None
+    return value if value is not None and is_count(plain(value)) else None
 
 
 def _note(reading: Reading, found: Evaluation, graph: bool) -> None:
@@ -95,7 +94,7 @@ def _note(reading: Reading, found: Evaluation, graph: bool) -> None:
 
 def _batch(reading: Reading, found: Evaluation) -> tuple[Value, Record] | None:
     """The batch of the loader that a loop goes through: the one that it names, else those made for evaluation."""
-    made = [record for record in reading.records if record.name == "DataLoader" and record.taken is not False]
+    made = [*reading.called("DataLoader")]
     if not isinstance(found.loop.node, cst.For):
         return None
     over = (found.loop.node.iter, *loops.inside(found.loop.node.iter))
@@ -106,7 +105,7 @@ def _batch(reading: Reading, found: Evaluation) -> tuple[Value, Record] | None:
     if len(sizes) != 1 or UNKNOWN in sizes:
         return None
     known, batch = sizes.popitem()
-    return batch if isinstance(known, int) and not isinstance(known, bool) and known > 0 else None
+    return batch if is_count(known) else None
 
 
 def _logits(reading: Reading, found: Evaluation) -> tuple[str, cst.CSTNode]:

@@ -10,11 +10,12 @@ from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, plain
-from lintfit.sources.script.reading import engines
+from lintfit.sources.script.reading import engines, fabric
 from lintfit.sources.script.reading import plain as plain_loop
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 
 _STEPS = re.compile(r"\.step\(\s*\)")
+_EVALUATES = re.compile(r"(eval|valid|test|dev)", re.IGNORECASE)
 
 _OPTIMIZERS: dict[str, str] = {
     "AdamW": "adamw_torch",
@@ -45,24 +46,22 @@ def read(reading: Reading) -> None:
     """A loop written by hand: DataLoader, optimizer class, Accelerator."""
     if reading.found.first_ppo is not None:
         _first_ppo(reading, reading.found.first_ppo)
-    accelerator, fabric = reading.found.accelerator, _last(reading.records, "Fabric")
+    accelerator, fabrics = reading.found.accelerator, [*reading.called("Fabric")]
     if accelerator is not None:
         for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
             value = accelerator.keyword(keyword)
-            if value is not None and not sure_none(value):
+            if something(value):
                 reading.put(name, value, accelerator)
         engines.accumulation(reading, accelerator)
         engines.plugins(reading, accelerator)
-    elif fabric is not None:
-        engines.fabric(reading, fabric)
+    elif fabrics:
+        fabric.read(reading, fabrics[-1])
     _loader(reading)
     _optimizer_class(reading)
     _in_backward(reading)
     engines.initialized(reading)
-    by_hand = reading.found.trains and all(
-        part is None for part in (accelerator, fabric, reading.found.initialize, reading.found.trainer)
-    )
-    if by_hand:
+    by_libraries = (accelerator, *fabrics, reading.found.initialize, reading.found.trainer)
+    if reading.found.trains and all(part is None for part in by_libraries):
         plain_loop.engine(reading)
         plain_loop.precision(reading)
         plain_loop.batch_by_name(reading)
@@ -89,24 +88,17 @@ def _accumulates(reading: Reading) -> None:
         plain_loop.steps(reading)
 
 
-def _last(records: list[Record], name: str) -> Record | None:
-    chosen = [record for record in records if record.name == name and record.taken is not False]
-    return chosen[-1] if chosen else None
-
-
 def _loader(reading: Reading) -> None:
     engine = reading.found.initialize
     if engine is not None and engine.name == "initialize" and not sure_none(engine.keyword("training_data")):
         # DeepSpeed then makes the loader, with the micro-batch of its own config.
         return
-    loaders = [r for r in reading.records if r.name == "DataLoader" and r.taken is not False]
-    loaders = [r for r in loaders if not re.search(r"(eval|valid|test|dev)", r.assigned_to or "", re.IGNORECASE)]
-    for loader in loaders[:1]:
-        value = plain_loop.batch(loader)
-        if value is not None and not plain_loop.asks_engine(value):
-            # None: the data set makes batches of its own.
-            own = plain_loop.of_data_set(loader) if sure_none(value) else value
-            reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None else None)
+    loader = next((r for r in reading.called("DataLoader") if not _EVALUATES.search(r.assigned_to or "")), None)
+    value = plain_loop.batch(loader) if loader is not None else None
+    if loader is not None and value is not None and not plain_loop.asks_engine(value):
+        # None: the data set makes batches of its own.
+        own = plain_loop.of_data_set(loader) if sure_none(value) else value
+        reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None else None)
 
 
 def _optimizer_class(reading: Reading) -> None:

@@ -76,10 +76,7 @@ def passes(reading: Reading) -> Iterator[Pass]:
 
 def scope_of(document: PythonDocument, node: cst.CSTNode) -> Scope | None:
     """The innermost loop or function around a node; None in the module itself."""
-    current = document.parent(node)
-    while current is not None and not isinstance(current, cst.For | cst.While | cst.FunctionDef):
-        current = document.parent(current)
-    return current
+    return next((each for each in loops.around(document, node) if isinstance(each, Scope)), None)
 
 
 def _last(name: str | None) -> str:

@@ -14,7 +14,7 @@ import libcst as cst
 
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
-from lintfit.sources.script.interpreter.values import Class, Function, Object, Ref, objects
+from lintfit.sources.script.interpreter.values import Class, Function, Ref, objects
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.own_method import STEPS, Method, lineage, method_of
@@ -69,7 +69,7 @@ def _of_module(reading: Reading) -> None:
     """The passes that the ``forward`` of a module of the script's own makes of the model that it holds."""
     for made in objects(reading.found.trained):
         forward = made.cls.member("forward") if made.cls is not None else None
-        held = {name for name, value in made.attributes.items() if any(_is_loaded(each) for each in objects(value))}
+        held = {name for name, value in made.attributes.items() if any(models.loads_of(value))}
         if made.cls is None or not held or not isinstance(forward, Function) or forward.node is None:
             continue
         runs = most(forward.node.body, partial(_of_part, made.cls, held, _DEPTH))
@@ -91,10 +91,6 @@ def _of_part(cls: Class, held: set[str], depth: int, call: cst.Call) -> int:
     if depth == 0 or not isinstance(method, Function) or method.node is None:
         return 0
     return most(method.node.body, partial(_of_part, cls, held, depth - 1))
-
-
-def _is_loaded(made: Object) -> bool:
-    return made.call is not None and models.is_model_load(made.call)
 
 
 def _of_loop(reading: Reading) -> None:

@@ -29,7 +29,7 @@ def read(reading: Reading) -> None:
     """
     kernels: dict[str, tuple[str, bool]] = {}
     names: list[str] = []
-    for replaced in reading.replaced:
+    for replaced in reading.walk.replaced:
         match = _CLASS.fullmatch(replaced.cls)
         found = {_kernel(each) for each in alternatives(replaced.value)}
         if match is None or replaced.taken is False or None in found:

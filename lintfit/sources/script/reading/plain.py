@@ -44,11 +44,10 @@ def engine(reading: Reading) -> None:
 
 def bucket_views(reading: Reading) -> None:
     """``gradient_as_bucket_view``, of torch's DDP and of Accelerate's handler that makes one."""
-    for record in reading.records:
-        if record.name in (*_DDP, "DistributedDataParallelKwargs") and record.taken:
-            value = record.keyword("gradient_as_bucket_view")
-            if value is not None and plain(value) is True and record.function.startswith(("torch.", "accelerate.")):
-                reading.put("gradient_as_bucket_view", value, record)
+    for record in reading.called(*_DDP, "DistributedDataParallelKwargs"):
+        value = record.keyword("gradient_as_bucket_view") if record.taken else None
+        if value is not None and plain(value) is True and record.function.startswith(("torch.", "accelerate.")):
+            reading.put("gradient_as_bucket_view", value, record)
 
 
 def started_by_ray(reading: Reading) -> None:
@@ -93,12 +92,8 @@ def precision(reading: Reading) -> None:
     """``torch.autocast``: the dtype that all regions agree on; float16 on CUDA where none is asked for."""
     if "mixed_precision" in reading.settings:
         return
-    found: list[tuple[Record, Any]] = []
-    for record in reading.records:
-        if record.name == "autocast" and record.function.startswith("torch.") and record.taken is not False:
-            known = _region(record)
-            if known is not None and not record.guarded:
-                found.append((record, known))
+    regions = (r for r in reading.called("autocast") if r.function.startswith("torch.") and not r.guarded)
+    found = [(record, known) for record in regions if (known := _region(record)) is not None]
     if found:
         answers = {known for _, known in found}
         reading.state("mixed_precision", answers.pop() if len(answers) == 1 else UNKNOWN, found[0][0].node)
@@ -145,7 +140,7 @@ def steps(reading: Reading) -> None:
     if "gradient_accumulation_steps" in reading.settings:
         return
     stepping = [record for record in reading.records if steps_optimizer(record)]
-    backward = [record for record in reading.records if record.name == "backward" and record.taken is not False]
+    backward = [*reading.called("backward")]
     if not stepping or not backward:
         return
     tests = {id(test) for record in backward for test in record.tests}
@@ -156,9 +151,9 @@ def steps(reading: Reading) -> None:
 
 def named(reading: Reading) -> None:
     """``if step % args.gradient_accumulation != 0: continue``: a divisor that is named for what it does."""
-    known = {plain(value) for value in reading.accumulations}
+    known = {plain(value) for value in reading.walk.accumulations}
     if "gradient_accumulation_steps" not in reading.settings and len(known) == 1 and isinstance(known.pop(), int):
-        reading.put("gradient_accumulation_steps", reading.accumulations[0])
+        reading.put("gradient_accumulation_steps", reading.walk.accumulations[0])
 
 
 def steps_optimizer(record: Record) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models
-from lintfit.sources.script.interpreter.values import Record, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Record, Value, plain
 from lintfit.sources.script.reading.collector import Reading
 
 BESIDE = ("reward_model", "value_model")
@@ -34,12 +34,11 @@ def read(reading: Reading) -> None:
 
 
 def _model(reading: Reading, name: str, value: Value, record: Record) -> None:
-    for each in objects(value):
-        if each.call is not None and models.is_model_load(each.call):
-            loaded = each.call.value(0, *models.CONFIG_NAMES)
-            if loaded is not None:
-                reading.put(name, loaded, each.call, to=plain(loaded) if isinstance(plain(loaded), str) else UNKNOWN)
-                return
+    for load in models.loads_of(value):
+        loaded = load.value(0, *models.CONFIG_NAMES)
+        if loaded is not None:
+            reading.put(name, loaded, load, to=plain(loaded) if isinstance(plain(loaded), str) else UNKNOWN)
+            return
     reading.put(name, value, record, to=UNKNOWN)
 
 

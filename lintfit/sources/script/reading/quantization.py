@@ -9,13 +9,13 @@ from lintfit.catalog.quantized import by_name
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Choice, Object, Record, Table, Value, objects, plain
-from lintfit.sources.script.reading.collector import Reading, sure_none, without_none
+from lintfit.sources.script.reading.collector import Reading, something, without_none
 from lintfit.sources.script.reading.facts import is_trained
 
 
 def load(reading: Reading, load: Record | None) -> None:
     config = _quantization_config(reading, load)
-    if config is not None and not sure_none(config):
+    if something(config):
         options = without_none(config)
         known: Any = UNKNOWN
         if len(options) == 1 and isinstance(options[0], Object) and options[0].call is not None:
@@ -78,9 +78,7 @@ def checkpoint(reading: Reading) -> None:
 
 def afterwards(reading: Reading) -> None:
     """``model.quantize(4)`` of a model's own code (ChatGLM, Baichuan), ``quantize_(model, …)`` of torchao or quanto."""
-    for record in reading.records:
-        if record.name not in ("quantize", "quantize_") or record.taken is False:
-            continue
+    for record in reading.called("quantize", "quantize_"):
         by_package = record.function.startswith(("torchao.", "optimum."))
         if is_trained(reading.found, record.value(0, "model") if by_package else record.receiver):
             reading.state("quantization", UNKNOWN, record.node, "the loaded model is quantized by other code here")

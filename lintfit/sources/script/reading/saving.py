@@ -7,6 +7,7 @@ import re
 import libcst as cst
 
 from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.facts import is_trained
 
@@ -42,11 +43,6 @@ def _in_context(reading: Reading, record: Record) -> bool:
         document = reading.calls.document_of(record.node)
     except KeyError:
         return True
-    current = document.parent(record.node)
-    while current is not None:
-        if isinstance(current, cst.With) and any(
-            _CONTEXT.search(document.slice(document.span(item.item))) for item in current.items
-        ):
-            return True
-        current = document.parent(current)
-    return False
+    contexts = (each for each in loops.around(document, record.node) if isinstance(each, cst.With))
+    items = (item.item for context in contexts for item in context.items)
+    return any(_CONTEXT.search(document.slice(document.span(item))) for item in items)

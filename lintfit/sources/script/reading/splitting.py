@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.values import Object, Record
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.facts import certain
 
 ALL = "all"
@@ -27,14 +27,14 @@ def read(reading: Reading) -> None:
     load = reading.found.trained_load
     if load is not None:
         _load(reading, load)
-    made = certain(record for record in reading.records if record.name == "ParallelismConfig")
+    made = certain(reading.called("ParallelismConfig"))
     if made is not None:
         _sizes(reading, made, _SIZES)
 
 
 def _load(reading: Reading, load: Record) -> None:
     plan, config = load.keyword("tp_plan"), load.keyword("distributed_config")
-    if plan is not None and not sure_none(plan):
+    if something(plan):
         size = load.keyword("tp_size")
         if size is None or sure_none(size):
             reading.put("tensor_parallel", plan, load, to=ALL)
@@ -46,14 +46,14 @@ def _load(reading: Reading, load: Record) -> None:
             config.call.keyword(name)
             for name in ("tp_plan", "fsdp_size", "dp_replicate_size", "ep_size", "pp_size", "enable_expert_parallel")
         ]
-        if any(each is not None and not sure_none(each) for each in others):
+        if any(something(each) for each in others):
             reading.put("tensor_parallel", config, load, to=UNKNOWN)
-    elif config is not None and not sure_none(config):
+    elif something(config):
         reading.put("tensor_parallel", config, load, to=UNKNOWN)
 
 
 def _sizes(reading: Reading, made: Record, names: dict[str, str]) -> None:
     for keyword, name in names.items():
         value = made.keyword(keyword)
-        if value is not None and not sure_none(value):
+        if something(value):
             reading.put(name, value, made)

@@ -10,8 +10,8 @@ import re
 import libcst as cst
 
 from lintfit.sources.script.interpreter import models
-from lintfit.sources.script.interpreter.values import Const, Object, Record, Value, alternatives, objects, plain
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.interpreter.values import Object, Record, alternatives, objects, plain
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.training_arguments import EVALUATION
 
 _KEEPING = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer", "trl.SFTTrainer"})
@@ -67,7 +67,7 @@ def _predictions(reading: Reading, trainer: Record, made: Object, asked: Record 
     ``predict`` gives them back whether or not there are metrics.
     """
     metrics = trainer.keyword("compute_metrics")
-    wanted = metrics is not None and all(_is_something(option) for option in alternatives(metrics))
+    wanted = metrics is not None and all(something(option) for option in alternatives(metrics))
     predicts = asked is not None and asked.name == "predict"
     if not wanted and not predicts:
         return
@@ -87,10 +87,6 @@ def _predictions(reading: Reading, trainer: Record, made: Object, asked: Record 
 
 
 PREDICTED = "predict gives back all logits"
-
-
-def _is_something(value: Value) -> bool:
-    return not (isinstance(value, Const) and value.value is None)
 
 
 def _flag(reading: Reading, made: Object, name: str) -> object:

@@ -26,7 +26,7 @@ from lintfit.sources.script.reading import (
     unsloth,
 )
 from lintfit.sources.script.reading import plain as plain_loop
-from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING
 
@@ -92,7 +92,7 @@ def _classifies(reading: Reading) -> None:
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
     handed = record.keyword("ref_model", "reference_model")
-    if handed is not None and not sure_none(handed):
+    if something(handed):
         reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
         return
     adapter = record.keyword("peft_config")

@@ -63,7 +63,7 @@ def _by_signal(reading: Reading, made: Object) -> bool:
 
 
 def _by_callback(reading: Reading) -> bool:
-    told = (*reading.environment, *reading.calls.texts())
+    told = (*reading.walk.environment, *reading.calls.texts())
     return any(_BY_CALLBACK.search(text) for text in told)
 
 

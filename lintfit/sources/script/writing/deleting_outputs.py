@@ -14,7 +14,7 @@ from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.own_outputs import Held, holders
 from lintfit.sources.script.reading.own_pass import scope_of
-from lintfit.sources.script.writing.edits import Edits, edits_in
+from lintfit.sources.script.writing.file_edits import Edits, edits_in
 
 
 def let_go(reading: Reading) -> Edits | None:
@@ -50,10 +50,9 @@ def _statement(document: PythonDocument, held: Held) -> cst.SimpleStatementLine 
 
 def _uses(document: PythonDocument, held: Held) -> Iterator[cst.Name]:
     """Every place of the name in the function, or the module, around the loop."""
-    around: cst.CSTNode | None = held.one.scope
-    while around is not None and not isinstance(around, cst.FunctionDef | cst.Module):
-        around = document.parent(around)
-    for node in walk(around) if around is not None else ():
+    scopes = (held.one.scope, *loops.around(document, held.one.scope))
+    around = next(each for each in scopes if isinstance(each, cst.FunctionDef | cst.Module))
+    for node in walk(around):
         if isinstance(node, cst.Name) and node.value == held.name and not _labels(document, node):
             yield node
 
@@ -89,9 +88,4 @@ def _goes_on(document: PythonDocument, held: Held, between: Span) -> bool:
 def _reaches(document: PythonDocument, forward: cst.CSTNode, backward: cst.CSTNode) -> bool:
     """Whether the block of the forward pass holds that of the backward pass, so that the name is there."""
     block = document.parent(forward)
-    current = document.parent(backward)
-    while current is not None:
-        if current is block:
-            return True
-        current = document.parent(current)
-    return False
+    return any(each is block for each in loops.around(document, backward))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -17,52 +17,18 @@ from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.models import is_arguments
-from lintfit.sources.script.interpreter.values import Const, Datum, Object, Record, Table, Value, plain
-from lintfit.sources.script.reading.calls import whole
+from lintfit.sources.script.interpreter.origins import Datum
+from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, plain
 from lintfit.sources.script.reading.collector import sure_none
-from lintfit.sources.script.reading.engines import BY_PLUGIN, BY_STRATEGY
+from lintfit.sources.script.reading.engines import BY_PLUGIN
+from lintfit.sources.script.reading.fabric import BY_STRATEGY
+from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
-    from lintfit.settings.model import Setting
     from lintfit.settings.values import Fsdp
-    from lintfit.sources.script.interpreter.state import Walk
-    from lintfit.sources.script.reading.collector import Reading
-
-Edits = tuple[FileEdit, ...]
-
-
-class Script(Protocol):
-    """What writing needs of a script that was read (:class:`lintfit.sources.script.source.ScriptSource`)."""
-
-    @property
-    def settings(self) -> Mapping[str, Setting]: ...
-
-    @property
-    def reading(self) -> Reading: ...
-
-    @property
-    def walk(self) -> Walk: ...
-
-    def new_flag(self, name: str, value: Any) -> Edits | None:
-        """The edits that add a flag to the launch line; None where no launch line can be edited."""
-
-
-def remove_statement(source: Script, record: Record) -> Edits:
-    """Drop a call that returns what it was called on: its statement, or its part of a longer expression."""
-    document = source.reading.calls.document_of(record.node)
-    small = whole(record.statement, record.node)
-    if small is not None:
-        return edits_in(document, python_edits.remove_statement(document, small))
-    place = source.reading.calls.statement(record).lines
-    return edits_in(document, (Edit(place.span, ""),))
-
-
-def edits_in(document: PythonDocument, edits: Iterable[Edit]) -> Edits:
-    """Edits of one document; none where it cannot be edited without loss."""
-    return tuple(FileEdit(document.path, edit, document) for edit in edits) if document.editable else ()
 
 
 def _code(value: Any) -> str:
@@ -177,8 +143,7 @@ class Writer:
             return data_writer.edits(table.origin.document, {(*table.origin.path, key): entry})
         if not isinstance(table.origin, cst.Dict):
             return None
-        document = self.calls.document_of(table.origin)
-        return edits_in(document, python_edits.add_entry(document, table.origin, _code(key), json.dumps(entry)))
+        return edited(self.calls, table.origin, python_edits.add_entry, _code(key), json.dumps(entry))
 
     def argument(self, names: Sequence[str], value: Any) -> Edits | None:
         """A field of the arguments object: where its value comes from now, else added."""
@@ -222,8 +187,7 @@ class Writer:
                 continue
             if call is None or made.parsed or call.keyword(name) is None or call.node.args[-1].star == "**":
                 return None
-            document = self.calls.document_of(call.node)
-            return edits_in(document, python_edits.remove_keyword(document, call.node, name))
+            return edited(self.calls, call.node, python_edits.remove_keyword, name)
         return ()
 
     def replace_value(self, current: Value, node: cst.BaseExpression | None, value: Any, code: str) -> Edits | None:
@@ -294,12 +258,10 @@ class Writer:
         return self.keyword(made.call, name, _code(value))
 
     def keyword(self, record: Record, name: str, code: str) -> Edits:
-        document = self.calls.document_of(record.node)
-        return edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+        return edited(self.calls, record.node, python_edits.set_keyword, name, code)
 
     def replace(self, node: cst.CSTNode, code: str) -> Edits:
-        document = self.calls.document_of(node)
-        return edits_in(document, python_edits.replace(document, node, code))
+        return edited(self.calls, node, python_edits.replace, code)
 
     # -- the model -------------------------------------------------------------------------------------------
 
@@ -332,7 +294,7 @@ class Writer:
         edits = self.drop_casts(*(other for other in TORCH if other != value))
         if loaded is not None and loaded.value == value and loaded.provenance.kind == "file":
             return edits
-        written = self.load_argument(name, value, self._dtype_code(load, value))
+        written = self.load_argument(name, value, self.torch_name(self.calls.document_of(load.node), TORCH[value]))
         return None if written is None else (*edits, *written)
 
     def _weights_by_name(self, value: str) -> Edits | None:
@@ -353,11 +315,7 @@ class Writer:
             return self.keyword(made.call, "model_init_kwargs", f'{{"{name}": {code}}}')
         if not isinstance(given, Table) or given.open or name in given.items or not isinstance(given.origin, cst.Dict):
             return None
-        document = self.calls.document_of(given.origin)
-        return edits_in(document, python_edits.add_entry(document, given.origin, _code(name), code))
-
-    def _dtype_code(self, load: Record, value: str) -> str:
-        return self.torch_name(self.calls.document_of(load.node), TORCH[value])
+        return edited(self.calls, given.origin, python_edits.add_entry, _code(name), code)
 
     def torch_name(self, document: PythonDocument, name: str) -> str:
         """``torch.bfloat16`` where a module imports torch, else its name as a string."""
@@ -392,8 +350,7 @@ class Writer:
         if len(line.body) != 1 or not self.calls.is_written(line):
             return None
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
-        document = self.calls.document_of(line)
-        return edits_in(document, python_edits.insert_statement_after(document, line, code))
+        return edited(self.calls, line, python_edits.insert_statement_after, code)
 
     def _checkpointing_names(self) -> tuple[str, ...]:
         """``gradient_checkpointing`` in every version below 6; its new name only where it is used already."""

@@ -25,6 +25,7 @@ from lintfit.errors import CannotWrite
 from lintfit.sources.script.interpreter.models import owner_of
 from lintfit.sources.script.interpreter.values import Object, Record, objects, plain
 from lintfit.sources.script.reading.collector import sure_none
+from lintfit.sources.script.writing.file_edits import Edits
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -52,8 +53,6 @@ _TASKS: Mapping[str, str] = {
     "ForSequenceClassification": "SEQ_CLS",
 }
 """PEFT's ``TaskType`` by how the class of a model ends."""
-
-Edits = tuple[FileEdit, ...]
 
 
 def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:

@@ -14,7 +14,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.reading.collector import Reading
-from lintfit.sources.script.writing.edits import Edits, edits_in
+from lintfit.sources.script.writing.file_edits import Edits, edits_in
 
 
 def moved_above(document: PythonDocument, statement: Record, target: Record) -> Edits | None:

@@ -15,7 +15,7 @@ from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.own_gradients import by_default, deciding
 from lintfit.sources.script.reading.own_pass import Pass
 from lintfit.sources.script.reading.plain import steps_optimizer
-from lintfit.sources.script.writing.edits import Edits, edits_in
+from lintfit.sources.script.writing.file_edits import Edits, edits_in
 
 _READ = re.compile(r"\.grad\b")
 

@@ -7,7 +7,8 @@ from typing import Any
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
 from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad
-from lintfit.sources.script.writing.edits import Edits, Script, Writer
+from lintfit.sources.script.writing.edits import Writer
+from lintfit.sources.script.writing.file_edits import Edits, Script
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
 from lintfit.sources.training_words import TORCH
 

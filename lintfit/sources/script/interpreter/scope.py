@@ -1,0 +1,34 @@
+"""The names of a module, class or function, by the scopes that they are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lintfit.sources.script.interpreter.origins import Value
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The names of a module, class or function."""
+
+    names: dict[str, Value] = field(default_factory=dict)
+    parent: Scope | None = None
+    outer: set[str] = field(default_factory=set)
+    """Names declared ``global`` or ``nonlocal``."""
+
+    def get(self, name: str) -> Value | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def set(self, name: str, value: Value) -> None:
+        if name in self.outer and self.parent is not None:
+            root = self.parent
+            while root.parent is not None:
+                root = root.parent
+            root.names[name] = value
+        else:
+            self.names[name] = value
