@@ -30,10 +30,9 @@ def _seen(parts: Parts) -> VisionTower | None:
 
 
 def _beside(parts: Parts) -> list[Tensor]:
-    """The encoders that a config has, and a projection of what each gives."""
+    """A projection of what each encoder of a config gives, and that of sound."""
     found: list[Tensor] = []
     if parts.config.get("vision_config") is not None:
-        found += parts.encoder.tensors("model.vision_tower")
         found += linear("model.embed_vision.embedding_projection", parts.hidden, parts.tower.hidden)
     if parts.config.get("audio_config") is not None:
         audio = part(parts.config, "audio_config", AUDIO)
@@ -126,9 +125,8 @@ def _unified_vision(vision: Config, tower: VisionTower, name: str) -> list[Tenso
 def _unified_beside(parts: Parts) -> list[Tensor]:
     found: list[Tensor] = []
     if parts.config.get("vision_config") is not None:
-        name, out = "model.embed_vision", parts.vision.size("output_proj_dims", kind="hidden")
-        found += parts.encoder.tensors(name)
-        found += linear(f"{name}.multimodal_embedder.embedding_projection", parts.hidden, out)
+        out = parts.vision.size("output_proj_dims", kind="hidden")
+        found += linear("model.embed_vision.multimodal_embedder.embedding_projection", parts.hidden, out)
     if parts.config.get("audio_config") is not None:
         sound = part(parts.config, "audio_config", UNIFIED_AUDIO).size("audio_embed_dim", kind="hidden")
         found += linear("model.embed_audio.embedding_projection", parts.hidden, sound)
@@ -140,7 +138,6 @@ ROWS: Mapping[str, Multimodal] = {
         "Gemma 4 with an image encoder, and for E2B and E4B one of sound",
         text=Text("gemma4_text"),
         vision=Own(defaults("gemma4.vision_config"), _vision, _read),
-        encoders=(),
         own={"vision_soft_tokens_per_image": 280},
         seen=_seen,
         beside=_beside,
@@ -154,7 +151,7 @@ ROWS: Mapping[str, Multimodal] = {
             fixed={"enable_moe_block": False, "hidden_size_per_layer_input": 0},
         ),
         vision=Own(defaults("gemma4_unified.vision_config"), _unified_vision, _unified_read),
-        encoders=(),
+        encoders=("model.embed_vision",),
         own={"vision_soft_tokens_per_image": 280},
         seen=_unified_seen,
         beside=_unified_beside,

@@ -9,7 +9,7 @@ from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import LanguageModel, Multimodal, Text, tied_anywhere, tied_at_the_top
 from lintfit.catalog.architectures._qwen_vl import BLOCK, GATED, numbers, out_of, patch_projection
-from lintfit.catalog.architectures._towers import Own, layers
+from lintfit.catalog.architectures._towers import Own, convolution, layers
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, VisionTower
@@ -59,8 +59,8 @@ def either(config: Config) -> LanguageModel:
 
 def read(vision: Config) -> VisionTower:
     """The encoder's numbers; its MLPs are as wide as what it gives."""
-    tower, merge = numbers(vision, vision.size("hidden_size", kind="hidden"), out_of(vision)), "spatial_merge_size"
-    return replace(tower, merge=vision.size(merge) ** 2, most=MOST_PATCHES)
+    tower = numbers(vision, intermediate="out_hidden_size")
+    return replace(tower, merge=vision.size("spatial_merge_size") ** 2, most=MOST_PATCHES)
 
 
 def read_ocr(vision: Config) -> VisionTower:
@@ -83,9 +83,7 @@ def visual_ocr(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
     """GLM OCR's: norms of heads. Its merger is three times as wide inside as what it gives."""
     bias, head = vision.flag("attention_bias"), tower.hidden // tower.heads
     return [
-        *layers(tower, BLOCK, GATED, qkv_bias=bias, out_bias=bias, mlp_bias=bias),
-        *norm(f"{BLOCK}.attn.q_norm", head, tower.layers),
-        *norm(f"{BLOCK}.attn.k_norm", head, tower.layers),
+        *layers(tower, BLOCK, GATED, qkv_bias=bias, out_bias=bias, mlp_bias=bias, normed=head),
         *around(vision, tower, out_of(vision) * vision.size("in_channels", "in_chans")),
     ]
 
@@ -97,8 +95,7 @@ def around(vision: Config, tower: VisionTower, inner: int) -> list[Tensor]:
     return [
         *patch_projection(vision, width, bias=True),
         *norm("model.visual.post_layernorm", width),
-        Tensor("model.visual.downsample.weight", (out, width, merge, merge), 1, "conv"),
-        Tensor("model.visual.downsample.bias", (out,), 1, "bias"),
+        *convolution("model.visual.downsample", (out, width, merge, merge)),
         *linear(f"{merger}.proj", out, out),
         *norm(f"{merger}.post_projection_norm", out, bias=True),
         *gated_mlp(merger, out, inner, 1),

@@ -205,8 +205,8 @@ class Multimodal:
         """Every parameter tensor. What the language model does not have counts as the encoder's where it says nothing
         else."""
         parts = self.parts(config)
-        found = [tensor for name in self.encoders for tensor in parts.encoder.tensors(name)]
-        found += self.beside(parts)
+        names = () if self.seen(parts) is None else self.encoders
+        found = [*(each for name in names for each in parts.encoder.tensors(name)), *self.beside(parts)]
         spoken = (replace(each, name=self._inside(each.name)) for each in parts.text.model.tensors(parts.text.config))
         return (*(replace(each, where="vision") if each.where == "layer" else each for each in found), *spoken)
 

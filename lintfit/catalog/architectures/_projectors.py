@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._multimodal import Parts
-from lintfit.catalog.architectures._towers import patches_of
+from lintfit.catalog.architectures._towers import convolution, patches_of
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
@@ -56,9 +56,7 @@ def with_pool(parts: Parts) -> list[Tensor]:
         config.size("spatial_pool_stride"),
         config.size("spatial_pool_out_channels", kind="hidden", default=width),
     )
-    pool = "model.vision_resampler.pool"
-    weight = Tensor(f"{pool}.weight", (out, width, side, side), 1, "conv")
-    return [*with_line_break(parts), weight, Tensor(f"{pool}.bias", (out,), 1, "bias")]
+    return [*with_line_break(parts), *convolution("model.vision_resampler.pool", (out, width, side, side))]
 
 
 def normed(parts: Parts) -> list[Tensor]:

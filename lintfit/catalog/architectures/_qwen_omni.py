@@ -13,7 +13,7 @@ from lintfit.catalog.architectures import _qwen_vl as qwen_vl
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text, part
-from lintfit.catalog.architectures._towers import Layer, Own, layers
+from lintfit.catalog.architectures._towers import Layer, Own, convolution, layers
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
@@ -77,17 +77,13 @@ def _whisper(audio: Config) -> list[Tensor]:
     return [*layers(tower, f"{SOUND}.layers.{{}}", WHISPER), *norm(f"{SOUND}.ln_post", tower.hidden, bias=True)]
 
 
-def _convolution(name: str, shape: tuple[int, ...]) -> list[Tensor]:
-    return [Tensor(f"{name}.weight", shape, 1, "conv"), Tensor(f"{name}.bias", shape[:1], 1, "bias")]
-
-
 def _heard(parts: Parts) -> list[Tensor]:
     """Qwen 2.5's encoder of sound: two convolutions, Whisper's layers, whose keys have no bias, and a projection."""
     audio = part(parts.config, "audio_config", defaults("qwen2_5_omni_thinker.audio_config"))
     width, out = audio.size("d_model", kind="hidden"), audio.size("output_dim", kind="hidden")
     return [
-        *_convolution(f"{SOUND}.conv1", (width, audio.size("num_mel_bins"), 3)),
-        *_convolution(f"{SOUND}.conv2", (width, width, 3)),
+        *convolution(f"{SOUND}.conv1", (width, audio.size("num_mel_bins"), 3)),
+        *convolution(f"{SOUND}.conv2", (width, width, 3)),
         Tensor(f"{SOUND}.audio_bos_eos_token.weight", (2, out), 1, "embedding"),
         *(each for each in _whisper(audio) if not each.name.endswith("k_proj.bias")),
         *linear(f"{SOUND}.proj", out, width, bias=True),
@@ -101,7 +97,7 @@ def _heard_in_bands(parts: Parts) -> list[Tensor]:
     channels, bands = audio.size("downsample_hidden_size"), audio.size("num_mel_bins")
     found: list[Tensor] = []
     for number, before in ((1, 1), (2, channels), (3, channels)):
-        found += _convolution(f"{SOUND}.conv2d{number}", (channels, before, 3, 3))
+        found += convolution(f"{SOUND}.conv2d{number}", (channels, before, 3, 3))
         bands = (bands + 1) // 2
     return [
         *found,
@@ -139,7 +135,7 @@ ROWS: Mapping[str, Multimodal] = {
                 "head_dim": None,
             },
         ),
-        vision=Own(defaults("qwen3_vl.vision_config"), _renamed, qwen_vl.later_numbers),
+        vision=Own(defaults("qwen3_vl.vision_config"), _renamed, qwen_vl.numbers),
         beside=_heard_in_bands,
     ),
 }

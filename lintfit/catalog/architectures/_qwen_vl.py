@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._multimodal import Multimodal, Text
-from lintfit.catalog.architectures._towers import Layer, Own, layers
+from lintfit.catalog.architectures._towers import Layer, Own, convolution, layers, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, VisionTower
@@ -28,32 +29,19 @@ def text_inside(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**values, "text_config": {key: value for key, value in values.items() if key != "vision_config"}}
 
 
-def numbers(vision: Config, hidden: int, intermediate: int) -> VisionTower:
-    """The numbers of an encoder with Qwen's words for its layers and heads."""
-    return VisionTower(
-        hidden=hidden,
-        layers=vision.size("depth", kind="layers"),
-        heads=vision.size("num_heads", kind="heads"),
-        intermediate=intermediate,
-        patch=vision.size("patch_size"),
-    )
+numbers = functools.partial(tower_of, layers="depth", heads="num_heads", sized=False)
+"""The numbers of an encoder with Qwen's words for its layers and heads."""
 
 
 def first_numbers(vision: Config) -> VisionTower:
     """Those of Qwen 2 VL's."""
-    width = vision.size("embed_dim", kind="hidden")
-    return numbers(vision, width, width * vision.size("mlp_ratio"))
-
-
-def later_numbers(vision: Config) -> VisionTower:
-    """Those of the encoders since Qwen 2.5 VL's."""
-    hidden, intermediate = (vision.size(f"{kind}_size", kind=kind) for kind in ("hidden", "intermediate"))
-    return numbers(vision, hidden, intermediate)
+    tower = numbers(vision, hidden="embed_dim", ratio="mlp_ratio")
+    return replace(tower, intermediate=tower.hidden * vision.size("mlp_ratio"))
 
 
 def windowed_numbers(vision: Config) -> VisionTower:
     """Those of Qwen 2.5 VL's, whose attention has windows."""
-    tower = later_numbers(vision)
+    tower = numbers(vision)
     if vision.count("window_size", default=tower.patch) < tower.patch:
         raise vision.error("window_size", f"must be no less than a patch ({tower.patch})")
     return tower
@@ -62,9 +50,8 @@ def windowed_numbers(vision: Config) -> VisionTower:
 def patch_projection(vision: Config, width: int, *, bias: bool = False) -> list[Tensor]:
     """The convolution over two frames that turns patches into embeddings."""
     patch, frames = vision.size("patch_size"), vision.size("temporal_patch_size")
-    channels, name = vision.size("in_channels", "in_chans"), "model.visual.patch_embed.proj"
-    weight = Tensor(f"{name}.weight", (width, channels, frames, patch, patch), 1, "conv")
-    return [weight, Tensor(f"{name}.bias", (width,), 1, "bias")] if bias else [weight]
+    shape = (width, vision.size("in_channels", "in_chans"), frames, patch, patch)
+    return convolution("model.visual.patch_embed.proj", shape, bias=bias)
 
 
 def out_of(vision: Config) -> int:
@@ -135,14 +122,14 @@ def _deep_merger(name: str, norm_size: int, merged: int, out: int, copies: int) 
 QWEN3_VL = Multimodal(
     "Qwen 3 VL, dense: learnt positions and features of several encoder layers fed into the language model",
     text=Text("qwen3"),
-    vision=Own(defaults("qwen3_vl.vision_config"), deep, later_numbers),
+    vision=Own(defaults("qwen3_vl.vision_config"), deep, numbers),
     code=Code(liger=True),
 )
 QWEN3_5 = replace(
     QWEN3_VL,
     about="Qwen 3.5 and 3.6, dense: the image encoder of Qwen 3 VL before a language model of gated delta rules",
     text=Text("qwen3_5_text"),
-    vision=Own(defaults("qwen3_5.vision_config", deepstack_visual_indexes=[]), deep, later_numbers),
+    vision=Own(defaults("qwen3_5.vision_config", deepstack_visual_indexes=[]), deep, numbers),
     notes=known("qwen3_5_text").notes,
     code=Code(liger=True, text_by_auto=True),
 )

@@ -60,30 +60,54 @@ def layers(
     out_bias: bool = True,
     mlp_bias: bool = True,
     keys: int | None = None,
+    normed: int = 0,
+    normed_bias: bool = False,
 ) -> list[Tensor]:
-    """All layers of an encoder, whose module is ``name``. ``keys``: width of all keys, where it is not the queries'."""
+    """All layers of an encoder, whose module is ``name``.
+
+    ``keys``: width of all keys, where it is not the queries'. ``normed``: elements of the norms on queries and keys,
+    where there are such.
+    """
     width, inner, copies = tower.hidden, tower.intermediate, tower.layers
     keys = width if keys is None else keys
     attention, mlp = f"{name}.{style.attention}", f"{name}.{style.mlp}" if style.mlp else name
     rows = (width, keys, keys) if len(style.inputs) == 3 else (width + 2 * keys,)
-    found: list[Tensor] = []
-    for which in style.norms:
-        found += norm(f"{name}.{which}", width, copies, bias=not style.rms)
+    before, behind = (norm(f"{name}.{which}", width, copies, bias=not style.rms) for which in style.norms)
+    found = before
     for projection, out in zip(style.inputs, rows, strict=True):
         found += linear(f"{attention}.{projection}", out, width, copies, bias=qkv_bias)
     found += linear(f"{attention}.{style.out}", width, width, copies, bias=out_bias)
+    for which in ("q_norm", "k_norm") if normed else ():
+        found += norm(f"{attention}.{which}", normed, copies, bias=normed_bias)
+    found += behind
     if style.gated:
         return [*found, *gated_mlp(mlp, width, inner, copies, bias=mlp_bias)]
     return [*found, *plain_mlp(mlp, width, inner, copies, up=style.up, down=style.down, bias=mlp_bias)]
 
 
-def tower_of(config: Config, *, sized: bool = True) -> VisionTower:
-    """The numbers of an encoder with CLIP's words for them. ``sized``: whether its images have a size."""
+def tower_of(
+    config: Config,
+    *,
+    hidden: str = "hidden_size",
+    layers: str = "num_hidden_layers",
+    heads: str = "num_attention_heads",
+    intermediate: str = "intermediate_size",
+    ratio: str = "",
+    sized: bool = True,
+) -> VisionTower:
+    """The numbers of an encoder, by what its config calls them; CLIP's words where nothing is said.
+
+    ``ratio``: what says how many times as wide as the rest the MLPs are, where no key says how wide. ``sized``: whether
+    its images have a size.
+    """
+    width = config.size(hidden, kind="hidden")
     return VisionTower(
-        hidden=config.size("hidden_size", kind="hidden"),
-        layers=config.size("num_hidden_layers", kind="layers"),
-        heads=config.size("num_attention_heads", kind="heads"),
-        intermediate=config.size("intermediate_size", kind="intermediate"),
+        hidden=width,
+        layers=config.size(layers, kind="layers"),
+        heads=config.size(heads, kind="heads"),
+        intermediate=(
+            int(width * (config.number(ratio) or 0)) if ratio else config.size(intermediate, kind="intermediate")
+        ),
         patch=config.size("patch_size"),
         image_size=config.size("image_size") if sized else None,
     )
@@ -94,11 +118,16 @@ def patches_of(tower: VisionTower) -> int:
     return ((tower.image_size or 0) // tower.patch) ** 2
 
 
+def convolution(name: str, shape: tuple[int, ...], copies: int = 1, *, bias: bool = True) -> list[Tensor]:
+    """A convolution's weight (out, in, sides) and its bias."""
+    weight = Tensor(f"{name}.weight", shape, copies, "conv")
+    return [weight, Tensor(f"{name}.bias", shape[:1], copies, "bias")] if bias else [weight]
+
+
 def patches(name: str, config: Config, *, bias: bool = True) -> list[Tensor]:
     """The convolution that turns patches into embeddings."""
     width, patch = config.size("hidden_size", kind="hidden"), config.size("patch_size")
-    weight = Tensor(f"{name}.weight", (width, config.size("num_channels"), patch, patch), 1, "conv")
-    return [weight, Tensor(f"{name}.bias", (width,), 1, "bias")] if bias else [weight]
+    return convolution(name, (width, config.size("num_channels"), patch, patch), bias=bias)
 
 
 def siglip_without_head(config: Config, tower: VisionTower, name: str) -> list[Tensor]:
@@ -162,7 +191,7 @@ def pixtral(config: Config, tower: VisionTower, name: str) -> list[Tensor]:
 def intern(config: Config, tower: VisionTower, name: str) -> list[Tensor]:
     """InternViT as transformers writes it: learnt factors on what the blocks give back."""
     width, copies, layer = tower.hidden, tower.layers, f"{name}.encoder.layer.{{}}"
-    attention, place = f"{layer}.attention", f"{name}.embeddings"
+    place = f"{name}.embeddings"
     style = Layer(
         norms=("layernorm_before", "layernorm_after"),
         rms=config.text("norm_type") == "rms_norm",
@@ -171,17 +200,14 @@ def intern(config: Config, tower: VisionTower, name: str) -> list[Tensor]:
     )
     found = [
         Tensor(f"{place}.cls_token", (1, 1, width), 1, "other"),
-        Tensor(f"{place}.patch_embeddings.projection.weight", (width, 3, tower.patch, tower.patch), 1, "conv"),
-        Tensor(f"{place}.patch_embeddings.projection.bias", (width,), 1, "bias"),
+        *convolution(f"{place}.patch_embeddings.projection", (width, 3, tower.patch, tower.patch)),
         *(Tensor(f"{layer}.lambda_{which}", (width,), copies, "other") for which in (1, 2)),
-        *layers(tower, layer, style, qkv_bias=config.flag("attention_bias")),
+        *layers(tower, layer, style, qkv_bias=config.flag("attention_bias"), normed=width * config.flag("use_qk_norm")),
     ]
     if config.flag("use_absolute_position_embeddings", True):
         found.append(Tensor(f"{place}.position_embeddings", (1, patches_of(tower) + 1, width), 1, "embedding"))
     if config.flag("use_mask_token"):
         found.append(Tensor(f"{place}.mask_token", (1, 1, width), 1, "other"))
-    if config.flag("use_qk_norm"):
-        found += [*norm(f"{attention}.q_norm", width, copies), *norm(f"{attention}.k_norm", width, copies)]
     return found if config.flag("use_mean_pooling", True) else [*found, *norm(f"{name}.layernorm", width, bias=True)]
 
 

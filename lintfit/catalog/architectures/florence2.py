@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text
-from lintfit.catalog.architectures._towers import Own
+from lintfit.catalog.architectures._towers import Own, convolution
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
@@ -60,8 +60,7 @@ def _encoder(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
         place = f"{name}.convs.{stage}"
         prenorm = isinstance(first, list | tuple) and stage < len(first) and bool(first[stage])
         found += [
-            Tensor(f"{place}.conv.weight", (width, before, side, side), 1, "conv"),
-            Tensor(f"{place}.conv.bias", (width,), 1, "bias"),
+            *convolution(f"{place}.conv", (width, before, side, side)),
             *norm(f"{place}.norm", before if prenorm else width, bias=True),
         ]
         for kind, attention in (("spatial_block", "window_attn"), ("channel_block", "channel_attn")):
@@ -74,8 +73,7 @@ def _encoder(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
 def _block(name: str, attention: str, width: int, inner: int, copies: int, vision: Config) -> list[Tensor]:
     found: list[Tensor] = []
     for number in (1, 2):
-        found.append(Tensor(f"{name}.conv{number}.weight", (width, 1, 3, 3), copies, "conv"))
-        found.append(Tensor(f"{name}.conv{number}.bias", (width,), copies, "bias"))
+        found += convolution(f"{name}.conv{number}", (width, 1, 3, 3), copies)
         found += norm(f"{name}.norm{number}", width, copies, bias=True)
     return [
         *found,

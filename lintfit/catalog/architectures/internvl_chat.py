@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.catalog.architectures import _projectors as projectors
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._multimodal import Encoder, Multimodal, Parts, Text
-from lintfit.catalog.architectures._towers import Layer, layers, patches_of, square, tower_of
+from lintfit.catalog.architectures._towers import Layer, convolution, layers, patches_of, square, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
@@ -39,17 +39,14 @@ def _intern(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
     width, copies, layer, place = tower.hidden, tower.layers, f"{name}.encoder.layers.{{}}", f"{name}.embeddings"
     rms = vision.text("norm_type") == "rms_norm"
     style = Layer(norms=("norm1", "norm2"), rms=rms, attention="attn", inputs=("qkv",), out="proj")
-    found = [
+    normed = width * vision.flag("qk_normalization")
+    return [
         Tensor(f"{place}.class_embedding", (1, 1, width), 1, "other"),
-        Tensor(f"{place}.patch_embedding.weight", (width, 3, tower.patch, tower.patch), 1, "conv"),
-        Tensor(f"{place}.patch_embedding.bias", (width,), 1, "bias"),
+        *convolution(f"{place}.patch_embedding", (width, 3, tower.patch, tower.patch)),
         Tensor(f"{place}.position_embedding", (1, patches_of(tower) + 1, width), 1, "embedding"),
         *(Tensor(f"{layer}.ls{which}", (width,), copies, "other") for which in (1, 2)),
-        *layers(tower, layer, style, qkv_bias=vision.flag("qkv_bias")),
+        *layers(tower, layer, style, qkv_bias=vision.flag("qkv_bias"), normed=normed),
     ]
-    if vision.flag("qk_normalization"):
-        found += [*norm(f"{layer}.attn.q_norm", width, copies), *norm(f"{layer}.attn.k_norm", width, copies)]
-    return found
 
 
 def _seen(parts: Parts) -> VisionTower:

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text, part
 from lintfit.catalog.architectures._projectors import a_token_a_patch
-from lintfit.catalog.architectures._towers import Layer, Own, layers, patches, patches_of
+from lintfit.catalog.architectures._towers import Layer, Own, convolution, layers, patches, patches_of, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 
-
-def _read(vision: Config) -> VisionTower:
-    width, patch, image = (vision.size(key) for key in ("hidden_size", "patch_size", "image_size"))
-    return VisionTower(
-        hidden=width,
-        layers=vision.size("num_hidden_layers", kind="layers"),
-        heads=vision.size("num_attention_heads", kind="heads"),
-        intermediate=int(width * (vision.number("mlp_ratio") or 0)),
-        patch=patch,
-        image_size=image,
-    )
+LAYER = Layer(out="projection_layer")
 
 
 def _seeing(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
     """The encoder of images that the model reads."""
     width, layer, place = tower.hidden, f"{name}.encoder.layers.{{}}", f"{name}.embeddings"
-    found = [
+    bias, normed = vision.flag("attention_bias"), width * vision.flag("use_qk_norm")
+    return [
         *patches(f"{place}.patch_embedding", vision),
         Tensor(f"{place}.position_embedding.weight", (patches_of(tower), width), 1, "embedding"),
-        *layers(tower, layer, Layer(out="projection_layer"), qkv_bias=vision.flag("attention_bias")),
+        *layers(tower, layer, LAYER, qkv_bias=bias, normed=normed, normed_bias=True),
         *norm(f"{name}.post_layernorm", width, bias=True),
     ]
-    if vision.flag("use_qk_norm"):
-        for which in ("q_norm", "k_norm"):
-            found += norm(f"{layer}.self_attn.{which}", width, tower.layers, bias=True)
-    return found
 
 
 def _beside(parts: Parts) -> list[Tensor]:
@@ -70,11 +59,8 @@ def _drawing(drawn: Config) -> list[Tensor]:
 
 
 def conv(name: str, before: int, after: int, side: int) -> list[Tensor]:
-    """A convolution with its bias."""
-    return [
-        Tensor(f"{name}.weight", (after, before, side, side), 1, "conv"),
-        Tensor(f"{name}.bias", (after,), 1, "bias"),
-    ]
+    """A convolution over squares, with its bias."""
+    return convolution(name, (after, before, side, side))
 
 
 def _residual(name: str, before: int, after: int) -> list[Tensor]:
@@ -136,7 +122,7 @@ def coder(
 ROW = Multimodal(
     __doc__,
     text=Text("llama", free=True),
-    vision=Own(defaults("janus.vision_config"), _seeing, _read),
+    vision=Own(defaults("janus.vision_config"), _seeing, functools.partial(tower_of, ratio="mlp_ratio")),
     encoders=("model.vision_model",),
     seen=a_token_a_patch,
     beside=_beside,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text
-from lintfit.catalog.architectures._towers import Layer, Own, layers, tower_of
+from lintfit.catalog.architectures._towers import Layer, Own, convolution, layers, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
@@ -27,8 +27,7 @@ def _moonvit(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
     width, place = tower.hidden, f"{name}.patch_embed"
     grid = (vision.size("pos_emb_height"), vision.size("pos_emb_width"), width)
     return [
-        Tensor(f"{place}.proj.weight", (width, 3, tower.patch, tower.patch), 1, "conv"),
-        Tensor(f"{place}.proj.bias", (width,), 1, "bias"),
+        *convolution(f"{place}.proj", (width, 3, tower.patch, tower.patch)),
         Tensor(f"{place}.pos_emb.position_embeddings", grid, 1, "other"),
         *layers(tower, f"{name}.layers.{{}}", LAYER),
         *norm(f"{name}.final_layernorm", width, bias=True),

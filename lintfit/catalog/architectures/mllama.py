@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import known
+from lintfit.catalog.architectures import _towers, known
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm
 from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.architectures._towers import Layer, layers, patches_of
@@ -52,15 +52,10 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def tower_of(vision: Config) -> VisionTower:
-    return VisionTower(
-        hidden=vision.size("hidden_size", kind="hidden"),
-        layers=vision.size("num_hidden_layers", kind="layers") + vision.count("num_global_layers", kind="layers"),
-        heads=vision.size("attention_heads", kind="heads"),
-        intermediate=vision.size("intermediate_size", kind="intermediate"),
-        patch=vision.size("patch_size"),
-        image_size=vision.size("image_size"),
-        tiles=vision.size("max_num_tiles"),
-    )
+    """The numbers of both stages together."""
+    tower = _towers.tower_of(vision, heads="attention_heads")
+    layers = tower.layers + vision.count("num_global_layers", kind="layers")
+    return replace(tower, layers=layers, tiles=vision.size("max_num_tiles"))
 
 
 def text_alone(config: Config) -> bool:

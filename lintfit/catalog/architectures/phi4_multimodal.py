@@ -14,7 +14,7 @@ from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.architectures._multimodal import LanguageModel, Multimodal, Parts, part
-from lintfit.catalog.architectures._towers import Own, pooling_head, siglip_without_head
+from lintfit.catalog.architectures._towers import Own, convolution, pooling_head, siglip_without_head
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
@@ -114,10 +114,6 @@ def _conformer(audio: Config, name: str) -> list[Tensor]:
     return found
 
 
-def _convolution(name: str, shape: tuple[int, ...], copies: int = 1) -> list[Tensor]:
-    return [Tensor(f"{name}.weight", shape, copies, "conv"), Tensor(f"{name}.bias", shape[:1], copies, "bias")]
-
-
 def _convolutions(audio: Config, name: str, width: int, blocks: int) -> list[Tensor]:
     """A gated one over positions, one over channels and one over neighbours, and one more over positions."""
     out, mixed = audio.size("ext_pw_out_channel"), width * audio.size("depthwise_multiplier")
@@ -125,12 +121,12 @@ def _convolutions(audio: Config, name: str, width: int, blocks: int) -> list[Ten
         *norm(f"{name}.layer_norm", width, blocks, bias=True),
         Tensor(f"{name}.glu.b1", (1, out, 1), blocks, "other"),
         Tensor(f"{name}.glu.b2", (1, out, 1), blocks, "other"),
-        *_convolution(f"{name}.glu.ext_pw_conv_1d", (2 * out, width, 1), blocks),
-        *_convolution(f"{name}.dw_sep_conv_1d.dw_conv", (mixed, 1, audio.size("kernel_size")), blocks),
-        *_convolution(
+        *convolution(f"{name}.glu.ext_pw_conv_1d", (2 * out, width, 1), blocks),
+        *convolution(f"{name}.dw_sep_conv_1d.dw_conv", (mixed, 1, audio.size("kernel_size")), blocks),
+        *convolution(
             f"{name}.dw_sep_conv_1d.pw_conv", (audio.size("depthwise_separable_out_channel"), mixed, 1), blocks
         ),
-        *_convolution(f"{name}.ext_pw_conv_1d", (out, width, 1), blocks),
+        *convolution(f"{name}.ext_pw_conv_1d", (out, width, 1), blocks),
     ]
 
 
@@ -142,10 +138,10 @@ def _subsampling(audio: Config, name: str, width: int) -> list[Tensor]:
     times, size = int(math.log2(reduction)), audio.size("input_size")
     for _ in range(times):
         size = -(-size // 2)
-    found = _convolution(f"{name}.conv.0", (channels, 1, 3, 3))
+    found = convolution(f"{name}.conv.0", (channels, 1, 3, 3))
     for index in range(times - 1):
-        found += _convolution(f"{name}.conv.{2 + 3 * index}", (channels, 1, 3, 3))
-        found += _convolution(f"{name}.conv.{3 + 3 * index}", (channels, channels, 1, 1))
+        found += convolution(f"{name}.conv.{2 + 3 * index}", (channels, 1, 3, 3))
+        found += convolution(f"{name}.conv.{3 + 3 * index}", (channels, channels, 1, 1))
     return [*found, *linear(f"{name}.out", width, channels * size, bias=True)]
 
 
