@@ -52,10 +52,8 @@ def with_pool(parts: Parts) -> list[Tensor]:
     config, width = parts.config, parts.tower.hidden
     if config.text("spatial_pool_mode") != "conv":
         return with_line_break(parts)
-    side, out = (
-        config.size("spatial_pool_stride"),
-        config.size("spatial_pool_out_channels", kind="hidden", default=width),
-    )
+    side = config.size("spatial_pool_stride")
+    out = config.size("spatial_pool_out_channels", kind="hidden", default=width)
     return [*with_line_break(parts), *convolution("model.vision_resampler.pool", (out, width, side, side))]
 
 
