@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from lintfit.catalog import architectures
+from lintfit.catalog.architectures._multimodal import Multimodal
 from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.architectures._table import ROWS
 from lintfit.catalog.config import Config
@@ -16,6 +18,10 @@ from lintfit.catalog.facts import Code
 from lintfit.catalog.models import code_of, from_config, ids, lookup, text_only
 
 NAMES = architectures.names()
+FAMILY_ROWS: Mapping[str, Mapping[str, Multimodal]] = {
+    family: import_module(f"{architectures.__name__}.{family}").ROWS for family in architectures.FAMILIES
+}
+SEEING_ROWS = {name: row for rows in FAMILY_ROWS.values() for name, row in rows.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,13 +36,19 @@ def test_every_architecture_keeps_the_contract(name: str) -> None:
 
 def test_an_architecture_stands_in_one_place() -> None:
     modules = {path.stem for path in Path(architectures.__file__).parent.glob("[a-z]*.py")}
-    assert not modules & ROWS.keys()
-    assert modules | ROWS.keys() == set(NAMES)
+    rows = [*ROWS, *(name for types in architectures.FAMILIES.values() for name in types)]
+    assert not modules & set(rows) and len(rows) == len(set(rows))
+    assert modules | set(rows) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("family", architectures.FAMILIES)
+def test_a_family_has_the_rows_that_the_package_seeks_there(family: str) -> None:
+    assert tuple(sorted(FAMILY_ROWS[family])) == tuple(sorted(architectures.FAMILIES[family]))
+
+
+@pytest.mark.parametrize("name", [*ROWS, *SEEING_ROWS])
 def test_every_row_says_what_it_is_of(name: str) -> None:
-    assert ROWS[name].about
+    assert (ROWS[name] if name in ROWS else SEEING_ROWS[name]).about
 
 
 def test_a_row_without_a_word_is_a_llama() -> None:

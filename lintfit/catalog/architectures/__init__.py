@@ -1,11 +1,13 @@
-"""Architectures by their ``model_type``: plain ones are rows of ``_table.py``, any other is a module of its own.
+"""Architectures by their ``model_type``: plain ones are rows of a table, any other is a module of its own.
 
-A module is named after the ``model_type`` of the ``config.json``. It has ``DEFAULTS`` (what transformers takes for keys
-that a config leaves out, see :mod:`..config_defaults`), ``REQUIRED`` (keys that a config must state itself),
-``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. Parameter names and shapes are those of
-transformers 5. An optional ``CODE`` says what libraries' code has for the type, an optional ``normalised(values)``
-renames older spellings before anything else reads them, an optional ``NOTES`` says what the tensors leave out, and an
-optional ``language(config)`` gives ``model_type`` and config of a vision-language model's language model.
+Language models have their table in ``_table.py``, multimodal ones in the modules of ``FAMILIES``. A module is named
+after the ``model_type`` of the ``config.json``. A multimodal model's has a ``ROW`` (:mod:`._multimodal`). Any other has
+``DEFAULTS`` (what transformers takes for keys that a config leaves out, see :mod:`..config_defaults`), ``REQUIRED``
+(keys that a config must state itself), ``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. An
+optional ``CODE`` says what libraries' code has for the type, an optional ``normalised(values)`` renames older spellings
+before anything else reads them, an optional ``NOTES`` says what the tensors leave out, and an optional
+``language(config)`` gives ``model_type`` and config of a model's language model. Parameter names and shapes are those
+of transformers 5.
 """
 
 from __future__ import annotations
@@ -41,6 +43,33 @@ ALIASES: Mapping[str, str] = {
 }
 """``model_type`` values whose architecture is another's, key for key."""
 
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "_gemma4": ("gemma4", "gemma4_unified"),
+    "_glm_v": ("glm46v", "glm4v", "glm4v_moe", "glm_ocr"),
+    "_multimodal_table": (
+        "aya_vision",
+        "cohere2_vision",
+        "deepseek_vl",
+        "gemma3",
+        "idefics3",
+        "internvl",
+        "lighton_ocr",
+        "llava",
+        "llava_next",
+        "llava_next_video",
+        "llava_onevision",
+        "mistral3",
+        "paligemma",
+        "smolvlm",
+        "video_llava",
+        "vipllava",
+    ),
+    "_qformer": ("blip_2", "instructblip"),
+    "_qwen_omni": ("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"),
+    "_qwen_vl": ("exaone4_5", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe"),
+}
+"""Multimodal architectures whose rows stand together in a module."""
+
 CODE_OF_ALIASES: Mapping[str, Code] = {"ministral": Code(liger=True)}
 """What libraries have for these, whose classes are not the other's."""
 
@@ -60,9 +89,9 @@ def find(model_type: str) -> Architecture | None:
         from lintfit.catalog.architectures._architecture import of_module
 
         return of_module(importlib.import_module(full), name)
-    from lintfit.catalog.architectures._table import ROWS
-
-    return ROWS[name].architecture(name) if name in ROWS else None
+    family = next((module for module, types in FAMILIES.items() if name in types), "_table")
+    rows = importlib.import_module(f"{__name__}.{family}").ROWS
+    return rows[name].architecture(name) if name in rows else None
 
 
 def known(model_type: str) -> Architecture:
@@ -78,4 +107,4 @@ def names() -> tuple[str, ...]:
     from lintfit.catalog.architectures._table import ROWS
 
     modules = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    return tuple(sorted({*modules, *ROWS}))
+    return tuple(sorted({*modules, *ROWS, *(name for types in FAMILIES.values() for name in types)}))

@@ -29,12 +29,6 @@ ROWS: Mapping[str, Plain | Like] = {
         more={"offset": 0, "first": False, "last": True},
         code=Code(sdpa=since(4, 53), flash_attention_2=since(4, 53)),
     ),
-    "blip_2": Like(
-        "BLIP-2: an image encoder, queries that attend to its patches, and OPT or Flan-T5",
-        of="_qformer",
-        more={"reads": False},
-        code=Code(flash_attention_2=NEVER),
-    ),
     "cohere2": Plain(
         "Command R7B, Command A and Aya Expanse 2: Cohere with sliding windows in three of four layers",
         own={"sliding_window_pattern": 4},  # Cohere2Config.__post_init__
@@ -132,11 +126,6 @@ ROWS: Mapping[str, Plain | Like] = {
         qk_norm="head",
         qk_names=("query_layernorm", "key_layernorm"),
         mlp_bias=False,
-    ),
-    "instructblip": Like(
-        "InstructBLIP: BLIP-2 whose queries stand beside the instruction, and Vicuna or Flan-T5",
-        of="_qformer",
-        more={"reads": True},
     ),
     "internlm": Plain(
         "InternLM 7B and 20B, by the code in their repositories: one flag for biases",
@@ -273,7 +262,6 @@ ROWS: Mapping[str, Plain | Like] = {
     ),
     "seed_oss": Plain("Seed-OSS 36B", out_bias="attention_out_bias"),
     "smollm3": Plain("SmolLM 3 3B: every fourth layer without rotary embedding", code=Code(liger=True)),
-    "smolvlm": Like("SmolVLM: Idefics 3 with small parts", of="idefics3", code=Code(liger=True)),
     "starcoder2": Plain(
         "StarCoder 2: an MLP without a gate, biases and LayerNorm",
         norm="layernorm",

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import known
-from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
-from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.architectures._blocks import linear, norm, plain_mlp
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text
+from lintfit.catalog.architectures._towers import Own, convolution
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
-from lintfit.frozen import replace
 
-BART = known("bart")
-
-REQUIRED = ("text_config",)
-DEFAULTS = defaults("florence2")
-VISION = defaults("florence2.vision_config")
-"""``Florence2VisionConfig``."""
 SIDE, STRIDE = 768, 32
 """Pixels of an image's side as the processor makes it, and those that become one patch by the last stage."""
 
@@ -37,20 +30,9 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, "vision_config": values}
 
 
-def text_of(config: Config) -> Config:
-    """BART's config."""
-    tied = config.flag("tie_word_embeddings")
-    return part(config, "text_config", BART.defaults, tie_word_embeddings=tied)
-
-
-def language(config: Config) -> tuple[str, Config]:
-    return "bart", text_of(config)
-
-
-def shape(config: Config) -> Shape:
-    vision = part(config, "vision_config", VISION)
+def _read(vision: Config) -> VisionTower:
     widths, heads, depths = (_stages(vision, key) for key in ("embed_dim", "num_heads", "depths"))
-    tower = VisionTower(
+    return VisionTower(
         hidden=widths[-1],
         layers=2 * sum(depths),
         heads=heads[-1],
@@ -59,7 +41,6 @@ def shape(config: Config) -> Shape:
         image_size=SIDE,
         tokens=(SIDE // STRIDE) ** 2 + 1,
     )
-    return replace(BART.shape(text_of(config)), vision=tower)
 
 
 def _stages(vision: Config, key: str) -> tuple[int, ...]:
@@ -70,30 +51,21 @@ def _stages(vision: Config, key: str) -> tuple[int, ...]:
     return found
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    text = text_of(config)
-    vision = part(config, "vision_config", VISION)
-    found = [*_encoder(vision), *_projector(vision)]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(BART, text))
-
-
-def _encoder(vision: Config) -> list[Tensor]:
+def _encoder(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
     """Stages, each of which begins with a convolution and has blocks of windows and of channels by turns."""
     widths, sides, depths = (_stages(vision, key) for key in ("embed_dim", "patch_size", "depths"))
     first, ratio = vision.get("patch_prenorm"), vision.number("mlp_ratio") or 0
     before, found = vision.size("in_channels"), list[Tensor]()
     for stage, (width, side, depth) in enumerate(zip(widths, sides, depths, strict=True)):
-        place = f"model.vision_tower.convs.{stage}"
+        place = f"{name}.convs.{stage}"
         prenorm = isinstance(first, list | tuple) and stage < len(first) and bool(first[stage])
         found += [
-            Tensor(f"{place}.conv.weight", (width, before, side, side), 1, "conv"),
-            Tensor(f"{place}.conv.bias", (width,), 1, "bias"),
+            *convolution(f"{place}.conv", (width, before, side, side)),
             *norm(f"{place}.norm", before if prenorm else width, bias=True),
         ]
         for kind, attention in (("spatial_block", "window_attn"), ("channel_block", "channel_attn")):
-            found += _block(
-                f"model.vision_tower.blocks.{stage}.{{}}.{kind}", attention, width, int(width * ratio), depth, vision
-            )
+            block = f"{name}.blocks.{stage}.{{}}.{kind}"
+            found += _block(block, attention, width, int(width * ratio), depth, vision)
         before = width
     return found
 
@@ -101,8 +73,7 @@ def _encoder(vision: Config) -> list[Tensor]:
 def _block(name: str, attention: str, width: int, inner: int, copies: int, vision: Config) -> list[Tensor]:
     found: list[Tensor] = []
     for number in (1, 2):
-        found.append(Tensor(f"{name}.conv{number}.weight", (width, 1, 3, 3), copies, "conv"))
-        found.append(Tensor(f"{name}.conv{number}.bias", (width,), copies, "bias"))
+        found += convolution(f"{name}.conv{number}", (width, 1, 3, 3), copies)
         found += norm(f"{name}.norm{number}", width, copies, bias=True)
     return [
         *found,
@@ -112,9 +83,10 @@ def _block(name: str, attention: str, width: int, inner: int, copies: int, visio
     ]
 
 
-def _projector(vision: Config) -> list[Tensor]:
-    name, width = "model.multi_modal_projector", _stages(vision, "embed_dim")[-1]
-    out, positions = vision.size("projection_dim"), vision.size("max_position_embeddings")
+def _projector(parts: Parts) -> list[Tensor]:
+    vision, name = parts.vision, "model.multi_modal_projector"
+    width, out = parts.tower.hidden, vision.size("projection_dim")
+    positions = vision.size("max_position_embeddings")
     return [
         *linear(f"{name}.image_projection", out, width),
         *norm(f"{name}.image_proj_norm", out, bias=True),
@@ -123,3 +95,12 @@ def _projector(vision: Config) -> list[Tensor]:
             f"{name}.image_position_embed.column_embeddings.weight", (positions, width - width // 2), 1, "embedding"
         ),
     ]
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("bart"),
+    vision=Own(defaults("florence2.vision_config"), _encoder, _read),
+    beside=_projector,
+    normalised=normalised,
+)

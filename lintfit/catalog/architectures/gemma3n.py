@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import _mobilenet, gemma3n_text
-from lintfit.catalog.architectures._blocks import Shape, linear, norm
-from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.architectures import _mobilenet
+from lintfit.catalog.architectures._blocks import linear, norm
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text, part
+from lintfit.catalog.architectures._towers import Own
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-REQUIRED = ("text_config",)
-DEFAULTS = defaults("gemma3n")
 VISION = defaults("gemma3n.vision_config")
 AUDIO = defaults("gemma3n.audio_config")
 IMAGE = 768
 """Pixels of a side, which the processor makes of any image."""
-NOTES = ("of sound the encoder's parameters and what every token has of it; no clip",)
 
 
-def text_of(config: Config) -> Config:
-    tied = config.flag("tie_word_embeddings")
-    return part(config, "text_config", gemma3n_text.DEFAULTS, tie_word_embeddings=tied)
-
-
-def language(config: Config) -> tuple[str, Config]:
-    return "gemma3n_text", text_of(config)
-
-
-def vision_of(config: Config) -> Config:
-    vision = part(config, "vision_config", VISION)
+def _read(vision: Config) -> VisionTower:
+    """One layer as wide as what the encoder gives stands for it, which is none of transformers'."""
     if vision.text("architecture") != VISION["architecture"] or vision.size("hidden_size") != _mobilenet.OUT:
         raise vision.error("architecture", f"must be {VISION['architecture']}, {_mobilenet.OUT} wide")
-    return vision
+    return VisionTower(_mobilenet.OUT, 1, 1, _mobilenet.OUT, IMAGE, image_size=IMAGE)
 
 
-def shape(config: Config) -> Shape:
-    tokens = config.size("vision_soft_tokens_per_image")
-    width = vision_of(config).size("hidden_size")
-    patch = IMAGE // max(1, int(tokens**0.5))
-    tower = VisionTower(width, 1, 1, width, patch, image_size=IMAGE, tokens=tokens)
-    return replace(gemma3n_text.shape(text_of(config)), vision=tower)
+def _mobile(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
+    return _mobilenet.tensors(name)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    text, vision, audio = text_of(config), vision_of(config), part(config, "audio_config", AUDIO)
-    hidden = gemma3n_text.shape(text).hidden
-    found = [*_mobilenet.tensors("model.vision_tower.timm_model"), *_heard(audio)]
-    words = [*_embedder("model.embed_vision", vision, hidden), *_embedder("model.embed_audio", audio, hidden)]
-    return (
-        *(replace(tensor, where="vision") for tensor in found),
-        *(replace(tensor, where="other") for tensor in words),
-        *language_model(gemma3n_text, text),
-    )
+def _seen(parts: Parts) -> VisionTower:
+    tokens = parts.config.size("vision_soft_tokens_per_image")
+    return replace(parts.tower, patch=IMAGE // max(1, int(tokens**0.5)), tokens=tokens)
+
+
+def _beside(parts: Parts) -> list[Tensor]:
+    audio = part(parts.config, "audio_config", AUDIO)
+    words = [
+        *_embedder("model.embed_vision", parts.vision, parts.hidden),
+        *_embedder("model.embed_audio", audio, parts.hidden),
+    ]
+    return [*_heard(audio), *(replace(tensor, where="other") for tensor in words)]
 
 
 def _embedder(name: str, config: Config, hidden: int) -> list[Tensor]:
@@ -107,3 +94,14 @@ def _heard(audio: Config) -> list[Tensor]:
         *linear(f"{conv}.linear_end", width, width, depth),
         *norm(f"{block}.norm", width, depth),
     ]
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("gemma3n_text"),
+    vision=Own(VISION, _mobile, _read),
+    encoders=("model.vision_tower.timm_model",),
+    seen=_seen,
+    beside=_beside,
+    notes=("of sound the encoder's parameters and what every token has of it; no clip",),
+)

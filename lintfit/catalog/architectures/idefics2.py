@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llava
-from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
+from lintfit.catalog.architectures._blocks import gated_mlp, linear, norm
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text, part
+from lintfit.catalog.architectures._towers import Own, siglip_without_head
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-REQUIRED = ("text_config", "vision_config")
-DEFAULTS = defaults("idefics2")
-VISION = defaults("idefics2.vision_config")
 PERCEIVER = defaults("idefics2.perceiver_config")
 MOST_TILES = 4 + 1
 """``do_image_splitting`` cuts an image into four and keeps it beside them (``Idefics2ImageProcessor``)."""
 
 
-def language(config: Config) -> tuple[str, Config]:
-    model, text = llava.text_of(config, "mistral")
-    return model.name, text
+def _seen(parts: Parts) -> VisionTower:
+    tokens = part(parts.config, "perceiver_config", PERCEIVER).size("resampler_n_latents")
+    return replace(parts.tower, tokens=tokens, tiles=MOST_TILES)
 
 
-def shape(config: Config) -> Shape:
-    model, text = llava.text_of(config, "mistral")
-    vision = tower_of(part(config, "vision_config", VISION))
-    tokens = part(config, "perceiver_config", PERCEIVER).size("resampler_n_latents")
-    numbers: Shape = model.shape(text)
-    return replace(numbers, vision=replace(vision, tokens=tokens, tiles=MOST_TILES))
-
-
-def perceiver(config: Config, name: str) -> list[Tensor]:
+def _perceiver(config: Config, name: str) -> list[Tensor]:
     """The layers of cross-attention from learnt latents to an image's patches."""
     width, layers = config.size("hidden_size", kind="hidden"), config.size("resampler_depth", kind="layers")
     dim, layer = config.size("resampler_head_dim", kind="head_dim"), f"{name}.layers.{{}}"
@@ -48,21 +37,26 @@ def perceiver(config: Config, name: str) -> list[Tensor]:
     ]
     for which in ("input_latents_norm", "input_context_norm", "post_attention_layernorm"):
         found += norm(f"{layer}.{which}", width, layers)
-    return [replace(tensor, where="vision") for tensor in found]
+    return found
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    model, text = llava.text_of(config, "mistral")
-    vision, numbers, name = part(config, "vision_config", VISION), model.shape(text), "model.connector"
-    width, projection = vision.size("hidden_size", kind="hidden"), f"{name}.modality_projection"
-    gates = [
-        *linear(f"{projection}.gate_proj", numbers.intermediate, width, where="vision"),
-        *linear(f"{projection}.up_proj", numbers.intermediate, width, where="vision"),
-        *linear(f"{projection}.down_proj", numbers.hidden, numbers.intermediate, where="vision"),
+def _connector(parts: Parts) -> list[Tensor]:
+    inner, name = parts.text.shape.intermediate, "model.connector.modality_projection"
+    return [
+        *linear(f"{name}.gate_proj", inner, parts.tower.hidden),
+        *linear(f"{name}.up_proj", inner, parts.tower.hidden),
+        *linear(f"{name}.down_proj", parts.hidden, inner),
+        *_perceiver(part(parts.config, "perceiver_config", PERCEIVER), "model.connector.perceiver_resampler"),
     ]
-    return (
-        *siglip(vision, "model.vision_model", pooling=False),
-        *gates,
-        *perceiver(part(config, "perceiver_config", PERCEIVER), f"{name}.perceiver_resampler"),
-        *language_model(model, text, prefix="model.text_model."),
-    )
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("mistral", free=True),
+    vision=Own(defaults("idefics2.vision_config"), siglip_without_head),
+    encoders=("model.vision_model",),
+    prefix="model.text_model.",
+    required=("text_config", "vision_config"),
+    seen=_seen,
+    beside=_connector,
+)

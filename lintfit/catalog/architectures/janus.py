@@ -2,77 +2,37 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llava
-from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
-from lintfit.catalog.architectures._multimodal import language_model, part, patches
+import functools
+
+from lintfit.catalog.architectures._blocks import linear, norm
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text, part
+from lintfit.catalog.architectures._projectors import a_token_a_patch
+from lintfit.catalog.architectures._towers import Layer, Own, convolution, layers, patches, patches_of, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
-from lintfit.frozen import replace
 
-REQUIRED = ("text_config",)
-DEFAULTS = defaults("janus")
-VISION = defaults("janus.vision_config")
-DRAWN = defaults("janus.vq_config")
-NOTES = ("of Janus' own drawing only the parameters count: training on images that it reads runs none of it",)
+LAYER = Layer(out="projection_layer")
 
 
-def language(config: Config) -> tuple[str, Config]:
-    return llava.language(config)
-
-
-def vision_of(config: Config) -> Config:
-    return part(config, "vision_config", VISION)
-
-
-def shape(config: Config) -> Shape:
-    model, text = llava.text_of(config)
-    vision = vision_of(config)
-    width, patch, image = (vision.size(key) for key in ("hidden_size", "patch_size", "image_size"))
-    tower = VisionTower(
-        hidden=width,
-        layers=vision.size("num_hidden_layers", kind="layers"),
-        heads=vision.size("num_attention_heads", kind="heads"),
-        intermediate=int(width * (vision.number("mlp_ratio") or 0)),
-        patch=patch,
-        image_size=image,
-        tokens=(image // patch) ** 2,
-    )
-    numbers: Shape = model.shape(text)
-    return replace(numbers, vision=tower)
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    model, text = llava.text_of(config)
-    found = [*_seeing(config), *_drawing(part(config, "vq_config", DRAWN))]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(model, text))
-
-
-def _seeing(config: Config) -> list[Tensor]:
-    """The encoder of images that the model reads, and its aligner."""
-    vision, tower = vision_of(config), shape(config).vision
-    assert tower is not None
-    width, depth, layer = tower.hidden, tower.layers, "model.vision_model.encoder.layers.{}"
-    bias, attention = vision.flag("attention_bias"), f"{layer}.self_attn"
-    place = "model.vision_model.embeddings"
-    found = [
-        *patches(f"{place}.patch_embedding", vision, bias=True),
-        Tensor(f"{place}.position_embedding.weight", (tower.tokens or 0, width), 1, "embedding"),
-        *norm(f"{layer}.layer_norm1", width, depth, bias=True),
-        *norm(f"{layer}.layer_norm2", width, depth, bias=True),
-        *linear(f"{attention}.projection_layer", width, width, depth, bias=True),
-        *plain_mlp(f"{layer}.mlp", width, tower.intermediate, depth, up="fc1", down="fc2"),
-        *norm("model.vision_model.post_layernorm", width, bias=True),
-        *_aligner("model.aligner", width, vision.size("projection_dim"), vision.size("depth")),
+def _seeing(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
+    """The encoder of images that the model reads."""
+    width, layer, place = tower.hidden, f"{name}.encoder.layers.{{}}", f"{name}.embeddings"
+    bias, normed = vision.flag("attention_bias"), width * vision.flag("use_qk_norm")
+    return [
+        *patches(f"{place}.patch_embedding", vision),
+        Tensor(f"{place}.position_embedding.weight", (patches_of(tower), width), 1, "embedding"),
+        *layers(tower, layer, LAYER, qkv_bias=bias, normed=normed, normed_bias=True),
+        *norm(f"{name}.post_layernorm", width, bias=True),
     ]
-    for projection in ("q_proj", "k_proj", "v_proj"):
-        found += linear(f"{attention}.{projection}", width, width, depth, bias=bias)
-    if vision.flag("use_qk_norm"):
-        found += [
-            *norm(f"{attention}.q_norm", width, depth, bias=True),
-            *norm(f"{attention}.k_norm", width, depth, bias=True),
-        ]
-    return found
+
+
+def _beside(parts: Parts) -> list[Tensor]:
+    vision = parts.vision
+    return [
+        *_aligner("model.aligner", parts.tower.hidden, vision.size("projection_dim"), vision.size("depth")),
+        *_drawing(part(parts.config, "vq_config", defaults("janus.vq_config"))),
+    ]
 
 
 def _aligner(name: str, rows: int, width: int, depth: int) -> list[Tensor]:
@@ -99,11 +59,8 @@ def _drawing(drawn: Config) -> list[Tensor]:
 
 
 def conv(name: str, before: int, after: int, side: int) -> list[Tensor]:
-    """A convolution with its bias."""
-    return [
-        Tensor(f"{name}.weight", (after, before, side, side), 1, "conv"),
-        Tensor(f"{name}.bias", (after,), 1, "bias"),
-    ]
+    """A convolution over squares, with its bias."""
+    return convolution(name, (after, before, side, side))
 
 
 def _residual(name: str, before: int, after: int) -> list[Tensor]:
@@ -160,3 +117,14 @@ def coder(
         *norm(f"{name}.norm_out", width, bias=True),
         *conv(f"{name}.conv_out", width, drawn.size("out_channels") if decodes else given, 3),
     ]
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("llama", free=True),
+    vision=Own(defaults("janus.vision_config"), _seeing, functools.partial(tower_of, ratio="mlp_ratio")),
+    encoders=("model.vision_model",),
+    seen=a_token_a_patch,
+    beside=_beside,
+    notes=("of Janus' own drawing only the parameters count: training on images that it reads runs none of it",),
+)

@@ -2,77 +2,51 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import deepseek_v3
-from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
-from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.architectures import known
+from lintfit.catalog.architectures._blocks import linear, norm
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text
+from lintfit.catalog.architectures._towers import Layer, Own, convolution, layers, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-REQUIRED = ("text_config",)
-DEFAULTS = defaults("kimi_k25")
-VISION = defaults("kimi_k25.vision_config")
-NOTES = deepseek_v3.NOTES
+LAYER = Layer(norms=("norm1", "norm2"), attention="attn", out="proj")
 MOST_PATCHES = 16_384
 """Patches of the largest image that the processor leaves (``max_patches`` of ``image_processing_kimi_k25.py``)."""
 
 
-def text_of(config: Config) -> Config:
-    tied = config.flag("tie_word_embeddings")
-    return part(config, "text_config", deepseek_v3.DEFAULTS, tie_word_embeddings=tied)
-
-
-def vision_of(config: Config) -> Config:
-    return part(config, "vision_config", VISION)
-
-
-def language(config: Config) -> tuple[str, Config]:
-    return "deepseek_v3", text_of(config)
-
-
-def _merged(vision: Config) -> int:
-    """Patches that become one token."""
+def _read(vision: Config) -> VisionTower:
     sides = vision.numbers("merge_kernel_size")
     if len(sides) != 2 or min(sides) < 1:
         raise vision.error("merge_kernel_size", "must be two whole numbers")
-    return sides[0] * sides[1]
+    return replace(tower_of(vision, sized=False), merge=sides[0] * sides[1], most=MOST_PATCHES)
 
 
-def shape(config: Config) -> Shape:
-    vision = vision_of(config)
-    tower = VisionTower(
-        hidden=vision.size("hidden_size", kind="hidden"),
-        layers=vision.size("num_hidden_layers", kind="layers"),
-        heads=vision.size("num_attention_heads", kind="heads"),
-        intermediate=vision.size("intermediate_size", kind="intermediate"),
-        patch=vision.size("patch_size"),
-        merge=_merged(vision),
-        most=MOST_PATCHES,
-    )
-    return replace(deepseek_v3.shape(text_of(config)), vision=tower)
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, vision = shape(config), vision_of(config)
-    tower = numbers.vision
-    assert tower is not None
-    width, depth, layer = tower.hidden, tower.layers, "model.vision_tower.layers.{}"
-    patches, projector = "model.vision_tower.patch_embed", "model.mm_projector"
+def _moonvit(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
+    width, place = tower.hidden, f"{name}.patch_embed"
     grid = (vision.size("pos_emb_height"), vision.size("pos_emb_width"), width)
-    merged = width * tower.merge
-    found = [
-        Tensor(f"{patches}.proj.weight", (width, 3, tower.patch, tower.patch), 1, "conv"),
-        Tensor(f"{patches}.proj.bias", (width,), 1, "bias"),
-        Tensor(f"{patches}.pos_emb.position_embeddings", grid, 1, "other"),
-        *norm(f"{layer}.norm1", width, depth, bias=True),
-        *norm(f"{layer}.norm2", width, depth, bias=True),
-        *plain_mlp(f"{layer}.mlp", width, tower.intermediate, depth, up="fc1", down="fc2"),
-        *norm("model.vision_tower.final_layernorm", width, bias=True),
-        *norm(f"{projector}.pre_norm", config.size("projection_hidden_size", kind="hidden"), bias=True),
-        *linear(f"{projector}.in_proj", merged, merged, bias=True),
-        *linear(f"{projector}.out_proj", numbers.hidden, merged, bias=True),
+    return [
+        *convolution(f"{place}.proj", (width, 3, tower.patch, tower.patch)),
+        Tensor(f"{place}.pos_emb.position_embeddings", grid, 1, "other"),
+        *layers(tower, f"{name}.layers.{{}}", LAYER),
+        *norm(f"{name}.final_layernorm", width, bias=True),
     ]
-    for projection in ("q_proj", "k_proj", "v_proj", "proj"):
-        found += linear(f"{layer}.attn.{projection}", width, width, depth, bias=True)
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(deepseek_v3, text_of(config)))
+
+
+def _projector(parts: Parts) -> list[Tensor]:
+    merged, name = parts.tower.hidden * parts.tower.merge, "model.mm_projector"
+    return [
+        *norm(f"{name}.pre_norm", parts.config.size("projection_hidden_size", kind="hidden"), bias=True),
+        *linear(f"{name}.in_proj", merged, merged, bias=True),
+        *linear(f"{name}.out_proj", parts.hidden, merged, bias=True),
+    ]
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("deepseek_v3"),
+    vision=Own(defaults("kimi_k25.vision_config"), _moonvit, _read),
+    beside=_projector,
+    notes=known("deepseek_v3").notes,
+)

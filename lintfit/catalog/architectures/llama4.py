@@ -2,69 +2,53 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama4_text
-from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
-from lintfit.catalog.architectures._multimodal import as_shape, part, tower_of
+from lintfit.catalog.architectures._blocks import linear, norm
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text
+from lintfit.catalog.architectures._towers import Layer, Own, layers, patches_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import NEVER, Code, Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
-REQUIRED = ("text_config",)
-DEFAULTS = defaults("llama4")
-CODE = Code(flash_attention_2=NEVER, liger=True, text_by_auto=True)
-VISION = defaults("llama4.vision_config")
+LAYER = Layer(norms=("input_layernorm", "post_attention_layernorm"), out="o_proj")
 TILES = 16
 """Tiles that the processor cuts an image into at most, the whole beside them (``image_processing_llama4.py``)."""
 
 
-def text_of(config: Config) -> Config:
-    return part(config, "text_config", llama4_text.DEFAULTS)
+def _seen(parts: Parts) -> VisionTower:
+    tokens = int(patches_of(parts.tower) * parts.vision.share("pixel_shuffle_ratio", 1.0) ** 2)
+    return replace(parts.tower, tokens=tokens, tiles=TILES + 1)
 
 
-def vision_of(config: Config) -> Config:
-    return part(config, "vision_config", VISION)
-
-
-def language(config: Config) -> tuple[str, Config]:
-    return "llama4_text", text_of(config)
-
-
-def shape(config: Config) -> Shape:
-    vision = vision_of(config)
-    tower = tower_of(vision)
-    tokens = int(((tower.image_size or 0) // tower.patch) ** 2 * vision.share("pixel_shuffle_ratio", 1.0) ** 2)
-    return replace(llama4_text.shape(text_of(config)), vision=replace(tower, tokens=tokens, tiles=TILES + 1))
-
-
-def encoder(vision: Config, name: str) -> list[Tensor]:
+def _encoder(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
     """The image encoder with the adapter that makes one token of several patches."""
-    tower, layer = tower_of(vision), f"{name}.model.layers.{{}}"
-    width, layers = tower.hidden, tower.layers
-    patches = ((tower.image_size or 0) // tower.patch) ** 2
+    width = tower.hidden
     given, output = (vision.size(key, kind="hidden") for key in ("projector_input_dim", "projector_output_dim"))
-    found = [
+    return [
         *linear(f"{name}.patch_embedding.linear", width, vision.size("num_channels") * tower.patch**2),
         Tensor(f"{name}.class_embedding", (width,), 1, "other"),
-        Tensor(f"{name}.positional_embedding_vlm", (patches + 1, width), 1, "other"),
+        Tensor(f"{name}.positional_embedding_vlm", (patches_of(tower) + 1, width), 1, "other"),
         *norm(f"{name}.layernorm_pre", width, bias=True),
         *norm(f"{name}.layernorm_post", width, bias=True),
-        *attention(f"{layer}.self_attn", as_shape(tower), layers, bias=True, out_bias=True),
-        *plain_mlp(f"{layer}.mlp", width, tower.intermediate, layers, up="fc1", down="fc2"),
-        *norm(f"{layer}.input_layernorm", width, layers, bias=True),
-        *norm(f"{layer}.post_attention_layernorm", width, layers, bias=True),
+        *layers(tower, f"{name}.model.layers.{{}}", LAYER),
         *linear(f"{name}.vision_adapter.mlp.fc1", given, tower.intermediate),
         *linear(f"{name}.vision_adapter.mlp.fc2", output, output),
     ]
-    return [replace(tensor, where="vision") for tensor in found]
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    text, vision = text_of(config), vision_of(config)
-    hidden = llama4_text.shape(text).hidden
-    output = vision.size("vision_output_dim", kind="hidden")
-    return (
-        *encoder(vision, "vision_model"),
-        *linear("multi_modal_projector.linear_1", hidden, output, where="vision"),
-        *(replace(tensor, name=f"language_model.{tensor.name}") for tensor in llama4_text.tensors(text)),
-    )
+def _projector(parts: Parts) -> list[Tensor]:
+    output = parts.vision.size("vision_output_dim", kind="hidden")
+    return linear("multi_modal_projector.linear_1", parts.hidden, output)
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("llama4_text", tied=None),
+    vision=Own(defaults("llama4.vision_config"), _encoder),
+    encoders=("vision_model",),
+    prefix="language_model.",
+    whole=True,
+    seen=_seen,
+    beside=_projector,
+    code=Code(flash_attention_2=NEVER, liger=True, text_by_auto=True),
+)

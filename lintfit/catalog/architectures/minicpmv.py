@@ -6,77 +6,70 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import known
-from lintfit.catalog.architectures._architecture import Architecture
-from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._decoder import KEYS
-from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
+from lintfit.catalog.architectures._multimodal import Encoder, LanguageModel, Multimodal, Parts, part
+from lintfit.catalog.architectures._towers import SIGLIP, siglip_without_head, tower_of
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Code, Tensor
+from lintfit.catalog.facts import Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
-LLAMA, QWEN2 = known("llama"), known("qwen2")
-
-REQUIRED = (*KEYS, "query_num", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False, "drop_vision_last_layer": False}
-CODE = Code(chooses_kernel=False)
 SLICES: Mapping[str, Any] = {"max_slice_nums": 9, "scale_resolution": 448}
 """An image is cut into up to nine slices of about so many pixels a side; the whole stands beside them, as large
 (OpenBMB/MiniCPM-V ``finetune/dataset.py:slice_image``)."""
 
 
-def text_of(config: Config) -> tuple[Architecture, Config]:
+def _text(config: Config) -> LanguageModel:
     """Qwen 2 since version 2.6, Llama 3 before: the config states a version since then."""
     version = config.number("version") or float(config.text("version", default="0") or 0)
-    model = QWEN2 if version >= 2.6 else LLAMA
-    return model, Config(dict(config), model.defaults, config.origin)
+    model = known("qwen2" if version >= 2.6 else "llama")
+    return LanguageModel(model.name, model, Config(dict(config), model.defaults, config.origin))
 
 
-def language(config: Config) -> tuple[str, Config]:
-    model, text = text_of(config)
-    return model.name, text
-
-
-def vision_of(config: Config) -> Config:
-    """The tower's config; the last layer is dropped where the model says so."""
+def _vision(config: Config) -> Encoder:
+    """The tower, whose last layer is dropped where the model says so."""
     vision = part(config, "vision_config", SIGLIP)
-    if not config.flag("drop_vision_last_layer"):
-        return vision
-    layers = vision.size("num_hidden_layers", kind="layers") - 1
-    return part(config, "vision_config", SIGLIP, num_hidden_layers=layers)
+    if config.flag("drop_vision_last_layer"):
+        layers = vision.size("num_hidden_layers", kind="layers") - 1
+        vision = part(config, "vision_config", SIGLIP, num_hidden_layers=layers)
+    return Encoder(vision, tower_of, siglip_without_head)
 
 
-def shape(config: Config) -> Shape:
-    model, text = text_of(config)
-    numbers: Shape = model.shape(text)
-    tower = tower_of(vision_of(config), tokens=config.size("query_num"))
-    slices = Config(config.section("slice_config"), SLICES, f"{config.origin}: slice_config")
-    tiles = slices.size("max_slice_nums") + 1
-    return replace(numbers, vision=replace(tower, image_size=slices.size("scale_resolution"), tiles=tiles))
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    model, text = text_of(config)
-    vision = vision_of(config)
-    hidden, width = model.shape(text).hidden, vision.size("hidden_size", kind="hidden")
-    language = language_model(model, text, prefix="llm.model.")
-    return (
-        *(replace(tensor, name=tensor.name.replace("lm_head.", "llm.lm_head.", 1)) for tensor in language),
-        *siglip(vision, "vpm", pooling=False),
-        *resampler(config.size("query_num"), hidden, width),
+def _seen(parts: Parts) -> VisionTower:
+    slices = Config(parts.config.section("slice_config"), SLICES, f"{parts.config.origin}: slice_config")
+    return replace(
+        parts.tower,
+        tokens=parts.config.size("query_num"),
+        image_size=slices.size("scale_resolution"),
+        tiles=slices.size("max_slice_nums") + 1,
     )
 
 
-def resampler(queries: int, hidden: int, width: int) -> list[Tensor]:
+def _resampler(parts: Parts) -> list[Tensor]:
     """One layer of cross-attention from learnt queries to patches."""
-    name = "resampler"
+    name, hidden = "resampler", parts.hidden
     return [
-        Tensor(f"{name}.query", (queries, hidden), 1, "other", "vision"),
-        *linear(f"{name}.kv_proj", hidden, width, where="vision"),
-        Tensor(f"{name}.attn.in_proj_weight", (3 * hidden, hidden), 1, "other", "vision"),
-        Tensor(f"{name}.attn.in_proj_bias", (3 * hidden,), 1, "bias", "vision"),
-        *linear(f"{name}.attn.out_proj", hidden, hidden, bias=True, where="vision"),
-        *norm(f"{name}.ln_q", hidden, bias=True, where="vision"),
-        *norm(f"{name}.ln_kv", hidden, bias=True, where="vision"),
-        *norm(f"{name}.ln_post", hidden, bias=True, where="vision"),
-        Tensor(f"{name}.proj", (hidden, hidden), 1, "other", "vision"),
+        Tensor(f"{name}.query", (parts.config.size("query_num"), hidden), 1, "other"),
+        *linear(f"{name}.kv_proj", hidden, parts.tower.hidden),
+        Tensor(f"{name}.attn.in_proj_weight", (3 * hidden, hidden), 1, "other"),
+        Tensor(f"{name}.attn.in_proj_bias", (3 * hidden,), 1, "bias"),
+        *linear(f"{name}.attn.out_proj", hidden, hidden, bias=True),
+        *(each for which in ("q", "kv", "post") for each in norm(f"{name}.ln_{which}", hidden, bias=True)),
+        Tensor(f"{name}.proj", (hidden, hidden), 1, "other"),
     ]
+
+
+ROW = Multimodal(
+    __doc__,
+    text=_text,
+    vision=_vision,
+    encoders=("vpm",),
+    prefix="llm.",
+    whole=True,
+    declared=False,
+    own={"tie_word_embeddings": False, "drop_vision_last_layer": False},
+    required=(*KEYS, "query_num", "vision_config"),
+    seen=_seen,
+    beside=_resampler,
+    code=Code(chooses_kernel=False),
+)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import known
-from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm, plain_mlp
+from lintfit.catalog.architectures import _towers, known
+from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm
 from lintfit.catalog.architectures._multimodal import part
+from lintfit.catalog.architectures._towers import Layer, layers, patches_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, VisionTower
@@ -34,6 +35,7 @@ VISION = defaults(
     intermediate_layers_indices=[3, 7, 15, 23, 30],
     supported_aspect_ratios=RATIOS,
 )
+LAYER = Layer(norms=("input_layernorm", "post_attention_layernorm"), out="o_proj")
 IMAGE_TOKENS = 8
 """Rows that the embedding has beyond the vocabulary (transformers ``MllamaTextModel``)."""
 
@@ -50,15 +52,10 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def tower_of(vision: Config) -> VisionTower:
-    return VisionTower(
-        hidden=vision.size("hidden_size", kind="hidden"),
-        layers=vision.size("num_hidden_layers", kind="layers") + vision.count("num_global_layers", kind="layers"),
-        heads=vision.size("attention_heads", kind="heads"),
-        intermediate=vision.size("intermediate_size", kind="intermediate"),
-        patch=vision.size("patch_size"),
-        image_size=vision.size("image_size"),
-        tiles=vision.size("max_num_tiles"),
-    )
+    """The numbers of both stages together."""
+    tower = _towers.tower_of(vision, heads="attention_heads")
+    layers = tower.layers + vision.count("num_global_layers", kind="layers")
+    return replace(tower, layers=layers, tiles=vision.size("max_num_tiles"))
 
 
 def text_alone(config: Config) -> bool:
@@ -72,26 +69,11 @@ def shape(config: Config) -> Shape:
     return replace(LLAMA.shape(text_of(config)), tied=False, vision=tower)
 
 
-def encoder(vision: Config, name: str, copies: int, *, gated: bool) -> list[Tensor]:
-    """One of the two stages of the image encoder."""
-    tower, layer = tower_of(vision), f"{name}.layers.{{}}"
-    width, projected = tower.hidden, tower.heads * (tower.hidden // tower.heads)
-    found: list[Tensor] = []
-    if gated:
-        found += [Tensor(f"{layer}.{gate}", (1,), copies, "other") for gate in ("gate_attn", "gate_ffn")]
-    for projection in ("q_proj", "k_proj", "v_proj"):
-        found += linear(f"{layer}.self_attn.{projection}", projected, width, copies)
-    found += linear(f"{layer}.self_attn.o_proj", width, projected, copies)
-    found += plain_mlp(f"{layer}.mlp", width, tower.intermediate, copies, up="fc1", down="fc2")
-    found += norm(f"{layer}.input_layernorm", width, copies, bias=True)
-    return found + norm(f"{layer}.post_attention_layernorm", width, copies, bias=True)
-
-
 def vision_model(vision: Config) -> list[Tensor]:
     """The image encoder with its embeddings of positions, tiles and aspect ratios."""
     name, tower = "model.vision_model", tower_of(vision)
     width, patch, tiles = tower.hidden, tower.patch, vision.size("max_num_tiles")
-    patches = ((tower.image_size or 0) // patch) ** 2 + 1
+    patches = patches_of(tower) + 1
     ratios = len(vision.pairs("supported_aspect_ratios") or RATIOS) + 1
     positions = f"{name}.gated_positional_embedding"
     found = [
@@ -107,8 +89,12 @@ def vision_model(vision: Config) -> list[Tensor]:
         found.append(Tensor(table, (ratios, tiles * width), 1, "embedding"))
         found += norm(f"{name}.layernorm_{place}", width, bias=True)
     local, overall = vision.size("num_hidden_layers", kind="layers"), vision.count("num_global_layers", kind="layers")
-    found += encoder(vision, f"{name}.transformer", local, gated=False)
-    found += encoder(vision, f"{name}.global_transformer", overall, gated=True)
+    for stage, copies in (("transformer", local), ("global_transformer", overall)):
+        found += layers(
+            replace(tower, layers=copies), f"{name}.{stage}.layers.{{}}", LAYER, qkv_bias=False, out_bias=False
+        )
+    for gate in ("gate_attn", "gate_ffn"):
+        found.append(Tensor(f"{name}.global_transformer.layers.{{}}.{gate}", (1,), overall, "other"))
     return [replace(tensor, where="vision") for tensor in found]
 
 

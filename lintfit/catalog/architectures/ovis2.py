@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llava
-from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._multimodal import language_model, part, patches, tower_of
+from lintfit.catalog.architectures._blocks import linear, norm
+from lintfit.catalog.architectures._multimodal import Multimodal, Parts, Text
+from lintfit.catalog.architectures._towers import Layer, Own, layers, patches, patches_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-REQUIRED = ("text_config",)
-DEFAULTS = defaults("ovis2")
 VISION = defaults("ovis2.vision_config")
+LAYER = Layer(norms=("rms_norm1", "rms_norm2"), rms=True, attention="attention", mlp="ffn", gated=True)
 MOST_TILES = 12 + 1
 """``max_patches`` of the processor, and the whole image beside them (``Ovis2ImageProcessor``)."""
 
 
-def language(config: Config) -> tuple[str, Config]:
-    model, text = llava.text_of(config, "qwen2")
-    return model.name, text
+def _seen(parts: Parts) -> VisionTower:
+    tower = parts.tower
+    side = -(-((tower.image_size or 0) // tower.patch) // parts.vision.size("hidden_stride"))
+    return replace(tower, tokens=side * side, tiles=MOST_TILES)
 
 
-def vision_of(config: Config) -> Config:
-    return part(config, "vision_config", VISION)
-
-
-def shape(config: Config) -> Shape:
-    model, text = llava.text_of(config, "qwen2")
-    vision = vision_of(config)
-    tower = tower_of(vision)
-    side = -(-((tower.image_size or 0) // tower.patch) // vision.size("hidden_stride"))
-    numbers: Shape = model.shape(text)
-    return replace(numbers, vision=replace(tower, tokens=side * side, tiles=MOST_TILES))
-
-
-def words(vision: Config) -> tuple[int, int]:
+def _words(vision: Config) -> tuple[int, int]:
     """Words of the visual vocabulary, and those of them that patches may become."""
     every, marks = vision.size("vocab_size", kind="vocab"), vision.size("num_visual_indicator_tokens")
     if every <= marks:
@@ -43,25 +30,23 @@ def words(vision: Config) -> tuple[int, int]:
     return every, every - marks
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    model, text = llava.text_of(config, "qwen2")
-    vision, name = vision_of(config), "model.vision_tower"
-    tower, (every, own) = tower_of(vision), words(vision)
-    width, depth, side = tower.hidden, tower.layers, (tower.image_size or 0) // tower.patch
+def _encoder(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
+    width, (_, own), bias = tower.hidden, _words(vision), vision.flag("qkv_bias")
     place, layer = f"{name}.transformer.embeddings", f"{name}.transformer.encoder.layers.{{}}"
-    merged = width * vision.size("hidden_stride") ** 2
-    found = [
-        *patches(f"{place}.patch_embedding", vision, bias=True),
-        Tensor(f"{place}.position_embedding.weight", (side * side, width), 1, "embedding"),
+    return [
+        *patches(f"{place}.patch_embedding", vision),
+        Tensor(f"{place}.position_embedding.weight", (patches_of(tower), width), 1, "embedding"),
         *norm(f"{place}.rms_norm", width),
-        *norm(f"{layer}.rms_norm1", width, depth),
-        *norm(f"{layer}.rms_norm2", width, depth),
-        *gated_mlp(f"{layer}.ffn", width, tower.intermediate, depth, bias=vision.flag("mlp_bias")),
+        *layers(tower, layer, LAYER, qkv_bias=bias, out_bias=bias, mlp_bias=vision.flag("mlp_bias")),
         *norm(f"{name}.transformer.rms_norm", width),
-        *linear(f"{name}.head_linear", own, merged),
+        *linear(f"{name}.head_linear", own, width * vision.size("hidden_stride") ** 2),
         *norm(f"{name}.head_norm", own, bias=True),
-        Tensor("model.visual_embeddings_table.weight", (every, model.shape(text).hidden), 1, "embedding"),
     ]
-    for projection in ("q_proj", "k_proj", "v_proj", "out_proj"):
-        found += linear(f"{layer}.attention.{projection}", width, width, depth, bias=vision.flag("qkv_bias"))
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(model, text))
+
+
+def _table(parts: Parts) -> list[Tensor]:
+    every, _ = _words(parts.vision)
+    return [Tensor("model.visual_embeddings_table.weight", (every, parts.hidden), 1, "embedding", "vision")]
+
+
+ROW = Multimodal(__doc__, text=Text("qwen2", free=True), vision=Own(VISION, _encoder), seen=_seen, beside=_table)

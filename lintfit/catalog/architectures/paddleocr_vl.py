@@ -7,64 +7,54 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import known
-from lintfit.catalog.architectures._blocks import Shape, linear, norm
-from lintfit.catalog.architectures._multimodal import encoder_layers, language_model, part, patches, tower_of
+from lintfit.catalog.architectures._blocks import linear, norm
+from lintfit.catalog.architectures._multimodal import TIED, Multimodal, Parts, Text
+from lintfit.catalog.architectures._towers import Own, siglip_without_head
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-ERNIE4_5 = known("ernie4_5")
-
-REQUIRED = ()
-DEFAULTS = defaults("paddleocr_vl")
-VISION = defaults("paddleocr_vl.vision_config")
 MOST_PATCHES = 14_400
 """Patches of the largest image that the published processor leaves (``max_pixels`` 2,822,400)."""
 
 
-def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _text_inside(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Published configs state what the language model is among the model's own keys."""
     if "text_config" in given:
         return given
-    inner = {key: given[key] for key in ERNIE4_5.defaults if key in given and key != "tie_word_embeddings"}
+    inner = {key: given[key] for key in known("ernie4_5").defaults if key in given and key != TIED}
     return {**given, "text_config": inner}
 
 
-def text_of(config: Config) -> Config:
-    """The language model's config, which ties its head unless it says otherwise itself: what published configs say of
-    it stands outside and does not reach it (``PaddleOCRVLConfig.__post_init__``)."""
-    stated = config.section("text_config").get("tie_word_embeddings")
-    tied = config.flag("tie_word_embeddings") or stated is not False
-    return part(config, "text_config", ERNIE4_5.defaults, tie_word_embeddings=tied)
+def _tied(config: Config) -> bool:
+    """The language model ties its head unless it says otherwise itself: what published configs say of it stands outside
+    and does not reach it (``PaddleOCRVLConfig.__post_init__``)."""
+    return config.flag(TIED) or config.section("text_config").get(TIED) is not False
 
 
-def language(config: Config) -> tuple[str, Config]:
-    return "paddleocr_vl_text", text_of(config)
+def _seen(parts: Parts) -> VisionTower:
+    """The encoder's numbers; the size of its grid of positions bounds no image."""
+    merge = parts.vision.size("spatial_merge_size") ** 2
+    return replace(parts.tower, image_size=None, merge=merge, most=MOST_PATCHES)
 
 
-def vision_of(config: Config) -> tuple[Config, VisionTower]:
-    """The encoder's config and numbers; the size of its grid of positions bounds no image."""
-    vision = part(config, "vision_config", VISION)
-    merge = vision.size("spatial_merge_size") ** 2
-    return vision, replace(tower_of(vision), image_size=None, merge=merge, most=MOST_PATCHES)
-
-
-def shape(config: Config) -> Shape:
-    return replace(ERNIE4_5.shape(text_of(config)), vision=vision_of(config)[1])
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, (vision, tower) = shape(config), vision_of(config)
-    name, width = "model.visual.vision_model", tower.hidden
-    merged, grid = width * tower.merge, (vision.size("image_size") // tower.patch) ** 2
-    found = [
-        *patches(f"{name}.embeddings.patch_embedding", vision, bias=True),
-        Tensor(f"{name}.embeddings.position_embedding.weight", (grid, width), 1, "embedding"),
-        *encoder_layers(tower, f"{name}.encoder.layers.{{}}"),
-        *norm(f"{name}.post_layernorm", width, bias=True),
+def _projector(parts: Parts) -> list[Tensor]:
+    width, merged = parts.tower.hidden, parts.tower.hidden * parts.vision.size("spatial_merge_size") ** 2
+    return [
         *norm("model.projector.pre_norm", width, bias=True),
         *linear("model.projector.linear_1", merged, merged, bias=True),
-        *linear("model.projector.linear_2", numbers.hidden, merged, bias=True),
+        *linear("model.projector.linear_2", parts.hidden, merged, bias=True),
     ]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(ERNIE4_5, text_of(config)))
+
+
+ROW = Multimodal(
+    __doc__,
+    text=Text("ernie4_5", name="paddleocr_vl_text", tied=_tied),
+    vision=Own(defaults("paddleocr_vl.vision_config"), siglip_without_head),
+    encoders=("model.visual.vision_model",),
+    required=(),
+    seen=_seen,
+    beside=_projector,
+    normalised=_text_inside,
+)

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import known
-from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.architectures._decoder import KEYS
-from lintfit.catalog.architectures._multimodal import part, siglip, tower_of
+from lintfit.catalog.architectures._multimodal import LanguageModel, Multimodal, Parts, part
+from lintfit.catalog.architectures._towers import Own, convolution, pooling_head, siglip_without_head
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
@@ -21,9 +22,7 @@ from lintfit.frozen import replace
 
 PHI3 = known("phi3")
 
-REQUIRED = KEYS
-DEFAULTS = defaults("phi4_multimodal")
-VISION = defaults("phi4_multimodal.vision_config")
+SEEN, HEARD = "model.embed_tokens_extend.image_embed", "model.embed_tokens_extend.audio_embed"
 AUDIO = defaults("phi4_multimodal.audio_config")
 BUILT_IN = ("vision_lora", "speech_lora")
 """Sections of a config of ``phi4mm`` that say the rank of adapters on every projection of the text's layers."""
@@ -31,7 +30,7 @@ CROPS = 36
 """Squares that the processor cuts an image into at most, the whole beside them (``dynamic_hd``)."""
 
 
-def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _distances(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """``phi4mm`` says of its encoder of sound how far apart positions may be, and has it as published otherwise."""
     sound = given.get("audio_processor")
     inner = sound.get("config") if isinstance(sound, Mapping) else None
@@ -41,39 +40,40 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, "audio_config": {"bias_max_distance": bias["t5_bias_max_distance"]}}
 
 
-def vision_of(config: Config) -> Config:
-    return part(config, "vision_config", VISION)
+def _text(config: Config) -> LanguageModel:
+    """Phi 4 mini by the model's own keys, with the adapters that it brings along."""
+    return LanguageModel("phi3", replace(PHI3, tensors=_adapted), config)
 
 
-def tower(vision: Config) -> VisionTower:
-    """The numbers of SigLIP, whose patches are averaged two by two; a side that is odd is filled up."""
-    numbers = tower_of(vision)
-    side = -(-((numbers.image_size or 0) // numbers.patch) // 2)
-    return replace(numbers, tokens=side * side, tiles=CROPS + 1)
+def _adapted(config: Config) -> tuple[Tensor, ...]:
+    return (*PHI3.tensors(config), *(tensor for key in BUILT_IN for tensor in _adapters(config, key)))
 
 
-def shape(config: Config) -> Shape:
-    return replace(PHI3.shape(config), vision=tower(vision_of(config)))
+def _siglip(vision: Config, tower: VisionTower, name: str) -> list[Tensor]:
+    return [*siglip_without_head(vision, tower, name), *pooling_head(tower, f"{name}.head")]
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    vision, hidden = vision_of(config), PHI3.shape(config).hidden
-    audio, width = part(config, "audio_config", AUDIO), tower_of(vision).hidden
-    seen, heard = "model.embed_tokens_extend.image_embed", "model.embed_tokens_extend.audio_embed"
+def _seen(parts: Parts) -> VisionTower:
+    """SigLIP's patches are averaged two by two; a side that is odd is filled up."""
+    side = -(-((parts.tower.image_size or 0) // parts.tower.patch) // 2)
+    return replace(parts.tower, tokens=side * side, tiles=CROPS + 1)
+
+
+def _beside(parts: Parts) -> list[Tensor]:
+    """The projectors, and all of the sound."""
+    hidden, width, audio = parts.hidden, parts.tower.hidden, part(parts.config, "audio_config", AUDIO)
     sound = audio.size("hidden_size", kind="hidden") * audio.size("downsample_rate")
-    beside = [
-        *siglip(vision, f"{seen}.img_processor", pooling=True),
-        *linear(f"{seen}.img_projection_up", hidden, width, bias=True),
-        *linear(f"{seen}.img_projection_down", hidden, hidden, bias=True),
-        Tensor(f"{seen}.global_img_feature_extensor", (1, 1, width), 1, "other"),
-        Tensor(f"{seen}.sub_img_feature_extensor", (1, 1, 1, width), 1, "other"),
-        *_conformer(audio, f"{heard}.encoder"),
+    found = [
+        *linear(f"{SEEN}.img_projection_up", hidden, width, bias=True),
+        *linear(f"{SEEN}.img_projection_down", hidden, hidden, bias=True),
+        Tensor(f"{SEEN}.global_img_feature_extensor", (1, 1, width), 1, "other"),
+        Tensor(f"{SEEN}.sub_img_feature_extensor", (1, 1, 1, width), 1, "other"),
+        *_conformer(audio, f"{HEARD}.encoder"),
     ]
     for use in ("speech", "vision_speech"):
-        beside += linear(f"{heard}.up_proj_for_{use}", hidden, sound, bias=True)
-        beside += linear(f"{heard}.down_proj_for_{use}", hidden, hidden, bias=True)
-    own = [tensor for key in BUILT_IN for tensor in _adapters(config, key)]
-    return (*PHI3.tensors(config), *own, *(replace(tensor, where="vision") for tensor in beside))
+        found += linear(f"{HEARD}.up_proj_for_{use}", hidden, sound, bias=True)
+        found += linear(f"{HEARD}.down_proj_for_{use}", hidden, hidden, bias=True)
+    return found
 
 
 def _adapters(config: Config, key: str) -> list[Tensor]:
@@ -114,10 +114,6 @@ def _conformer(audio: Config, name: str) -> list[Tensor]:
     return found
 
 
-def _convolution(name: str, shape: tuple[int, ...], copies: int = 1) -> list[Tensor]:
-    return [Tensor(f"{name}.weight", shape, copies, "conv"), Tensor(f"{name}.bias", shape[:1], copies, "bias")]
-
-
 def _convolutions(audio: Config, name: str, width: int, blocks: int) -> list[Tensor]:
     """A gated one over positions, one over channels and one over neighbours, and one more over positions."""
     out, mixed = audio.size("ext_pw_out_channel"), width * audio.size("depthwise_multiplier")
@@ -125,12 +121,12 @@ def _convolutions(audio: Config, name: str, width: int, blocks: int) -> list[Ten
         *norm(f"{name}.layer_norm", width, blocks, bias=True),
         Tensor(f"{name}.glu.b1", (1, out, 1), blocks, "other"),
         Tensor(f"{name}.glu.b2", (1, out, 1), blocks, "other"),
-        *_convolution(f"{name}.glu.ext_pw_conv_1d", (2 * out, width, 1), blocks),
-        *_convolution(f"{name}.dw_sep_conv_1d.dw_conv", (mixed, 1, audio.size("kernel_size")), blocks),
-        *_convolution(
+        *convolution(f"{name}.glu.ext_pw_conv_1d", (2 * out, width, 1), blocks),
+        *convolution(f"{name}.dw_sep_conv_1d.dw_conv", (mixed, 1, audio.size("kernel_size")), blocks),
+        *convolution(
             f"{name}.dw_sep_conv_1d.pw_conv", (audio.size("depthwise_separable_out_channel"), mixed, 1), blocks
         ),
-        *_convolution(f"{name}.ext_pw_conv_1d", (out, width, 1), blocks),
+        *convolution(f"{name}.ext_pw_conv_1d", (out, width, 1), blocks),
     ]
 
 
@@ -142,8 +138,22 @@ def _subsampling(audio: Config, name: str, width: int) -> list[Tensor]:
     times, size = int(math.log2(reduction)), audio.size("input_size")
     for _ in range(times):
         size = -(-size // 2)
-    found = _convolution(f"{name}.conv.0", (channels, 1, 3, 3))
+    found = convolution(f"{name}.conv.0", (channels, 1, 3, 3))
     for index in range(times - 1):
-        found += _convolution(f"{name}.conv.{2 + 3 * index}", (channels, 1, 3, 3))
-        found += _convolution(f"{name}.conv.{3 + 3 * index}", (channels, channels, 1, 1))
+        found += convolution(f"{name}.conv.{2 + 3 * index}", (channels, 1, 3, 3))
+        found += convolution(f"{name}.conv.{3 + 3 * index}", (channels, channels, 1, 1))
     return [*found, *linear(f"{name}.out", width, channels * size, bias=True)]
+
+
+ROW = Multimodal(
+    __doc__,
+    text=_text,
+    apart=False,
+    prefix="model.",
+    vision=Own(defaults("phi4_multimodal.vision_config"), _siglip),
+    encoders=(f"{SEEN}.img_processor",),
+    required=KEYS,
+    seen=_seen,
+    beside=_beside,
+    normalised=_distances,
+)

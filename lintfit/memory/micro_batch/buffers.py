@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from lintfit.catalog.architectures import ALIASES
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.frames import frame
@@ -23,7 +24,8 @@ def buffers(facts: ModelFacts, item: int) -> int:
 
 def _of_sound(facts: ModelFacts) -> int:
     """The positions of an encoder of sound, in fp32 (``modeling_qwen2_5_omni.py:SinusoidsPositionEmbedding``)."""
-    sound = {**_architecture(facts).AUDIO, **(facts.config.get("audio_config") or {})}
+    name = ALIASES.get(facts.model_type, facts.model_type)
+    sound = {**defaults(f"{name}.audio_config"), **(facts.config.get("audio_config") or {})}
     return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
 
 

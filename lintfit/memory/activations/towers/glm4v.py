@@ -6,7 +6,7 @@ neighbouring patches, and a gated MLP.
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.glm4v import VISION
+from lintfit.catalog.architectures._glm_v import VISION
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
