@@ -5,7 +5,8 @@ that a config leaves out, see :mod:`..config_defaults`), ``REQUIRED`` (keys that
 ``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. Parameter names and shapes are those of
 transformers 5. An optional ``CODE`` says what libraries' code has for the type, an optional ``normalised(values)``
 renames older spellings before anything else reads them, an optional ``NOTES`` says what the tensors leave out, and an
-optional ``language(config)`` gives ``model_type`` and config of a vision-language model's language model.
+optional ``language(config)`` gives ``model_type`` and config of a vision-language model's language model. A module
+whose layers differ from a row's in parts only has ``ROW`` in the place of all that: a row with functions for the parts.
 """
 
 from __future__ import annotations

@@ -33,8 +33,11 @@ class Architecture:
 
 
 def of_module(module: ModuleType, name: str) -> Architecture:
-    """The architecture that a module writes out."""
+    """The architecture that a module writes out, or has as a row of its own."""
     stated = vars(module)
+    if "ROW" in stated:
+        row: Architecture = stated["ROW"].architecture(name)
+        return row
     return Architecture(
         name=name,
         required=stated["REQUIRED"],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import _mobilenet, gemma3n_text
+from lintfit.catalog.architectures import _mobilenet, known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
+
+GEMMA3N_TEXT = known("gemma3n_text")
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("gemma3n")
@@ -21,7 +23,7 @@ NOTES = ("of sound the encoder's parameters and what every token has of it; no c
 
 def text_of(config: Config) -> Config:
     tied = config.flag("tie_word_embeddings")
-    return part(config, "text_config", gemma3n_text.DEFAULTS, tie_word_embeddings=tied)
+    return part(config, "text_config", GEMMA3N_TEXT.defaults, tie_word_embeddings=tied)
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -40,18 +42,18 @@ def shape(config: Config) -> Shape:
     width = vision_of(config).size("hidden_size")
     patch = IMAGE // max(1, int(tokens**0.5))
     tower = VisionTower(width, 1, 1, width, patch, image_size=IMAGE, tokens=tokens)
-    return replace(gemma3n_text.shape(text_of(config)), vision=tower)
+    return replace(GEMMA3N_TEXT.shape(text_of(config)), vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     text, vision, audio = text_of(config), vision_of(config), part(config, "audio_config", AUDIO)
-    hidden = gemma3n_text.shape(text).hidden
+    hidden = GEMMA3N_TEXT.shape(text).hidden
     found = [*_mobilenet.tensors("model.vision_tower.timm_model"), *_heard(audio)]
     words = [*_embedder("model.embed_vision", vision, hidden), *_embedder("model.embed_audio", audio, hidden)]
     return (
         *(replace(tensor, where="vision") for tensor in found),
         *(replace(tensor, where="other") for tensor in words),
-        *language_model(gemma3n_text, text),
+        *language_model(GEMMA3N_TEXT, text),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import gemma4_text
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._decoder import GEMMA_NORMS
 from lintfit.catalog.architectures._multimodal import language_model, part
@@ -10,6 +10,8 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
+
+GEMMA4_TEXT = known("gemma4_text")
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("gemma4", vision_soft_tokens_per_image=280)
@@ -19,7 +21,7 @@ CHANNELS = 3
 
 
 def text_of(config: Config) -> Config:
-    return part(config, "text_config", gemma4_text.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings"))
+    return part(config, "text_config", GEMMA4_TEXT.defaults, tie_word_embeddings=config.flag("tie_word_embeddings"))
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -27,7 +29,7 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def shape(config: Config) -> Shape:
-    numbers = gemma4_text.shape(text_of(config))
+    numbers = GEMMA4_TEXT.shape(text_of(config))
     if config.get("vision_config") is None:
         return numbers
     vision = part(config, "vision_config", VISION)
@@ -45,7 +47,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     text = text_of(config)
-    hidden = gemma4_text.shape(text).hidden
+    hidden = GEMMA4_TEXT.shape(text).hidden
     found: list[Tensor] = []
     if config.get("vision_config") is not None:
         vision = part(config, "vision_config", VISION)
@@ -57,7 +59,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         found += _audio(audio, "model.audio_tower")
         width = audio.size("output_proj_dims", kind="hidden")
         found += linear("model.embed_audio.embedding_projection", hidden, width)
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(gemma4_text, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(GEMMA4_TEXT, text))
 
 
 def _vision(vision: Config, name: str) -> list[Tensor]:

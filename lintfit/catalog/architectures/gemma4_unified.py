@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import gemma4_text
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
+
+GEMMA4_TEXT = known("gemma4_text")
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("gemma4_unified", vision_soft_tokens_per_image=280)
@@ -41,7 +43,7 @@ def _patch(vision: Config) -> int:
 
 
 def shape(config: Config) -> Shape:
-    numbers = gemma4_text.shape(text_of(config))
+    numbers = GEMMA4_TEXT.shape(text_of(config))
     if config.get("vision_config") is None:
         return numbers
     vision = part(config, "vision_config", VISION)
@@ -53,7 +55,7 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     text = text_of(config)
-    hidden = gemma4_text.shape(text).hidden
+    hidden = GEMMA4_TEXT.shape(text).hidden
     found: list[Tensor] = []
     if config.get("vision_config") is not None:
         vision, name = part(config, "vision_config", VISION), "model.embed_vision"
@@ -70,4 +72,4 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     if config.get("audio_config") is not None:
         sound = part(config, "audio_config", AUDIO).size("audio_embed_dim", kind="hidden")
         found += linear("model.embed_audio.embedding_projection", hidden, sound)
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(gemma4_text, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(GEMMA4_TEXT, text))

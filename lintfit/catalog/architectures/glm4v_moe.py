@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import glm4_moe, glm4v
+from lintfit.catalog.architectures import glm4v, known
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
@@ -10,10 +10,12 @@ from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
+GLM4_MOE = known("glm4_moe")
+
 REQUIRED = glm4v.REQUIRED
 DEFAULTS = defaults("glm4v_moe")
 CODE = Code(liger=True)
-NOTES = glm4_moe.NOTES
+NOTES = GLM4_MOE.notes
 TEXT = defaults("glm4v_moe.text_config", use_qk_norm=False)  # no key of this class
 
 
@@ -28,8 +30,8 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def shape(config: Config) -> Shape:
-    return replace(glm4_moe.shape(text_of(config)), vision=glm4v.tower_of(glm4v.vision_of(config)))
+    return replace(GLM4_MOE.shape(text_of(config)), vision=glm4v.tower_of(glm4v.vision_of(config)))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return (*glm4v.visual(glm4v.vision_of(config)), *language_model(glm4_moe, text_of(config)))
+    return (*glm4v.visual(glm4v.vision_of(config)), *language_model(GLM4_MOE, text_of(config)))

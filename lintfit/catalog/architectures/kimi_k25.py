@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import deepseek_v3
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
@@ -10,17 +10,19 @@ from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
+DEEPSEEK_V3 = known("deepseek_v3")
+
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("kimi_k25")
 VISION = defaults("kimi_k25.vision_config")
-NOTES = deepseek_v3.NOTES
+NOTES = DEEPSEEK_V3.notes
 MOST_PATCHES = 16_384
 """Patches of the largest image that the processor leaves (``max_patches`` of ``image_processing_kimi_k25.py``)."""
 
 
 def text_of(config: Config) -> Config:
     tied = config.flag("tie_word_embeddings")
-    return part(config, "text_config", deepseek_v3.DEFAULTS, tie_word_embeddings=tied)
+    return part(config, "text_config", DEEPSEEK_V3.defaults, tie_word_embeddings=tied)
 
 
 def vision_of(config: Config) -> Config:
@@ -50,7 +52,7 @@ def shape(config: Config) -> Shape:
         merge=_merged(vision),
         most=MOST_PATCHES,
     )
-    return replace(deepseek_v3.shape(text_of(config)), vision=tower)
+    return replace(DEEPSEEK_V3.shape(text_of(config)), vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
@@ -75,4 +77,4 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     ]
     for projection in ("q_proj", "k_proj", "v_proj", "proj"):
         found += linear(f"{layer}.attn.{projection}", width, width, depth, bias=True)
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(deepseek_v3, text_of(config)))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(DEEPSEEK_V3, text_of(config)))

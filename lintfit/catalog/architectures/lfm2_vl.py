@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import lfm2
+from lintfit.catalog.architectures import known, lfm2
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import (
     SIGLIP,
@@ -20,6 +20,8 @@ from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
+LFM2 = known("lfm2")
+
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("lfm2_vl", tile_size=512, max_tiles=10, use_thumbnail=True)
 VISION: Mapping[str, Any] = {
@@ -32,7 +34,7 @@ VISION: Mapping[str, Any] = {
 def text_of(config: Config) -> Config:
     """The language model's part, by whichever names it has."""
     text = {**lfm2.normalised(config.section("text_config")), "tie_word_embeddings": config.flag("tie_word_embeddings")}
-    return Config(text, lfm2.DEFAULTS, f"{config.origin}: text_config")
+    return Config(text, LFM2.defaults, f"{config.origin}: text_config")
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -51,7 +53,7 @@ def tower(config: Config) -> VisionTower:
 
 
 def shape(config: Config) -> Shape:
-    return replace(lfm2.shape(text_of(config)), vision=tower(config))
+    return replace(LFM2.shape(text_of(config)), vision=tower(config))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
@@ -69,6 +71,6 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *(pooling_head(numbers, f"{name}.head") if vision.flag("vision_use_head") else []),
         *(norm(f"{projector}.layer_norm", merged, bias=True) if config.flag("projector_use_layernorm") else []),
         *linear(f"{projector}.linear_1", inner, merged, bias=bias),
-        *linear(f"{projector}.linear_2", lfm2.shape(text).hidden, inner, bias=bias),
+        *linear(f"{projector}.linear_2", LFM2.shape(text).hidden, inner, bias=bias),
     ]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(lfm2, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(LFM2, text))

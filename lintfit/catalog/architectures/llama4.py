@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama4_text
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import as_shape, part, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
+
+LLAMA4_TEXT = known("llama4_text")
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("llama4")
@@ -19,7 +21,7 @@ TILES = 16
 
 
 def text_of(config: Config) -> Config:
-    return part(config, "text_config", llama4_text.DEFAULTS)
+    return part(config, "text_config", LLAMA4_TEXT.defaults)
 
 
 def vision_of(config: Config) -> Config:
@@ -34,7 +36,7 @@ def shape(config: Config) -> Shape:
     vision = vision_of(config)
     tower = tower_of(vision)
     tokens = int(((tower.image_size or 0) // tower.patch) ** 2 * vision.share("pixel_shuffle_ratio", 1.0) ** 2)
-    return replace(llama4_text.shape(text_of(config)), vision=replace(tower, tokens=tokens, tiles=TILES + 1))
+    return replace(LLAMA4_TEXT.shape(text_of(config)), vision=replace(tower, tokens=tokens, tiles=TILES + 1))
 
 
 def encoder(vision: Config, name: str) -> list[Tensor]:
@@ -61,10 +63,10 @@ def encoder(vision: Config, name: str) -> list[Tensor]:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     text, vision = text_of(config), vision_of(config)
-    hidden = llama4_text.shape(text).hidden
+    hidden = LLAMA4_TEXT.shape(text).hidden
     output = vision.size("vision_output_dim", kind="hidden")
     return (
         *encoder(vision, "vision_model"),
         *linear("multi_modal_projector.linear_1", hidden, output, where="vision"),
-        *(replace(tensor, name=f"language_model.{tensor.name}") for tensor in llama4_text.tensors(text)),
+        *(replace(tensor, name=f"language_model.{tensor.name}") for tensor in LLAMA4_TEXT.tensors(text)),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2_5_omni_thinker, qwen3_moe, qwen3_vl
+from lintfit.catalog.architectures import known, qwen2_5_omni_thinker, qwen3_vl
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
@@ -16,10 +16,12 @@ from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
+QWEN3_MOE = known("qwen3_moe")
+
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("qwen3_omni_moe_thinker")
 TEXT: Mapping[str, Any] = {
-    **qwen3_moe.DEFAULTS,
+    **QWEN3_MOE.defaults,
     "vocab_size": 3584,
     "hidden_size": 2048,
     "intermediate_size": 18944,
@@ -43,13 +45,13 @@ def language(config: Config) -> tuple[str, Config]:
 
 def shape(config: Config) -> Shape:
     return replace(
-        qwen3_moe.shape(text_of(config)), vision=qwen3_vl.tower_of(part(config, "vision_config", qwen3_vl.VISION))
+        QWEN3_MOE.shape(text_of(config)), vision=qwen3_vl.tower_of(part(config, "vision_config", qwen3_vl.VISION))
     )
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     seen, heard = part(config, "vision_config", qwen3_vl.VISION), part(config, "audio_config", AUDIO)
-    return (*_visual(seen), *_heard(heard), *language_model(qwen3_moe, text_of(config)))
+    return (*_visual(seen), *_heard(heard), *language_model(QWEN3_MOE, text_of(config)))
 
 
 def _visual(vision: Config) -> list[Tensor]:
