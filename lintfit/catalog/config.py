@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lintfit.errors import LintfitError, shown
@@ -122,30 +122,23 @@ class Config(Mapping[str, Any]):
 
     def strings(self, key: str) -> tuple[str, ...]:
         """A list of strings; empty where it is absent."""
-        value = self._values.get(key)
-        if value is None:
-            return ()
-        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            raise self.error(key, "must be a list of strings")
-        return tuple(value)
+        return self._list(key, lambda item: isinstance(item, str), "strings")
 
     def numbers(self, key: str) -> tuple[int, ...]:
         """A list of whole numbers; empty where it is absent."""
-        value = self._values.get(key)
-        if value is None:
-            return ()
-        if not isinstance(value, list | tuple) or not all(isinstance(item, int) for item in value):
-            raise self.error(key, "must be a list of whole numbers")
-        return tuple(value)
+        return self._list(key, lambda item: isinstance(item, int), "whole numbers")
 
     def pairs(self, key: str) -> tuple[tuple[int, int], ...]:
         """A list of pairs of whole numbers, such as heights and widths; empty where it is absent."""
+        return tuple((first, second) for first, second in self._list(key, _is_pair, "pairs of whole numbers"))
+
+    def _list(self, key: str, check: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
         value = self._values.get(key)
         if value is None:
             return ()
-        if not isinstance(value, list | tuple) or not all(map(_is_pair, value)):
-            raise self.error(key, "must be a list of pairs of whole numbers")
-        return tuple((first, second) for first, second in value)
+        if not isinstance(value, list | tuple) or not all(map(check, value)):
+            raise self.error(key, f"must be a list of {what}")
+        return tuple(value)
 
     def require(self, keys: tuple[str, ...]) -> None:
         """Raise for the first of ``keys`` that the file itself does not state."""

@@ -17,7 +17,7 @@ from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.documents import door
 from lintfit.documents.door import MAX_MODEL_CONFIG
 from lintfit.errors import shown
-from lintfit.frozen import replace
+from lintfit.frozen import names, replace
 from lintfit.resources import packaged
 from lintfit.suggest import most_alike
 
@@ -96,29 +96,9 @@ def _facts(found: Architecture, given: Mapping[str, Any], origin: str, name: str
     return ModelFacts(
         name=name or _stated_name(given),
         model_type=str(given.get("model_type") or found.name),
-        hidden=shape.hidden,
-        layers=shape.layers,
-        heads=shape.heads,
-        kv_heads=shape.kv_heads,
-        head_dim=shape.head_dim,
-        intermediate=shape.intermediate,
-        vocab=shape.vocab,
-        tied=shape.tied,
-        gated=shape.gated,
-        norm=shape.norm,
-        activation=shape.activation,
+        **{name: getattr(shape, name) for name in names(shape.__class__)},
         tensors=tuple(tensor for tensor in found.tensors(config) if tensor.copies),
-        max_positions=shape.max_positions,
         checkpoint_dtype=DTYPES.get(dtype),
-        sliding_window=shape.sliding_window,
-        sliding_layers=shape.sliding_layers,
-        rotary_dim=shape.rotary_dim,
-        qk_norm=shape.qk_norm,
-        parallel_residual=shape.parallel_residual,
-        attention_softcap=shape.attention_softcap,
-        logit_softcap=shape.logit_softcap,
-        moe=shape.moe,
-        vision=shape.vision,
         text_type=text_type,
         text_config=dict(text),
         text_code=code_of(text_type),

@@ -40,9 +40,8 @@ def shape(config: Config) -> Shape:
         hidden="d_model",
         layers="encoder_layers",
         heads="encoder_attention_heads",
-        intermediate=config.size("encoder_ffn_dim", kind="intermediate"),
-        activation=config.text("activation_function"),
-        max_positions=config.size("max_position_embeddings", kind="positions"),
+        intermediate="encoder_ffn_dim",
+        activation="activation_function",
     )
     config.size("decoder_attention_heads", kind="heads")
     return replace(numbers, layers=numbers.layers + config.size("decoder_layers", kind="layers"))

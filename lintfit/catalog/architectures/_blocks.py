@@ -88,6 +88,37 @@ def head(shape: Shape, name: str = "lm_head", *, bias: bool = False) -> list[Ten
     return [Tensor(f"{name}.bias", (shape.vocab,), 1, "bias", "head")] if bias else []
 
 
+def masked_head(
+    names: tuple[str, str, str, str], shape: Shape, width: int | None = None, *, biased: bool = True
+) -> list[Tensor]:
+    """The transform before the vocabulary, to the embeddings' ``width`` where that is another, and the projection where
+    it is not the embedding's, which may be ``biased`` under a name of its own.
+
+    ``names``: of the transform, its norm, the projection and the bias.
+    """
+    dense, layer_norm, decoder, bias = names
+    width = width or shape.hidden
+    found = [
+        Tensor(bias, (shape.vocab,), 1, "bias", "head"),
+        *linear(dense, width, shape.hidden, bias=True, where="head"),
+        *norm(layer_norm, width, bias=True, where="head"),
+    ]
+    if shape.tied:
+        return found
+    own = biased and bias != f"{decoder}.bias"
+    return [*found, *linear(decoder, shape.vocab, width, bias=own, role="lm_head", where="head")]
+
+
+def around(shape: Shape, layers: list[Tensor], final: str = "model.norm") -> tuple[Tensor, ...]:
+    """A decoder's layers between the embedding and its ``final`` norm and head, by llama's names."""
+    return (
+        *embedding("model.embed_tokens", shape.vocab, shape.hidden),
+        *layers,
+        *norm(final, shape.hidden, where="final"),
+        *head(shape),
+    )
+
+
 def attention(
     name: str, shape: Shape, copies: int, *, bias: bool = False, out_bias: bool = False, out: str = "o_proj"
 ) -> list[Tensor]:
@@ -176,31 +207,35 @@ def sliding_of(config: Config, layers: int) -> tuple[int | None, int]:
 def plain_shape(
     config: Config,
     *,
-    hidden: str,
-    layers: str,
-    heads: str,
-    intermediate: int,
-    activation: str,
-    max_positions: int | None,
+    hidden: str = "hidden_size",
+    layers: str = "num_hidden_layers",
+    heads: str = "num_attention_heads",
+    intermediate: str = "intermediate_size",
+    times: int = 0,
+    activation: str = "hidden_act",
+    positions: tuple[str, ...] = ("max_position_embeddings",),
+    bounded: bool = True,
 ) -> Shape:
     """The numbers of a model with LayerNorm, an MLP without a gate and a key head for each query head.
 
-    ``hidden``, ``layers`` and ``heads`` are what its config calls them.
+    Words are what its config calls them. ``times``: how many times as wide as the stream the MLP is where the config
+    does not say. ``bounded``: whether it must state the longest sequence.
     """
-    count = config.size(heads, kind="heads")
+    count, width = config.size(heads, kind="heads"), config.size(hidden, kind="hidden")
+    wide = config.size(intermediate, kind="intermediate", default=times * width or None)
     return Shape(
-        hidden=config.size(hidden, kind="hidden"),
+        hidden=width,
         layers=config.size(layers, kind="layers"),
         heads=count,
         kv_heads=count,
         head_dim=head_dim_of(config, hidden, heads),
-        intermediate=intermediate,
+        intermediate=wide,
         vocab=config.size("vocab_size", kind="vocab"),
         tied=config.flag("tie_word_embeddings"),
         gated=False,
         norm="layernorm",
-        activation=activation,
-        max_positions=max_positions,
+        activation=config.text(activation, default="gelu"),
+        max_positions=(config.size if bounded else config.count)(*positions, kind="positions") or None,
     )
 
 

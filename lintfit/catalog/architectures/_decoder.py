@@ -1,9 +1,7 @@
-"""The pre-norm decoder with llama's parameter names, which many families share with small differences."""
+"""What decoders and encoders call their modules, and llama its keys."""
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm
-from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen
 
 KEYS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
@@ -11,76 +9,48 @@ KEYS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_
 
 LAYER_NORMS = ("input_layernorm", "post_attention_layernorm")
 
+BEHIND = ("post_attention_layernorm", "post_feedforward_layernorm")
+"""Norms that stand behind attention and MLP."""
+
 GEMMA_NORMS = (*LAYER_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm")
 """Gemma's since its second generation, in front of both blocks and behind them."""
 
 
 @frozen
-class DecoderStyle:
-    """Where a family differs from llama.
+class Names:
+    """What a type calls its modules. Those of a layer stand below ``layer``, in which ``{}`` is its number."""
 
-    ``layer_norms`` are the per-layer norms of hidden size, ``qk_norm`` the sizes of the norms on queries and keys
-    (None for none), ``qk_names`` what they are called. ``prefix`` is the
-    decoder's name, ``head_name`` the output projection's.
-    """
-
-    qkv_bias: bool = False
-    out_bias: bool = False
-    mlp_bias: bool = False
-    norm_bias: bool = False
-    norm_weight: bool = True
-    layer_norms: tuple[str, ...] = LAYER_NORMS
-    qk_norm: tuple[int, int] | None = None
-    qk_names: tuple[str, str] = ("q_norm", "k_norm")
-    prefix: str = "model"
-    head_name: str = "lm_head"
-
-
-def layer_norms(shape: Shape, style: DecoderStyle) -> list[Tensor]:
-    """The norms of all layers, those on queries and keys included."""
-    layer = f"{style.prefix}.layers.{{}}"
-    found: list[Tensor] = []
-    if style.qk_norm:
-        for name, size in zip(style.qk_names, style.qk_norm, strict=True):
-            found += norm(f"{layer}.self_attn.{name}", size, shape.layers)
-    if style.norm_weight:
-        for name in style.layer_norms:
-            found += norm(f"{layer}.{name}", shape.hidden, shape.layers, bias=style.norm_bias)
-    return found
+    layer: str = "model.layers.{}"
+    embedding: str = "model.embed_tokens"
+    positions: str = ""
+    """The table of learned positions; there is none where nothing is said."""
+    offset: int = 0
+    """Rows that it has before the first position's."""
+    token_types: str = ""
+    """The table of token types, where there is one."""
+    embedding_norm: str = ""
+    """The norm of the embeddings, where there is one."""
+    qkv: tuple[str, ...] = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    """Projections to queries, keys and values; a single name where they are one product."""
+    out: str = "self_attn.o_proj"
+    qk_norms: tuple[str, str] = ("self_attn.q_norm", "self_attn.k_norm")
+    up: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
+    """Gate and up projections; a single name where they are one product, or where there is no gate."""
+    down: str = "mlp.down_proj"
+    norms: tuple[str, ...] = LAYER_NORMS
+    final: str = "model.norm"
+    """The norm behind all layers, where there is one."""
+    head: str = "lm_head"
+    masked: tuple[str, str, str, str] | None = None
+    """A head for masked words in its place: transform, its norm, projection and bias."""
+    order: str = "mixer mlp qk_norms norms"
+    """The parts of a layer in the order of its class; ``norm`` is the next of the norms, ``norms`` are the rest."""
 
 
-def around(shape: Shape, style: DecoderStyle, layers: list[Tensor]) -> tuple[Tensor, ...]:
-    """The layers between the embedding and the final norm and head."""
-    final = norm(f"{style.prefix}.norm", shape.hidden, bias=style.norm_bias, where="final") if style.norm_weight else []
-    return (
-        *embedding(f"{style.prefix}.embed_tokens", shape.vocab, shape.hidden),
-        *layers,
-        *final,
-        *head(shape, style.head_name),
-    )
-
-
-def self_attention(shape: Shape, style: DecoderStyle) -> list[Tensor]:
-    """The attention projections of all layers."""
-    name = f"{style.prefix}.layers.{{}}.self_attn"
-    return attention(name, shape, shape.layers, bias=style.qkv_bias, out_bias=style.out_bias)
-
-
-def decoder(shape: Shape, style: DecoderStyle) -> tuple[Tensor, ...]:
-    """A whole dense decoder with a gated MLP."""
-    mlp = gated_mlp(
-        f"{style.prefix}.layers.{{}}.mlp", shape.hidden, shape.intermediate, shape.layers, bias=style.mlp_bias
-    )
-    return around(shape, style, [*self_attention(shape, style), *mlp, *layer_norms(shape, style)])
-
-
-def fused_decoder(shape: Shape, style: DecoderStyle) -> tuple[Tensor, ...]:
-    """A dense decoder whose query, key and value projections are one, and whose gate and up projections are one."""
-    layer = f"{style.prefix}.layers.{{}}"
-    layers = [
-        *linear(f"{layer}.self_attn.o_proj", shape.hidden, shape.query, shape.layers),
-        *linear(f"{layer}.self_attn.qkv_proj", shape.query + 2 * shape.key_value, shape.hidden, shape.layers),
-        *linear(f"{layer}.mlp.gate_up_proj", 2 * shape.intermediate, shape.hidden, shape.layers),
-        *linear(f"{layer}.mlp.down_proj", shape.hidden, shape.intermediate, shape.layers),
-    ]
-    return around(shape, style, [*layers, *layer_norms(shape, style)])
+FEED_FORWARD = Names(
+    up=("feed_forward.gate_proj", "feed_forward.up_proj"),
+    down="feed_forward.down_proj",
+    norms=("input_layernorm", "pre_ff_layernorm"),
+    final="model.final_layernorm",
+)
+"""Those of decoders with Mamba's mixers."""

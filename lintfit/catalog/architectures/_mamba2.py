@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen
-
-DEFAULTS: Mapping[str, Any] = {
-    "mamba_n_heads": 128,
-    "mamba_n_groups": 1,
-    "mamba_d_state": 256,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_chunk_size": 256,
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-}
-"""Keys of Bamba's relatives and what they stand for where a config leaves them out."""
 
 
 @frozen

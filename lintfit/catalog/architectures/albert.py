@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import bert
-from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
+from lintfit.catalog.architectures._blocks import Shape, embedding, linear, masked_head, norm, plain_shape
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
-REQUIRED = (*bert.REQUIRED, "embedding_size")
+REQUIRED = (*KEYS, "embedding_size")
 DEFAULTS = defaults("albert")
 CODE = Code(sdpa=since(4, 45), flash_attention_2=since(5, 0))
 
 
 def shape(config: Config) -> Shape:
     """Layers as often as they run, whatever they share."""
-    numbers = bert.shape(config)
+    numbers = plain_shape(config)
     groups = config.size("num_hidden_groups", kind="layers")
     if groups > numbers.layers:
         raise config.error("num_hidden_groups", f"must be no more than num_hidden_layers ({numbers.layers})")
@@ -55,5 +55,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *linear(f"{layer}.ffn", numbers.intermediate, hidden, blocks, bias=True),
         *linear(f"{layer}.ffn_output", hidden, numbers.intermediate, blocks, bias=True),
         *norm(f"{layer}.full_layer_layer_norm", hidden, blocks, bias=True),
-        *bert.masked_head(numbers, *parts, width),
+        *masked_head(parts, numbers, width),
     )

@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
-from lintfit.catalog.architectures._blocks import (
-    Shape,
-    attention,
-    decoder_shape,
-    embedding,
-    gated_mlp,
-    head,
-    norm,
-)
-from lintfit.catalog.architectures._decoder import KEYS
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape
+from lintfit.catalog.architectures._decoder import FEED_FORWARD
 from lintfit.catalog.architectures._mamba2 import Mamba2
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = KEYS
-DEFAULTS = defaults("bamba")
 ATTENTION = "full_attention"
 TURNED = 2
 """One of so many elements of a head is turned, whatever the config says (``BambaConfig.__post_init__``)."""
@@ -52,17 +42,14 @@ def mixer(config: Config) -> Mamba2:
     return _mamba2.mixer(config, width, out_bias=bias)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
-    attended, hidden, layers = config.strings("layer_types").count(ATTENTION), numbers.hidden, numbers.layers
-    mlp_bias = config.flag("mlp_bias")
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """Attention in some layers, Mamba 2 in the others."""
+    name, bias = "model.layers.{}", config.flag("attention_bias")
+    attended = config.strings("layer_types").count(ATTENTION)
+    return [
         *attention(f"{name}.self_attn", numbers, attended, bias=bias, out_bias=bias),
-        *_mamba2.tensors(mixer(config), f"{name}.mamba", hidden, layers - attended),
-        *gated_mlp(f"{name}.feed_forward", hidden, numbers.intermediate, layers, bias=mlp_bias),
-        *norm(f"{name}.input_layernorm", hidden, layers),
-        *norm(f"{name}.pre_ff_layernorm", hidden, layers),
-        *norm("model.final_layernorm", hidden, where="final"),
-        *head(numbers),
-    )
+        *_mamba2.tensors(mixer(config), f"{name}.mamba", numbers.hidden, numbers.layers - attended),
+    ]
+
+
+ROW = Plain("Mamba 2 or attention", normalised=normalised, numbers=shape, names=FEED_FORWARD, mixer=mixers)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures import janus
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import DecoderStyle, decoder
 from lintfit.catalog.architectures._multimodal import part
+from lintfit.catalog.architectures._plain import Plain, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -38,8 +38,8 @@ def _encoder(config: Config) -> list[Tensor]:
 def tensors(config: Config) -> tuple[Tensor, ...]:
     if config.section("vq_config").get("attn_resolutions"):
         raise config.error("vq_config", "attn_resolutions must be null")
-    numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
-    found = list(decoder(numbers, DecoderStyle(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"))))
+    numbers, name = shape(config), "model.layers.{}.self_attn"
+    found = list(decoder(Plain("Llama"), config, replace(numbers, qk_norm=False)))
     for which, heads in (("q_norm", numbers.heads), ("k_norm", numbers.kv_heads)):
         size = (heads, numbers.head_dim)
         found.append(Tensor(f"{name}.{which}.weight", size, numbers.layers, "norm"))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm, plain_mlp
+from lintfit.catalog.architectures._blocks import Shape, head_dim_of
+from lintfit.catalog.architectures._decoder import Names
+from lintfit.catalog.architectures._plain import CLASSIC, Plain, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Code, Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_layers", "num_attention_heads")
 DEFAULTS: Mapping[str, Any] = {
@@ -66,40 +69,38 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers = shape(config)
-    return first_generation(numbers) if is_first(config) else later_generations(config, numbers)
-
-
-def first_generation(numbers: Shape) -> tuple[Tensor, ...]:
-    """ChatGLM 6B."""
-    hidden, layers, layer = numbers.hidden, numbers.layers, "transformer.layers.{}"
-    up, down = "dense_h_to_4h", "dense_4h_to_h"
-    return (
-        *embedding("transformer.word_embeddings", numbers.vocab, hidden),
-        *norm(f"{layer}.input_layernorm", hidden, layers, bias=True),
-        *linear(f"{layer}.attention.query_key_value", 3 * hidden, hidden, layers, bias=True),
-        *linear(f"{layer}.attention.dense", hidden, hidden, layers, bias=True),
-        *norm(f"{layer}.post_attention_layernorm", hidden, layers, bias=True),
-        *plain_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers, up=up, down=down),
-        *norm("transformer.final_layernorm", hidden, bias=True, where="final"),
-        *head(numbers),
-    )
-
-
-def later_generations(config: Config, numbers: Shape) -> tuple[Tensor, ...]:
-    """ChatGLM 2 and 3, GLM-4 9B."""
-    hidden, layers, layer = numbers.hidden, numbers.layers, "transformer.encoder.layers.{}"
+    if is_first(config):
+        return decoder(FIRST, config, numbers)
     bias = config.flag("add_bias_linear")
-    qkv_bias, fused = bias or config.flag("add_qkv_bias"), numbers.query + 2 * numbers.key_value
-    shift = numbers.norm == "layernorm"
-    final = norm("transformer.encoder.final_layernorm", hidden, bias=shift, where="final")
-    return (
-        *embedding("transformer.embedding.word_embeddings", numbers.vocab, hidden),
-        *norm(f"{layer}.input_layernorm", hidden, layers, bias=shift),
-        *linear(f"{layer}.self_attention.query_key_value", fused, hidden, layers, bias=qkv_bias),
-        *linear(f"{layer}.self_attention.dense", hidden, numbers.query, layers, bias=bias),
-        *norm(f"{layer}.post_attention_layernorm", hidden, layers, bias=shift),
-        *linear(f"{layer}.mlp.dense_h_to_4h", 2 * numbers.intermediate, hidden, layers, bias=bias),
-        *linear(f"{layer}.mlp.dense_4h_to_h", hidden, numbers.intermediate, layers, bias=bias),
-        *(final if config.flag("post_layer_norm") else ()),
-        *head(numbers, "transformer.output_layer"),
-    )
+    row = replace(LATER, norm_bias=numbers.norm == "layernorm", bias=bias)
+    final = row.names.final if config.flag("post_layer_norm") else ""
+    row = replace(row, qkv_bias=bias or config.flag("add_qkv_bias"), names=replace(row.names, final=final))
+    return decoder(row, config, numbers)
+
+
+FIRST = replace(
+    CLASSIC,
+    about="ChatGLM 6B",
+    names=Names(
+        layer="transformer.layers.{}",
+        embedding="transformer.word_embeddings",
+        qkv=("attention.query_key_value",),
+        out="attention.dense",
+        up=("mlp.dense_h_to_4h",),
+        down="mlp.dense_4h_to_h",
+        final="transformer.final_layernorm",
+        order="norm mixer norm mlp",
+    ),
+)
+LATER = Plain(
+    "ChatGLM 2 and 3, GLM-4 9B",
+    names=replace(
+        FIRST.names,
+        layer="transformer.encoder.layers.{}",
+        embedding="transformer.embedding.word_embeddings",
+        qkv=("self_attention.query_key_value",),
+        out="self_attention.dense",
+        final="transformer.encoder.final_layernorm",
+        head="transformer.output_layer",
+    ),
+)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Norm, Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import LAYER_NORMS, Names
+from lintfit.catalog.architectures._experts import EXAONE
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = KEYS
 DEFAULTS = defaults("cohere2_moe", first_k_dense_replace=0)
 WINDOWS = ("prefix_dense_sliding_window_pattern", "sliding_window_pattern")
 
@@ -34,20 +33,16 @@ def shape(config: Config) -> Shape:
     """The numbers; ``intermediate`` is the dense layers', an expert is as wide as ``intermediate_size``."""
     norm: Norm = "rmsnorm" if config.number("rms_norm_eps") is not None else "layernorm"
     numbers = replace(decoder_shape(config, norm=norm), parallel_residual=True)
-    moe = MoE(
-        experts=config.size("num_experts", kind="experts"),
-        top_k=config.size("num_experts_per_tok", kind="experts"),
-        intermediate=numbers.intermediate,
-        layers=exaone_moe.sparse_layers(config, numbers.layers),
-        shared_intermediate=numbers.intermediate * config.count("num_shared_experts", kind="experts"),
-    )
     dense = config.size("prefix_dense_intermediate_size", kind="intermediate", default=numbers.intermediate)
-    return replace(numbers, moe=moe, intermediate=dense)
+    return replace(numbers, intermediate=dense)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias = shape(config), config.flag("attention_bias")
-    style = DecoderStyle(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
-    return around(
-        numbers, style, [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
-    )
+ROW = Plain(
+    "Cohere 2 with DeepSeek's experts",
+    own={"first_k_dense_replace": 0},
+    normalised=normalised,
+    numbers=shape,
+    names=Names(norms=LAYER_NORMS[:1]),
+    mlp_bias=False,
+    experts=replace(EXAONE, keys=("num_experts",), width="intermediate_size"),
+)

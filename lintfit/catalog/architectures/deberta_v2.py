@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import bert
-from lintfit.catalog.architectures._blocks import Shape, embedding, head_dim_of, linear, norm
+from lintfit.catalog.architectures import _bert
+from lintfit.catalog.architectures._blocks import Shape, embedding, head_dim_of, linear, masked_head, norm, plain_shape
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = bert.REQUIRED
+REQUIRED = KEYS
 DEFAULTS = defaults(
     "deberta_v2",
     max_relative_positions=0,
@@ -37,11 +38,11 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shape(config: Config) -> Shape:
-    numbers = bert.shape(config)
+    numbers = plain_shape(config)
     dim = head_dim_of(config, "hidden_size", "num_attention_heads", "attention_head_size")
     if dim != numbers.head_dim:
         raise config.error("attention_head_size", f"must be {numbers.head_dim}: heads as wide as hidden_size together")
-    return replace(numbers, activation=config.text("hidden_act", default="gelu"))
+    return numbers
 
 
 def span(config: Config) -> int:
@@ -117,6 +118,6 @@ def _convolution(config: Config, numbers: Shape) -> list[Tensor]:
 def _head(config: Config, numbers: Shape, width: int) -> list[Tensor]:
     """BERT's head, as wide as the embeddings; the other one multiplies by the embedding itself."""
     if config.flag("legacy"):
-        return bert.predictions(numbers, width)
+        return masked_head(_bert.PREDICTIONS, numbers, width)
     name = "lm_predictions.lm_head"
-    return bert.masked_head(replace(numbers, tied=True), f"{name}.dense", f"{name}.LayerNorm", "", f"{name}.bias")
+    return masked_head((f"{name}.dense", f"{name}.LayerNorm", "", f"{name}.bias"), replace(numbers, tied=True))

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import deepseek_v3
+from lintfit.catalog.architectures import _latent
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
-from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS
+from lintfit.catalog.architectures._experts import DEEPSEEK, NO_MTP, listed
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = deepseek_v3.REQUIRED
-DEFAULTS = defaults("deepseek_v32")
-CODE = Code(flash_attention_2=NEVER)
-NOTES = deepseek_v3.NOTES
-
 
 def shape(config: Config) -> Shape:
-    """V3's numbers; ``mlp_layer_types`` says which layers have experts, where it is there."""
-    numbers, kinds = deepseek_v3.shape(config), config.strings("mlp_layer_types")
     config.size("index_topk", kind="positions")
-    if not kinds or numbers.moe is None:
-        return numbers
-    if len(kinds) != numbers.layers:
-        raise config.error("mlp_layer_types", f"must have one entry for each of the {numbers.layers} layers")
-    return replace(numbers, moe=replace(numbers.moe, layers=kinds.count("sparse")))
+    return _latent.latent_shape(config)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, style, name = shape(config), DecoderStyle(), "model.layers.{}.self_attn.indexer"
+def attention(config: Config, numbers: Shape) -> list[Tensor]:
+    """Latent attention, and the indexer of all layers or of those that ``indexer_types`` names."""
+    name, hidden = "model.layers.{}.self_attn.indexer", numbers.hidden
     heads, width = config.size("index_n_heads", kind="heads"), config.size("index_head_dim", kind="head_dim")
     rank, kinds = config.size("q_lora_rank", kind="hidden"), config.strings("indexer_types")
     copies = kinds.count("full") if kinds else numbers.layers
-    indexer = [
+    return [
+        *_latent.latent_attention(config, numbers),
         *linear(f"{name}.wq_b", heads * width, rank, copies),
-        *linear(f"{name}.wk", width, numbers.hidden, copies),
+        *linear(f"{name}.wk", width, hidden, copies),
         *norm(f"{name}.k_norm", width, copies, bias=True),
-        *linear(f"{name}.weights_proj", heads, numbers.hidden, copies),
+        *linear(f"{name}.weights_proj", heads, hidden, copies),
     ]
-    attention = deepseek_v3.latent_attention(config, numbers)
-    layers = [*attention, *indexer, *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
-    return around(numbers, style, layers)
+
+
+ROW = Plain(
+    "DeepSeek V3 and an indexer",
+    required=(*KEYS, "n_routed_experts", "moe_intermediate_size", "kv_lora_rank"),
+    numbers=shape,
+    mlp_bias=False,
+    experts=replace(DEEPSEEK, layers=listed),
+    mixer=attention,
+    notes=NO_MTP,
+    code=Code(flash_attention_2=NEVER),
+)

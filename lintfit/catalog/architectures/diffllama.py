@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, decoder
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = KEYS
-DEFAULTS = defaults("diffllama")
 LAMBDAS = ("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")
 
 
@@ -20,9 +17,10 @@ def shape(config: Config) -> Shape:
     return numbers
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias = shape(config), config.flag("attention_bias")
-    lambdas = [
-        Tensor(f"model.layers.{{}}.self_attn.{name}", (numbers.head_dim,), numbers.layers, "other") for name in LAMBDAS
-    ]
-    return (*decoder(numbers, DecoderStyle(qkv_bias=bias, out_bias=bias)), *lambdas)
+def lambdas(config: Config, numbers: Shape) -> list[Tensor]:
+    """The vectors."""
+    name = "model.layers.{}.self_attn"
+    return [Tensor(f"{name}.{part}", (numbers.head_dim,), numbers.layers, "other") for part in LAMBDAS]
+
+
+ROW = Plain("Llama and four vectors", numbers=shape, mlp_bias=False, more=(lambdas,))

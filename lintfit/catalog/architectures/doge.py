@@ -10,15 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, decoder
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
-
-REQUIRED = KEYS
-DEFAULTS = defaults("doge")
-CODE = Code(flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:
@@ -32,12 +27,11 @@ def keys_of(config: Mapping[str, Any]) -> int:
     return math.isqrt(int(config["num_experts"]))
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}"
-    hidden, layers, head = numbers.hidden, numbers.layers, numbers.head_dim
-    style = DecoderStyle(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), qk_norm=(head, head))
+def more(config: Config, numbers: Shape) -> list[Tensor]:
+    """The mask's projection, the weights of the residuals, and experts where the config asks for them."""
+    bias, name = config.flag("attention_bias"), "model.layers.{}"
+    hidden, layers = numbers.hidden, numbers.layers
     found = [
-        *decoder(numbers, style),
         *linear(f"{name}.self_attn.dt_proj", numbers.kv_heads, numbers.key_value, layers, bias=bias),
         Tensor(f"{name}.self_attn.A", (numbers.kv_heads,), layers, "other"),
         Tensor(f"{name}.input_residual", (hidden,), layers, "other"),
@@ -48,4 +42,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         found += linear(f"{name}.mlp.router_gate", 2 * keys_of(config), hidden, layers)
         for table in ("down_embed", "up_embed"):
             found.append(Tensor(f"{name}.mlp.{table}.weight", (experts, hidden), layers, "other"))
-    return tuple(found)
+    return found
+
+
+ROW = Plain("Llama and more", numbers=shape, qk_norm="head", more=(more,), code=Code(flash_attention_2=NEVER))

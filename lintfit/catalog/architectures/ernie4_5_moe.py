@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms, self_attention
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    around,
+    attention,
+    decoder_shape,
+    fused_experts,
+    gated_mlp,
+    norm,
+    router,
+)
+from lintfit.catalog.architectures._decoder import KEYS, LAYER_NORMS
+from lintfit.catalog.architectures._experts import NO_MTP
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -14,7 +24,7 @@ from lintfit.frozen import replace
 
 REQUIRED = (*KEYS, "moe_intermediate_size")
 DEFAULTS = defaults("ernie4_5_moe")
-NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
+NOTES = NO_MTP
 
 
 def routes(config: Mapping[str, Any], layers: int, index: int) -> bool:
@@ -42,17 +52,17 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, mlp = shape(config), config.flag("use_bias"), "model.layers.{}.mlp"
-    style, moe, hidden = DecoderStyle(qkv_bias=bias, out_bias=bias), numbers.moe, numbers.hidden
+    moe, hidden, layer = numbers.moe, numbers.hidden, "model.layers.{}"
     assert moe is not None
     layers = [
-        *self_attention(numbers, style),
+        *attention(f"{layer}.self_attn", numbers, numbers.layers, bias=bias, out_bias=bias),
         *gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers, bias=bias),
         *router(f"{mlp}.gate", moe.experts, hidden, moe.layers),
         Tensor(f"{mlp}.gate.moe_statics.e_score_correction_bias", (1, moe.experts), moe.layers, "other"),
         *fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers),
-        *layer_norms(numbers, style),
+        *(tensor for name in LAYER_NORMS for tensor in norm(f"{layer}.{name}", hidden, numbers.layers)),
     ]
     if moe.shared_intermediate:
         layers += gated_mlp(f"{mlp}.shared_experts", hidden, moe.shared_intermediate, moe.layers, bias=bias)
-    found = around(numbers, style, layers)
+    found = around(numbers, layers)
     return (*found, Tensor("lm_head.bias", (numbers.vocab,), 1, "bias", "head")) if bias else found

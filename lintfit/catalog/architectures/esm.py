@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import bert
-from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
+from lintfit.catalog.architectures._bert import LM_HEAD
+from lintfit.catalog.architectures._blocks import Shape, embedding, linear, masked_head, norm, plain_shape
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
-REQUIRED = bert.REQUIRED
+REQUIRED = KEYS
 DEFAULTS = defaults("esm", vocab_size=30522, hidden_act="gelu", type_vocab_size=2, emb_layer_norm_before=False)
 CODE = Code(sdpa=since(4, 56), flash_attention_2=since(4, 52))
 
 
 def shape(config: Config) -> Shape:
-    numbers = replace(bert.shape(config), activation="gelu")
+    numbers = replace(plain_shape(config), activation="gelu")
     return replace(numbers, rotary_dim=numbers.head_dim) if _turns(config) else numbers
 
 
@@ -34,7 +35,6 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     for which in ("self.query", "self.key", "self.value", "output.dense"):
         found += linear(f"{layer}.attention.{which}", hidden, hidden, layers, bias=True)
     contacts = f"{name}.contact_head.regression"
-    parts = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
     return (
         *found,
         *norm(f"{layer}.attention.LayerNorm", hidden, layers, bias=True),
@@ -44,5 +44,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *norm(f"{name}.encoder.emb_layer_norm_after", hidden, bias=True, where="final"),
         Tensor(f"{contacts}.weight", (1, layers * numbers.heads), 1, "linear", "other"),
         Tensor(f"{contacts}.bias", (1,), 1, "bias", "other"),
-        *bert.masked_head(numbers, *parts, biased=False),
+        *masked_head(LM_HEAD, numbers, biased=False),
     )

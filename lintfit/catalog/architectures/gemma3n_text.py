@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _gemma
-from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._decoder import GEMMA_NORMS, DecoderStyle, around, layer_norms
+from lintfit.catalog.architectures._blocks import Shape, around, attention, decoder_shape, gated_mlp, linear, norm
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -48,7 +48,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     altup, laurel = f"{layer}.altup", f"{layer}.laurel"
     found = [
         *_attentions(config, numbers),
-        *layer_norms(numbers, DecoderStyle(layer_norms=GEMMA_NORMS)),
+        *(tensor for name in GEMMA_NORMS for tensor in norm(f"{layer}.{name}", hidden, layers)),
         Tensor(f"{altup}.correct_output_scale", (hidden,), layers, "norm"),
         *linear(f"{altup}.correction_coefs", streams, streams, layers),
         *linear(f"{altup}.prediction_coefs", streams**2, streams, layers),
@@ -63,7 +63,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     ]
     for width in dict.fromkeys(each := widths(config, layers)):
         found += gated_mlp(f"{layer}.mlp", hidden, width, each.count(width))
-    return around(numbers, DecoderStyle(), found)
+    return around(numbers, found)
 
 
 def _attentions(config: Config, numbers: Shape) -> Iterator[Tensor]:

@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.catalog.architectures import _gemma
 from lintfit.catalog.architectures._blocks import (
     Shape,
+    around,
     attention,
     decoder_shape,
     fused_experts,
@@ -15,7 +16,7 @@ from lintfit.catalog.architectures._blocks import (
     linear,
     norm,
 )
-from lintfit.catalog.architectures._decoder import GEMMA_NORMS, DecoderStyle, around, layer_norms
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -63,11 +64,11 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *_attentions(config, numbers, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, width, shared),
-        *layer_norms(numbers, DecoderStyle(layer_norms=GEMMA_NORMS)),
+        *(tensor for name in GEMMA_NORMS for tensor in norm(f"{layer}.{name}", hidden, layers)),
         *(_gemma.own_inputs(config, numbers) if config.count("hidden_size_per_layer_input", kind="hidden") else ()),
         *_experts(numbers),
     ]
-    return around(numbers, DecoderStyle(), found)
+    return around(numbers, found)
 
 
 def _attentions(config: Config, numbers: Shape, own: int) -> Iterator[Tensor]:

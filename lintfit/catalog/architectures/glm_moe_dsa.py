@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, deepseek_v32
+from lintfit.catalog.architectures import deepseek_v32
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import NEVER, Code, Tensor
+from lintfit.frozen import replace
 
-REQUIRED = deepseek_v32.REQUIRED
 DEFAULTS = defaults("glm_moe_dsa")
-CODE = Code(flash_attention_2=NEVER)
-NOTES = deepseek_v3.NOTES
 PATTERN = {"F": "full", "S": "shared"}
 
 
@@ -45,5 +42,4 @@ def shape(config: Config) -> Shape:
     return numbers
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    return deepseek_v32.tensors(config)
+ROW = replace(deepseek_v32.ROW, about="Indexers that layers share", normalised=normalised, numbers=shape)

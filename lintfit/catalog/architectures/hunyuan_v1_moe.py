@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import known
-from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, gated_mlp, norm, router
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import KEYS, Names
+from lintfit.catalog.architectures._experts import Experts
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import MoE
 from lintfit.frozen import replace
-
-HUNYUAN_V1_DENSE = known("hunyuan_v1_dense")
-
-REQUIRED = (*KEYS, "num_experts")
-DEFAULTS = defaults("hunyuan_v1_moe")
 
 
 def shape(config: Config) -> Shape:
-    numbers = HUNYUAN_V1_DENSE.shape(config)
+    numbers = decoder_shape(config, qk_norm=True)
     listed = config.get("moe_topk")  # may state one for each layer; published ones are all the same
     top_k = config.numbers("moe_topk")[0] if isinstance(listed, list) and listed else config.size("moe_topk")
-    moe = MoE(
-        experts=config.size("num_experts", kind="experts"),
-        top_k=top_k,
-        intermediate=numbers.intermediate,
-        layers=numbers.layers,
-        shared_intermediate=numbers.intermediate,
-    )
-    return replace(numbers, moe=moe)
+    experts, width = config.size("num_experts", kind="experts"), numbers.intermediate
+    return replace(numbers, moe=MoE(experts, top_k, width, numbers.layers, shared_intermediate=width))
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias, style = shape(config), config.flag("attention_bias"), DecoderStyle()
-    moe, layer, layers, hidden = numbers.moe, "model.layers.{}", numbers.layers, numbers.hidden
-    assert moe is not None
-    found = [
-        *attention(f"{layer}.self_attn", numbers, layers, bias=bias, out_bias=bias),
-        *norm(f"{layer}.self_attn.query_layernorm", numbers.head_dim, layers),
-        *norm(f"{layer}.self_attn.key_layernorm", numbers.head_dim, layers),
-        *router(f"{layer}.mlp.gate.wg", moe.experts, hidden, layers),
-        *fused_experts(f"{layer}.mlp.experts", moe.experts, hidden, moe.intermediate, layers),
-        *gated_mlp(f"{layer}.mlp.shared_mlp", hidden, moe.shared_intermediate, layers),
-        *layer_norms(numbers, style),
-    ]
-    return around(numbers, style, found)
+ROW = Plain(
+    "Hunyuan's norms on the heads",
+    required=(*KEYS, "num_experts"),
+    numbers=shape,
+    names=Names(qk_norms=("self_attn.query_layernorm", "self_attn.key_layernorm"), order="mixer qk_norms mlp norms"),
+    qk_norm="head",
+    mlp_bias=False,
+    experts=Experts(("num_experts",), gate="mlp.gate.wg", shared="mlp.shared_mlp"),
+)

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3
-from lintfit.catalog.architectures._blocks import Shape, embedding, gated_mlp, head, linear, norm
-from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.architectures import _latent
+from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._decoder import KEYS, Names
+from lintfit.catalog.architectures._experts import DEEPSEEK, named
+from lintfit.catalog.architectures._layer_kinds import FULL, LINEAR, counted, listed
+from lintfit.catalog.architectures._plain import Plain
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "vocab_size",
-    "kv_lora_rank",
-)
-DEFAULTS = defaults("kimi_linear", n_routed_experts=256, first_k_dense_replace=1)
-LINEAR = "linear_attention"
 EVERY = 4
 """One layer of so many attends to everything where the config names none, the first one apart."""
 _SPELLINGS = {
@@ -50,16 +43,13 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     nested = values.get("linear_attn_config")
     nested = nested if isinstance(nested, Mapping) else {}
     values.update({name: nested[key] for name, key in _NESTED.items() if nested.get(key) is not None})
-    layers = values.get("num_hidden_layers")
-    if not isinstance(layers, int) or not 0 < layers <= LARGEST["layers"]:
+    layers, dense = values.get("num_hidden_layers"), values.get("first_k_dense_replace", 1)
+    if not counted(layers):
         return values
-    if values.get("layer_types") is None:
-        full = _attending(nested, layers)
-        values["layer_types"] = ["full_attention" if index in full else LINEAR for index in range(layers)]
-    dense = values.get("first_k_dense_replace", DEFAULTS["first_k_dense_replace"])
-    if values.get("mlp_layer_types") is None and isinstance(dense, int):
-        values["mlp_layer_types"] = ["dense" if index < dense else "sparse" for index in range(layers)]
-    return values
+    full = _attending(nested, layers)
+    known = listed(values, [FULL if index in full else LINEAR for index in range(layers)])
+    sparse = ["dense" if index < dense else "sparse" for index in range(layers)] if isinstance(dense, int) else None
+    return listed(known, sparse, "mlp_layer_types")
 
 
 def _attending(nested: Mapping[str, Any], layers: int) -> Collection[int]:
@@ -70,21 +60,13 @@ def _attending(nested: Mapping[str, Any], layers: int) -> Collection[int]:
     return [number - 1 for number in listed if isinstance(number, int)]
 
 
-def shape(config: Config) -> Shape:
-    numbers = deepseek_v3.shape(config)
-    assert numbers.moe is not None
-    moe = replace(numbers.moe, layers=config.strings("mlp_layer_types").count("sparse"))
-    return replace(numbers, moe=moe if moe.layers else None)
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, layer = shape(config), "model.layers.{}"
-    hidden, layers, moe, name = numbers.hidden, numbers.layers, numbers.moe, f"{layer}.self_attn"
-    linears = config.strings("layer_types").count(LINEAR)
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """Latent attention in some layers, Kimi's delta attention in the others."""
+    name, hidden, linears = "model.layers.{}.self_attn", numbers.hidden, config.strings("layer_types").count(LINEAR)
     heads, width = config.size("linear_num_heads", kind="heads"), config.size("linear_head_dim", kind="head_dim")
     wide = heads * width
-    found = [
-        *deepseek_v3.latent_attention(config, replace(numbers, layers=layers - linears)),
+    return [
+        *_latent.latent_attention(config, replace(numbers, layers=numbers.layers - linears)),
         *(part for key in "qkv" for part in linear(f"{name}.{key}_proj", wide, hidden, linears)),
         Tensor(f"{name}.conv1d.weight", (3 * wide, 1, config.size("linear_conv_kernel_dim")), linears, "conv"),
         *linear(f"{name}.forget_gate.f_a_proj", width, hidden, linears),
@@ -96,16 +78,17 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *linear(f"{name}.g_b_proj", wide, width, linears),
         *norm(f"{name}.o_norm", width, linears),
         *linear(f"{name}.o_proj", hidden, wide, linears),
-        *norm(f"{layer}.input_layernorm", hidden, layers),
-        *norm(f"{layer}.post_attention_layernorm", hidden, layers),
     ]
-    if moe is not None:
-        found += deepseek_v3.mlps(numbers)
-    else:
-        found += gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers)
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
-        *found,
-        *norm("model.norm", hidden, where="final"),
-        *head(numbers),
-    )
+
+
+ROW = Plain(
+    "Delta attention, latent attention and experts",
+    own={"n_routed_experts": 256, "first_k_dense_replace": 1},
+    required=(*KEYS, "kv_lora_rank"),
+    normalised=normalised,
+    numbers=_latent.latent_shape,
+    names=Names(order="mixer norms mlp"),
+    mlp_bias=False,
+    experts=replace(DEEPSEEK, layers=named, optional=True),
+    mixer=mixers,
+)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, exaone_moe
+from lintfit.catalog.architectures import _layer_kinds
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, layer_norms
+from lintfit.catalog.architectures._experts import QWEN2, listed
+from lintfit.catalog.architectures._layer_kinds import FULL, counted
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = KEYS
 DEFAULTS = defaults("laguna")
 TURNED = {"full_attention": 0.5, "sliding_attention": 1.0}
 """The share of a head that is turned where a config has no ``rope_parameters``."""
@@ -22,10 +23,8 @@ TURNED = {"full_attention": 0.5, "sliding_attention": 1.0}
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """``LagunaConfig.__post_init__``: every layer attends to everything where nothing is said; the first is dense."""
     layers = given.get("num_hidden_layers", DEFAULTS["num_hidden_layers"])
-    found = {**given, "first_k_dense_replace": 1}
-    if given.get("layer_types") is None and isinstance(layers, int) and 0 < layers <= LARGEST["layers"]:
-        found["layer_types"] = ["full_attention"] * layers
-    return found
+    kinds = [FULL] * layers if counted(layers) else None
+    return {**_layer_kinds.listed(given, kinds), "first_k_dense_replace": 1}
 
 
 def turned(config: Mapping[str, Any], kind: str, head_dim: int) -> int:
@@ -52,21 +51,12 @@ def heads(config: Config, layers: int, count: int) -> tuple[int, ...]:
 def shape(config: Config) -> Shape:
     numbers = decoder_shape(config, qk_norm=True)
     heads(config, numbers.layers, numbers.heads)
-    moe = MoE(
-        experts=config.size("num_experts", kind="experts"),
-        top_k=config.size("num_experts_per_tok", kind="experts"),
-        intermediate=config.size("moe_intermediate_size", kind="intermediate"),
-        layers=exaone_moe.sparse_layers(config, numbers.layers),
-        shared_intermediate=config.size("shared_expert_intermediate_size", kind="intermediate"),
-    )
-    return replace(numbers, moe=moe)
+    return numbers
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
-    moe = numbers.moe
-    assert moe is not None
-    style = DecoderStyle(qk_norm=(numbers.head_dim, numbers.head_dim))
+def gated_attention(config: Config, numbers: Shape) -> list[Tensor]:
+    """Attention of all layers, with a gate for each head or for each element."""
+    bias, name = config.flag("attention_bias"), "model.layers.{}.self_attn"
     each = heads(config, numbers.layers, numbers.heads)
     by_head = config.get("gating") in (True, "per-head")
     layers: list[Tensor] = []
@@ -74,6 +64,22 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         like = replace(numbers, heads=count)
         layers += attention(name, like, each.count(count), bias=bias, out_bias=bias)
         layers += linear(f"{name}.g_proj", count if by_head else like.query, numbers.hidden, each.count(count))
-    layers += deepseek_v3.mlps(numbers)
-    layers.append(Tensor("model.layers.{}.mlp.gate.e_score_correction_bias", (moe.experts,), moe.layers, "other"))
-    return around(numbers, style, [*layers, *layer_norms(numbers, style)])
+    return layers
+
+
+ROW = Plain(
+    "Gated attention and Qwen 2's experts",
+    normalised=normalised,
+    numbers=shape,
+    qk_norm="head",
+    mlp_bias=False,
+    experts=replace(
+        QWEN2,
+        layers=listed,
+        shared="mlp.shared_experts",
+        shared_gate="",
+        gate_first=False,
+        correction="mlp.gate.e_score_correction_bias",
+    ),
+    mixer=gated_attention,
+)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear, norm
+from lintfit.catalog.architectures._decoder import Names
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads")
-DEFAULTS = defaults("lfm2", hidden_act="silu")
+NAMES = Names(
+    up=("feed_forward.w1", "feed_forward.w3"),
+    down="feed_forward.w2",
+    norms=("operator_norm", "ffn_norm"),
+    final="model.embedding_norm",
+)
 
 
 def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,35 +49,36 @@ def _intermediate(config: Config) -> int:
     return -(-width // step) * step
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers = shape(config)
-    return with_mlps(config, numbers, numbers.layers, [])
-
-
-def with_mlps(config: Config, numbers: Shape, dense: int, experts: list[Tensor]) -> tuple[Tensor, ...]:
-    """All tensors, with an MLP in ``dense`` layers and experts in the others."""
-    name, bias = "model.layers.{}", config.flag("conv_bias")
-    hidden, layers = numbers.hidden, numbers.layers
-    convolved = sum(kind == "conv" for kind in config.strings("layer_types"))
-    attended, conv = layers - convolved, f"{name}.conv"
-    found = [
-        *attention(f"{name}.self_attn", numbers, attended, out="out_proj"),
-        *norm(f"{name}.self_attn.q_layernorm", numbers.head_dim, attended),
-        *norm(f"{name}.self_attn.k_layernorm", numbers.head_dim, attended),
-        *linear(f"{conv}.in_proj", 3 * hidden, hidden, convolved, bias=bias),
-        *linear(f"{conv}.out_proj", hidden, hidden, convolved, bias=bias),
-        Tensor(f"{conv}.conv.weight", (hidden, 1, config.size("conv_L_cache")), convolved, "conv"),
-        *([Tensor(f"{conv}.conv.bias", (hidden,), convolved, "bias")] if bias else []),
-        *linear(f"{name}.feed_forward.w1", numbers.intermediate, hidden, dense),
-        *linear(f"{name}.feed_forward.w3", numbers.intermediate, hidden, dense),
-        *linear(f"{name}.feed_forward.w2", hidden, numbers.intermediate, dense),
-        *experts,
-        *norm(f"{name}.operator_norm", hidden, layers),
-        *norm(f"{name}.ffn_norm", hidden, layers),
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """Attention in some layers, short convolutions with gates in the others."""
+    convolved, name = config.strings("layer_types").count("conv"), "model.layers.{}.self_attn"
+    attended = numbers.layers - convolved
+    return [
+        *attention(name, numbers, attended, out="out_proj"),
+        *norm(f"{name}.q_layernorm", numbers.head_dim, attended),
+        *norm(f"{name}.k_layernorm", numbers.head_dim, attended),
+        *convolutions(config, numbers.hidden, convolved),
     ]
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
-        *found,
-        *norm("model.embedding_norm", hidden, where="final"),
-        *head(numbers),
-    )
+
+
+def convolutions(config: Config, hidden: int, copies: int) -> list[Tensor]:
+    """Short convolutions with gates."""
+    name, bias = "model.layers.{}.conv", config.flag("conv_bias")
+    return [
+        *linear(f"{name}.in_proj", 3 * hidden, hidden, copies, bias=bias),
+        *linear(f"{name}.out_proj", hidden, hidden, copies, bias=bias),
+        Tensor(f"{name}.conv.weight", (hidden, 1, config.size("conv_L_cache")), copies, "conv"),
+        *([Tensor(f"{name}.conv.bias", (hidden,), copies, "bias")] if bias else []),
+    ]
+
+
+ROW = Plain(
+    "Short convolutions and attention",
+    own={"hidden_act": "silu"},
+    required=("hidden_size", "num_hidden_layers", "num_attention_heads"),
+    normalised=normalised,
+    numbers=shape,
+    names=NAMES,
+    mlp_bias=False,
+    mixer=mixers,
+)

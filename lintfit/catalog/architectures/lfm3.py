@@ -5,31 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import (
-    Shape,
-    attention,
-    decoder_shape,
-    embedding,
-    head,
-    linear,
-    norm,
-)
-from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear, norm
+from lintfit.catalog.architectures._layer_kinds import FULL, SLIDING, counted, listed
+from lintfit.catalog.architectures._plain import Plain
+from lintfit.catalog.architectures.lfm2 import NAMES, convolutions
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
-
-REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-DEFAULTS = defaults("lfm3", hidden_act="silu")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """``Lfm3Config.__post_init__``: of four layers one attends to everything, and but for the first one in a window."""
-    layers = given.get("num_hidden_layers")
-    if given.get("layer_types") is not None or not isinstance(layers, int) or not 0 < layers <= LARGEST["layers"]:
+    layers, kinds = given.get("num_hidden_layers"), {2: FULL, 0: SLIDING}
+    if not counted(layers):
         return given
-    kinds = {2: "full_attention", 0: "sliding_attention"}
-    return {**given, "layer_types": [kinds.get(index % 4, "conv") if index else "conv" for index in range(layers)]}
+    return listed(given, [kinds.get(index % 4, "conv") if index else "conv" for index in range(layers)])
 
 
 def shape(config: Config) -> Shape:
@@ -37,32 +27,37 @@ def shape(config: Config) -> Shape:
     return replace(numbers, rotary_dim=numbers.head_dim)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name, bias = shape(config), "model.layers.{}", config.flag("conv_bias")
-    hidden, layers, attention_bias = numbers.hidden, numbers.layers, config.flag("attention_bias")
-    convolved = config.strings("layer_types").count("conv")
-    attended, conv, mlp = layers - convolved, f"{name}.conv", f"{name}.feed_forward"
-    found = [
-        *attention(f"{name}.self_attn", numbers, attended, bias=attention_bias, out_bias=attention_bias),
-        *norm(f"{name}.self_attn.q_norm", numbers.head_dim, attended),
-        *norm(f"{name}.self_attn.k_norm", numbers.head_dim, attended),
-        *linear(f"{conv}.in_proj", 3 * hidden, hidden, convolved, bias=bias),
-        *linear(f"{conv}.out_proj", hidden, hidden, convolved, bias=bias),
-        Tensor(f"{conv}.conv.weight", (hidden, 1, config.size("conv_L_cache")), convolved, "conv"),
-        *([Tensor(f"{conv}.conv.bias", (hidden,), convolved, "bias")] if bias else []),
-        *linear(f"{mlp}.w1", numbers.intermediate, hidden, layers),
-        *linear(f"{mlp}.w3", numbers.intermediate, hidden, layers),
-        *linear(f"{mlp}.w2", hidden, numbers.intermediate, layers),
-        *norm(f"{name}.operator_norm", hidden, layers),
-        *norm(f"{name}.ffn_norm", hidden, layers),
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """Attention in some layers, short convolutions in the others."""
+    convolved, bias = config.strings("layer_types").count("conv"), config.flag("attention_bias")
+    name, attended = "model.layers.{}.self_attn", numbers.layers - convolved
+    return [
+        *attention(name, numbers, attended, bias=bias, out_bias=bias),
+        *norm(f"{name}.q_norm", numbers.head_dim, attended),
+        *norm(f"{name}.k_norm", numbers.head_dim, attended),
+        *convolutions(config, numbers.hidden, convolved),
     ]
+
+
+def more(config: Config, numbers: Shape) -> list[Tensor]:
+    """Gates of attention, and norms behind both blocks, where the config asks for them."""
+    layer, hidden, found = "model.layers.{}", numbers.hidden, []
     if config.flag("use_attention_gate"):
-        found += linear(f"{name}.self_attn.g_proj", numbers.heads, hidden, attended)
-    if config.flag("use_sandwich_norm"):
-        found += norm(f"{name}.post_operator_norm", hidden, layers) + norm(f"{name}.post_ffn_norm", hidden, layers)
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
-        *found,
-        *norm("model.embedding_norm", hidden, where="final"),
-        *head(numbers),
-    )
+        attended = numbers.layers - config.strings("layer_types").count("conv")
+        found += linear(f"{layer}.self_attn.g_proj", numbers.heads, hidden, attended)
+    for name in ("post_operator_norm", "post_ffn_norm") if config.flag("use_sandwich_norm") else ():
+        found += norm(f"{layer}.{name}", hidden, numbers.layers)
+    return found
+
+
+ROW = Plain(
+    "Short convolutions and two kinds of attention",
+    own={"hidden_act": "silu"},
+    required=("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    normalised=normalised,
+    numbers=shape,
+    names=replace(NAMES, order="mixer mlp norms more"),
+    mlp_bias=False,
+    mixer=mixers,
+    more=(more,),
+)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures import _mamba1
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, without_attention
+from lintfit.catalog.architectures._blocks import Shape, without_attention
+from lintfit.catalog.architectures._decoder import Names
 from lintfit.catalog.architectures._mamba1 import Mamba1
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import NEVER, Code, Tensor
 
-REQUIRED = ("hidden_size", "num_hidden_layers")
-DEFAULTS = defaults("mamba")
-CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16")
+NAMES = Names(
+    layer="backbone.layers.{}",
+    embedding="backbone.embeddings",
+    down="",
+    norms=("norm",),
+    final="backbone.norm_f",
+)
 
 
 def shape(config: Config) -> Shape:
@@ -32,13 +37,16 @@ def mixer(config: Config) -> Mamba1:
     )
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name = shape(config), "backbone.layers.{}"
-    hidden, layers = numbers.hidden, numbers.layers
-    return (
-        *embedding("backbone.embeddings", numbers.vocab, hidden),
-        *_mamba1.tensors(mixer(config), f"{name}.mixer", hidden, layers),
-        *norm(f"{name}.norm", hidden, layers),
-        *norm("backbone.norm_f", hidden, where="final"),
-        *head(numbers),
-    )
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """The parameters of all layers' mixers."""
+    return _mamba1.tensors(mixer(config), "backbone.layers.{}.mixer", numbers.hidden, numbers.layers)
+
+
+ROW = Plain(
+    "Mamba 1's mixer alone",
+    required=("hidden_size", "num_hidden_layers"),
+    numbers=shape,
+    names=NAMES,
+    mixer=mixers,
+    code=Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16"),
+)

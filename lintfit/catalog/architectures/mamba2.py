@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import _mamba2
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, without_attention
+from lintfit.catalog.architectures import _mamba2, mamba
+from lintfit.catalog.architectures._blocks import Shape, without_attention
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import NEVER, Code, Tensor
-
-REQUIRED = ("hidden_size", "num_hidden_layers")
-DEFAULTS = defaults("mamba2")
-CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16")
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 
 def shape(config: Config) -> Shape:
@@ -39,13 +35,9 @@ def mixer(config: Config) -> Mamba2:
     )
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name = shape(config), "backbone.layers.{}"
-    hidden, layers = numbers.hidden, numbers.layers
-    return (
-        *embedding("backbone.embeddings", numbers.vocab, hidden),
-        *_mamba2.tensors(mixer(config), f"{name}.mixer", hidden, layers),
-        *norm(f"{name}.norm", hidden, layers),
-        *norm("backbone.norm_f", hidden, where="final"),
-        *head(numbers),
-    )
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """The parameters of all layers' mixers."""
+    return _mamba2.tensors(mixer(config), "backbone.layers.{}.mixer", numbers.hidden, numbers.layers)
+
+
+ROW = replace(mamba.ROW, about="Mamba 2's mixer alone", numbers=shape, mixer=mixers)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import DecoderStyle, around, layer_norms, self_attention
-from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.architectures._experts import NO_MTP, QWEN3, named
+from lintfit.catalog.architectures._layer_kinds import FULL, counted, listed
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-LEFT_OUT = ("decoder_sparse_step", "mlp_only_layers", "use_sliding_window", "max_window_layers")
-REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "moe_intermediate_size")
 DEFAULTS = defaults("mellum")
-NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
+LEFT_OUT = ("decoder_sparse_step", "mlp_only_layers", "use_sliding_window", "max_window_layers")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -25,33 +22,17 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     given = {key: value for key, value in given.items() if key not in LEFT_OUT}
     layers = given.get("num_hidden_layers", DEFAULTS["num_hidden_layers"])
-    if not isinstance(layers, int) or not 0 < layers <= LARGEST["layers"]:
+    if not counted(layers):
         return given
-    kinds = {"layer_types": "full_attention", "mlp_layer_types": "sparse"}
-    return {**given, **{key: [kind] * layers for key, kind in kinds.items() if given.get(key) is None}}
+    return listed(listed(given, [FULL] * layers), ["sparse"] * layers, "mlp_layer_types")
 
 
-def shape(config: Config) -> Shape:
-    numbers = decoder_shape(config, qk_norm=True)
-    moe = MoE(
-        experts=config.size("num_experts", "num_local_experts", kind="experts"),
-        top_k=config.size("num_experts_per_tok", kind="experts"),
-        intermediate=config.size("moe_intermediate_size", kind="intermediate"),
-        layers=sum(kind == "sparse" for kind in config.strings("mlp_layer_types")),
-    )
-    return replace(numbers, moe=moe)
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
-    style = DecoderStyle(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
-    moe = numbers.moe
-    assert moe is not None
-    layers = [
-        *self_attention(numbers, style),
-        *gated_mlp(mlp, numbers.hidden, numbers.intermediate, numbers.layers - moe.layers),
-        *router(f"{mlp}.gate", moe.experts, numbers.hidden, moe.layers),
-        *fused_experts(f"{mlp}.experts", moe.experts, numbers.hidden, moe.intermediate, moe.layers),
-        *layer_norms(numbers, style),
-    ]
-    return around(numbers, style, layers)
+ROW = Plain(
+    "Qwen 3's experts, where the config lists them",
+    required=("hidden_size", "num_hidden_layers", "num_attention_heads", "moe_intermediate_size"),
+    normalised=normalised,
+    qk_norm="head",
+    mlp_bias=False,
+    experts=replace(QWEN3, layers=named),
+    notes=NO_MTP,
+)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear, router
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, decoder, layer_norms, self_attention
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear, router
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
-
-REQUIRED = KEYS
-DEFAULTS = defaults("llama", tie_word_embeddings=True, num_experts=0, num_experts_per_tok=2)
-"""``configuration_minicpm.py``."""
-CODE = Code(chooses_kernel=False)
 
 
 def shape(config: Config) -> Shape:
@@ -24,19 +18,25 @@ def shape(config: Config) -> Shape:
     return replace(numbers, moe=MoE(experts, top_k, numbers.intermediate, numbers.layers))
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, bias = shape(config), config.flag("attention_bias")
-    style = DecoderStyle(qkv_bias=bias, out_bias=bias)
+def mlp(config: Config, numbers: Shape) -> list[Tensor]:
+    """The MLP, or experts that are a module each."""
+    name, hidden, width = "model.layers.{}.mlp", numbers.hidden, numbers.intermediate
     if numbers.moe is None:
-        return decoder(numbers, style)
-    mlp, hidden, width = "model.layers.{}.mlp", numbers.hidden, numbers.intermediate
+        return gated_mlp(name, hidden, width, numbers.layers)
     copies = numbers.layers * numbers.moe.experts
-    layers = [
-        *self_attention(numbers, style),
-        *router(f"{mlp}.gate", numbers.moe.experts, hidden, numbers.layers),
-        *linear(f"{mlp}.experts.{{}}.w1", width, hidden, copies),
-        *linear(f"{mlp}.experts.{{}}.w2", hidden, width, copies),
-        *linear(f"{mlp}.experts.{{}}.w3", width, hidden, copies),
-        *layer_norms(numbers, style),
+    return [
+        *router(f"{name}.gate", numbers.moe.experts, hidden, numbers.layers),
+        *linear(f"{name}.experts.{{}}.w1", width, hidden, copies),
+        *linear(f"{name}.experts.{{}}.w2", hidden, width, copies),
+        *linear(f"{name}.experts.{{}}.w3", width, hidden, copies),
     ]
-    return around(numbers, style, layers)
+
+
+ROW = Plain(
+    "Llama with experts or without",
+    own={"tie_word_embeddings": True, "num_experts": 0, "num_experts_per_tok": 2},  # configuration_minicpm.py
+    like="llama",
+    numbers=shape,
+    mlp=mlp,
+    code=Code(chooses_kernel=False),
+)

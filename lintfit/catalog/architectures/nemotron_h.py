@@ -9,25 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
-from lintfit.catalog.architectures._blocks import (
-    Shape,
-    attention,
-    decoder_shape,
-    embedding,
-    head,
-    linear,
-    norm,
-    router,
-)
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear, router
+from lintfit.catalog.architectures._decoder import Names
 from lintfit.catalog.architectures._mamba2 import Mamba2
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import CatalogError, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = ("hidden_size", "num_attention_heads", "layer_types")
 DEFAULTS = defaults("nemotron_h")
-CODE = Code(lora_refused_since="0.20")
 LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
 OLD_NAMES = {"mamba": "linear_attention", "attention": "full_attention"}
 OLD_KEYS = {
@@ -91,24 +82,16 @@ def mixer(config: Config) -> Mamba2:
     )
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name, bias = shape(config), "model.layers.{}.mixer", config.flag("mlp_bias")
-    kinds = config.strings("layer_types")
-    attended, mlps = kinds.count("full_attention"), kinds.count("mlp")
-    found = [
-        *attention(name, numbers, attended),
-        *linear(f"{name}.up_proj", numbers.intermediate, numbers.hidden, mlps, bias=bias),
-        *linear(f"{name}.down_proj", numbers.hidden, numbers.intermediate, mlps, bias=bias),
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """Each layer is one of attention, an MLP, Mamba 2 and experts."""
+    name, bias, kinds = "model.layers.{}.mixer", config.flag("mlp_bias"), config.strings("layer_types")
+    return [
+        *attention(name, numbers, kinds.count("full_attention")),
+        *linear(f"{name}.up_proj", numbers.intermediate, numbers.hidden, kinds.count("mlp"), bias=bias),
+        *linear(f"{name}.down_proj", numbers.hidden, numbers.intermediate, kinds.count("mlp"), bias=bias),
         *_mamba2.tensors(mixer(config), name, numbers.hidden, kinds.count("linear_attention")),
         *(_experts(config, numbers.moe, name, numbers.hidden) if numbers.moe is not None else []),
-        *norm("model.layers.{}.norm", numbers.hidden, numbers.layers),
     ]
-    return (
-        *embedding("model.embeddings", numbers.vocab, numbers.hidden),
-        *found,
-        *norm("model.norm_f", numbers.hidden, where="final"),
-        *head(numbers),
-    )
 
 
 def _experts(config: Config, moe: MoE, name: str, hidden: int) -> list[Tensor]:
@@ -127,3 +110,14 @@ def _experts(config: Config, moe: MoE, name: str, hidden: int) -> list[Tensor]:
         found += linear(f"{name}.fc1_latent_proj", latent, hidden, copies, bias=bias)
         found += linear(f"{name}.fc2_latent_proj", hidden, latent, copies, bias=bias)
     return found
+
+
+ROW = Plain(
+    "A pattern of Mamba 2, attention, MLPs and experts",
+    required=("hidden_size", "num_attention_heads", "layer_types"),
+    normalised=normalised,
+    numbers=shape,
+    names=Names(embedding="model.embeddings", down="", norms=("norm",), final="model.norm_f"),
+    mixer=mixers,
+    code=Code(lora_refused_since="0.20"),
+)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around, self_attention
+from lintfit.catalog.architectures._blocks import Shape, around, attention, decoder_shape, gated_mlp, linear, norm
+from lintfit.catalog.architectures._decoder import KEYS
+from lintfit.catalog.architectures._layer_kinds import LINEAR
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
@@ -14,7 +15,6 @@ from lintfit.frozen import replace
 
 REQUIRED = KEYS
 DEFAULTS = defaults("olmo_hybrid")
-LINEAR = "linear_attention"
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -52,11 +52,10 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}"
-    mixed = sum(kind == LINEAR for kind in config.strings("layer_types"))
+    mixed = config.strings("layer_types").count(LINEAR)
     attended, hidden = numbers.layers - mixed, numbers.hidden
-    style = DecoderStyle(qkv_bias=bias, out_bias=bias)
     found = [
-        *self_attention(replace(numbers, layers=attended), style),
+        *attention(f"{layer}.self_attn", numbers, attended, bias=bias, out_bias=bias),
         *norm(f"{layer}.self_attn.q_norm", numbers.query, attended),
         *norm(f"{layer}.self_attn.k_norm", numbers.key_value, attended),
         *_delta_rule(config, hidden, mixed),
@@ -65,7 +64,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *norm(f"{layer}.post_attention_layernorm", hidden, numbers.layers),
         *norm(f"{layer}.post_feedforward_layernorm", hidden, attended),
     ]
-    return around(numbers, style, found)
+    return around(numbers, found)
 
 
 def _delta_rule(config: Config, hidden: int, copies: int) -> list[Tensor]:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import gpt2
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm
-from lintfit.catalog.config import Config
+from lintfit.catalog.architectures import _gpt
+from lintfit.catalog.architectures._plain import CLASSIC
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import NEVER, Code, Tensor
+from lintfit.catalog.facts import NEVER, Code
+from lintfit.frozen import replace
 
-REQUIRED = gpt2.REQUIRED
-DEFAULTS = defaults(
-    "openai_gpt", activation_function="gelu_new", scale_attn_weights=True, reorder_and_upcast_attn=False
-)
-CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
+DEFAULTS = defaults("openai_gpt")
 ACTIVATIONS = {"gelu": "gelu_new"}
 """What its names of activations stand for (``ACT_FNS``)."""
 
@@ -27,21 +23,20 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, "activation_function": known, "n_inner": None}
 
 
-def shape(config: Config) -> Shape:
-    return gpt2.shape(config)
-
-
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, layer = shape(config), "transformer.h.{}"
-    hidden, layers, wide = numbers.hidden, numbers.layers, numbers.intermediate
-    return (
-        *embedding("transformer.tokens_embed", numbers.vocab, hidden),
-        *embedding("transformer.positions_embed", numbers.max_positions or 0, hidden),
-        *gpt2.conv1d(f"{layer}.attn.c_attn", hidden, 3 * hidden, layers),
-        *gpt2.conv1d(f"{layer}.attn.c_proj", hidden, hidden, layers),
-        *norm(f"{layer}.ln_1", hidden, layers, bias=True),
-        *gpt2.conv1d(f"{layer}.mlp.c_fc", hidden, wide, layers),
-        *gpt2.conv1d(f"{layer}.mlp.c_proj", wide, hidden, layers),
-        *norm(f"{layer}.ln_2", hidden, layers, bias=True),
-        *head(numbers),
-    )
+ROW = replace(
+    CLASSIC,
+    about="GPT-2's parts with norms behind them",
+    own={"activation_function": "gelu_new", "reorder_and_upcast_attn": False},
+    required=_gpt.KEYS,
+    normalised=normalised,
+    numbers=_gpt.numbers,
+    names=replace(
+        _gpt.NAMES,
+        embedding="transformer.tokens_embed",
+        positions="transformer.positions_embed",
+        final="",
+        order="mixer norm mlp norm",
+    ),
+    input_first=True,
+    code=Code(sdpa=NEVER, flash_attention_2=NEVER),
+)

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures._blocks import (
-    Shape,
-    attention,
-    embedding,
-    linear,
-    norm,
-    plain_mlp,
-    plain_shape,
-)
+from lintfit.catalog.architectures._blocks import Shape, attention, embedding, linear, norm, plain_mlp, plain_shape
+from lintfit.catalog.architectures._fairseq import POSITION_OFFSET
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads", "vocab_size")
-POSITION_OFFSET = 2
-"""OPT's table of positions has two rows more than it has positions (transformers ``OPTLearnedPositionalEmbedding``)."""
 DEFAULTS = defaults("opt")
 CODE = Code(sdpa=since(4, 46), layer="OPTDecoderLayer")
 
 
 def shape(config: Config) -> Shape:
-    return plain_shape(
-        config,
-        hidden="hidden_size",
-        layers="num_hidden_layers",
-        heads="num_attention_heads",
-        intermediate=config.size("ffn_dim", kind="intermediate"),
-        activation=config.text("activation_function"),
-        max_positions=config.size("max_position_embeddings", kind="positions"),
-    )
+    return plain_shape(config, intermediate="ffn_dim", activation="activation_function")
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

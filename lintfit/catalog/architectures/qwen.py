@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm
+from lintfit.catalog.architectures import _gpt
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import KEYS
+from lintfit.catalog.architectures._plain import Plain, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+REQUIRED = KEYS
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 151936,
     "hidden_size": 4096,
@@ -43,17 +46,11 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, layer, bias = shape(config), "transformer.h.{}", not config.flag("no_bias", True)
-    hidden, layers, width = numbers.hidden, numbers.layers, numbers.intermediate
-    return (
-        *embedding("transformer.wte", numbers.vocab, hidden),
-        *norm(f"{layer}.ln_1", hidden, layers),
-        *linear(f"{layer}.attn.c_attn", 3 * numbers.query, hidden, layers, bias=True),
-        *linear(f"{layer}.attn.c_proj", hidden, numbers.query, layers, bias=bias),
-        *norm(f"{layer}.ln_2", hidden, layers),
-        *linear(f"{layer}.mlp.w1", width, hidden, layers, bias=bias),
-        *linear(f"{layer}.mlp.w2", width, hidden, layers, bias=bias),
-        *linear(f"{layer}.mlp.c_proj", hidden, width, layers, bias=bias),
-        *norm("transformer.ln_f", hidden, where="final"),
-        *head(numbers),
-    )
+    return decoder(replace(_LAYERS, bias=not config.flag("no_bias", True)), config, shape(config))
+
+
+_LAYERS = Plain(
+    "Llama's layers by GPT-2's names",
+    names=replace(_gpt.NAMES, positions="", up=("mlp.w1", "mlp.w2")),
+    qkv_bias=True,
+)

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import qwen2_moe
-from lintfit.catalog.architectures._blocks import (
-    Shape,
-    decoder_shape,
-    fused_experts,
-    gated_mlp,
-    linear,
-    norm,
-    router,
-)
-from lintfit.catalog.architectures._decoder import KEYS, DecoderStyle, around
+from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._decoder import KEYS, Names
+from lintfit.catalog.architectures._experts import NO_MTP, QWEN2
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import Config
-from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
-from lintfit.frozen import replace
-
-REQUIRED = (*KEYS, "num_experts", "moe_intermediate_size")
-DEFAULTS = defaults("qwen3_next", full_attention_interval=4)
-CODE = Code(liger=True)
-NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
-
-
-def shape(config: Config) -> Shape:
-    return replace(decoder_shape(config, qk_norm=True), moe=qwen2_moe.shape(config).moe)
 
 
 def linear_layers(config: Config) -> list[int]:
@@ -38,23 +20,13 @@ def linear_layers(config: Config) -> list[int]:
     return [number for number in range(layers) if (number + 1) % interval]
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, layer = shape(config), "model.layers.{}"
-    hidden, moe, mlp = numbers.hidden, numbers.moe, "model.layers.{}.mlp"
-    assert moe is not None
+def mixers(config: Config, numbers: Shape, *, fused: bool = True) -> list[Tensor]:
+    """Gated attention in some layers, the gated delta rule in the others; ``fused``: see :func:`delta_rule`."""
     mixed = len(linear_layers(config))
-    found = [
+    return [
         *gated_attention(config, numbers, numbers.layers - mixed),
-        *delta_rule(config, hidden, mixed),
-        *gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers),
-        *router(f"{mlp}.gate", moe.experts, hidden, moe.layers),
-        *fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers),
-        *gated_mlp(f"{mlp}.shared_expert", hidden, moe.shared_intermediate, moe.layers),
-        *router(f"{mlp}.shared_expert_gate", 1, hidden, moe.layers),
-        *norm(f"{layer}.input_layernorm", hidden, numbers.layers),
-        *norm(f"{layer}.post_attention_layernorm", hidden, numbers.layers),
+        *delta_rule(config, numbers.hidden, mixed, fused=fused),
     ]
-    return around(numbers, DecoderStyle(), found)
 
 
 def gated_attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]:
@@ -70,7 +42,7 @@ def gated_attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]
     ]
 
 
-def delta_rule(config: Config, hidden: int, copies: int, *, fused: bool = True) -> list[Tensor]:
+def delta_rule(config: Config, hidden: int, copies: int, *, fused: bool) -> list[Tensor]:
     """``Qwen3NextGatedDeltaNet``: a short convolution over queries, keys and values, decay and gate for each head.
 
     ``fused``: the gate is part of the queries' projection, and decay and rate are one; Qwen 3.5 keeps them apart.
@@ -91,3 +63,17 @@ def delta_rule(config: Config, hidden: int, copies: int, *, fused: bool = True) 
         *norm(f"{name}.norm", width, copies),
         *linear(f"{name}.out_proj", hidden, values, copies),
     ]
+
+
+ROW = Plain(
+    "Gated delta rule, gated attention and Qwen 2's experts",
+    own={"full_attention_interval": 4},
+    required=(*KEYS, "num_experts", "moe_intermediate_size"),
+    names=Names(order="mixer mlp norms"),
+    qk_norm="head",
+    mlp_bias=False,
+    experts=QWEN2,
+    mixer=mixers,
+    notes=NO_MTP,
+    code=Code(liger=True),
+)

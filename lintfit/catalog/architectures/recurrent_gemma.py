@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import (
-    Shape,
-    attention,
-    decoder_shape,
-    embedding,
-    gated_mlp,
-    head,
-    linear,
-    norm,
-)
-from lintfit.catalog.architectures._decoder import KEYS
-from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear
+from lintfit.catalog.architectures._decoder import Names
+from lintfit.catalog.architectures._layer_kinds import LINEAR, SLIDING, counted
+from lintfit.catalog.architectures._plain import Plain
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen, replace
 
-REQUIRED = KEYS
-DEFAULTS = defaults(
-    "recurrent_gemma",
-    sliding_window=2048,
-    final_logit_softcapping=30.0,
-    block_types=("recurrent", "recurrent", "attention"),
-)
-LINEAR = "linear_attention"
+BLOCKS = ("recurrent", "recurrent", "attention")
+"""The pattern of layers where a config has none."""
 
 
 @frozen
@@ -46,9 +32,9 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     for old, new in (("attention_window_size", "sliding_window"), ("logits_soft_cap", "final_logit_softcapping")):
         if given.get(old) is not None:
             found[new] = given[old]
-    layers, blocks = given.get("num_hidden_layers"), given.get("block_types") or DEFAULTS["block_types"]
-    if isinstance(layers, int) and 0 < layers <= LARGEST["layers"] and isinstance(blocks, list | tuple) and blocks:
-        kinds = [LINEAR if block == "recurrent" else "sliding_attention" for block in blocks]
+    layers, blocks = given.get("num_hidden_layers"), given.get("block_types") or BLOCKS
+    if counted(layers) and isinstance(blocks, list | tuple):
+        kinds = [LINEAR if block == "recurrent" else SLIDING for block in blocks]
         found["layer_types"] = [kinds[index % len(kinds)] for index in range(layers)]
     return found
 
@@ -70,14 +56,13 @@ def recurrence(config: Config) -> Recurrence:
     return Recurrence(width, blocks, config.size("conv1d_width"))
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
-    hidden, layers, block, lru = numbers.hidden, numbers.layers, f"{name}.temporal_block", recurrence(config)
-    linears = config.strings("layer_types").count(LINEAR)
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """Attention in some layers, linear recurrences in the others."""
+    block, bias, lru = "model.layers.{}.temporal_block", config.flag("attention_bias"), recurrence(config)
+    hidden, linears = numbers.hidden, config.strings("layer_types").count(LINEAR)
     gate = (lru.blocks, lru.width // lru.blocks)
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
-        *attention(block, numbers, layers - linears, bias=bias, out_bias=True),
+    return [
+        *attention(block, numbers, numbers.layers - linears, bias=bias, out_bias=True),
         *linear(f"{block}.linear_y", lru.width, hidden, linears, bias=True),
         *linear(f"{block}.linear_x", lru.width, hidden, linears, bias=True),
         *linear(f"{block}.linear_out", hidden, lru.width, linears, bias=True),
@@ -89,9 +74,20 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
             for part in ("input", "recurrent")
             for what, size in (("weight", (*gate, gate[1])), ("bias", gate))
         ),
-        *gated_mlp(f"{name}.mlp_block", hidden, numbers.intermediate, layers, bias=True),
-        *norm(f"{name}.temporal_pre_norm", hidden, layers),
-        *norm(f"{name}.channel_pre_norm", hidden, layers),
-        *norm("model.final_norm", hidden, where="final"),
-        *head(numbers),
-    )
+    ]
+
+
+ROW = Plain(
+    "Linear recurrences and attention",
+    own={"sliding_window": 2048, "final_logit_softcapping": 30.0, "block_types": BLOCKS},
+    normalised=normalised,
+    numbers=shape,
+    names=Names(
+        up=("mlp_block.gate_proj", "mlp_block.up_proj"),
+        down="mlp_block.down_proj",
+        norms=("temporal_pre_norm", "channel_pre_norm"),
+        final="model.final_norm",
+    ),
+    mlp_bias=True,
+    mixer=mixers,
+)

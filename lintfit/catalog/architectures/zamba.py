@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba1, zamba2
-from lintfit.catalog.architectures._blocks import Shape, embedding, gated_mlp, head, heads_of, linear, norm
+from lintfit.catalog.architectures._blocks import Shape, gated_mlp, norm
 from lintfit.catalog.architectures._mamba1 import Mamba1
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = ("hidden_size", "num_attention_heads")
 DEFAULTS = defaults("zamba")
 BEFORE = ("linear_attention", "linear_attention", zamba2.HYBRID)
 """The kinds of the first layers where a config does not list them; behind them the period counts anew."""
@@ -31,36 +31,19 @@ def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
             return values
         rest = min(layers, LARGEST["layers"]) - len(BEFORE)
         kinds = [*BEFORE, *(zamba2.HYBRID if index % every == offset else BEFORE[0] for index in range(rest))]
-    values["layer_types"] = kinds
-    if isinstance(kinds, list) and 0 < len(kinds) <= LARGEST["layers"]:
-        values["num_hidden_layers"] = len(kinds)
-    return values
+    return zamba2.with_kinds(values, kinds)
 
 
 def shape(config: Config) -> Shape:
-    """Attention is twice as wide as the stream: it sees the embeddings beside it."""
-    hidden = config.size("hidden_size", kind="hidden")
-    heads, kv_heads = heads_of(config)
-    layers = config.size("num_hidden_layers", kind="layers")
+    """The numbers of a config whose layers are known."""
+    config.size("num_hidden_layers", kind="layers")
     if config.get("layer_types") is None:  # for numbers that are none
         config.size("attn_layer_period")
         config.count("attn_layer_offset")
         raise config.error("layers_block_type", "must list the kinds of layers")
-    return Shape(
-        hidden=hidden,
-        layers=layers,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=config.size("attention_head_dim", kind="hidden", default=max(2 * hidden // heads, 1)),
-        intermediate=config.size("intermediate_size", kind="intermediate"),
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=True,
-        norm="rmsnorm",
-        activation=config.text("hidden_act", default="gelu"),
-        max_positions=config.count("max_position_embeddings", kind="positions") or None,
-        rotary_dim=0,
-    )
+    wide = 2 * config.size("hidden_size", kind="hidden")
+    usual = max(wide // config.size("num_attention_heads", kind="heads"), 1)
+    return zamba2.wide_shape(config, config.size("attention_head_dim", kind="hidden", default=usual))
 
 
 def mixer(config: Config) -> Mamba1:
@@ -68,26 +51,12 @@ def mixer(config: Config) -> Mamba1:
     return _mamba1.under_prefix(config)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, found = shape(config), zamba2.hybrids(config)
-    hidden, layers, both = numbers.hidden, numbers.layers, len(found)
-    parts: list[Tensor] = []
-    for name, copies in (("model.layers.{}", layers - both), ("model.layers.{}.mamba_decoder", both)):
-        if copies:
-            parts += _mixer(config, f"{name}.mamba", copies)
-            parts += norm(f"{name}.input_layernorm", hidden, copies)
-    if both and not numbers.tied:
-        raise config.error("tie_word_embeddings", "must be true: without it transformers shares no block either")
-    if both:
-        parts += linear("model.layers.{}.linear", hidden, hidden, both)
-        block = _block(config, numbers, f"model.layers.{found[0]}.shared_transf")
-        parts += [replace(tensor, holders=both) for tensor in block]
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
-        *parts,
-        *norm("model.final_layernorm", hidden, where="final"),
-        *head(numbers),
-    )
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """The mixers of all layers, and the transformer block in front of some."""
+    found = zamba2.hybrids(config)
+    parts = zamba2.with_norms(config, numbers, lambda name, copies: _mixer(config, name, copies))
+    block = _block(config, numbers, f"model.layers.{found[0]}.shared_transf") if found else []
+    return parts + [replace(tensor, holders=len(found)) for tensor in block]
 
 
 def _mixer(config: Config, name: str, copies: int) -> list[Tensor]:
@@ -120,11 +89,18 @@ def _block(config: Config, numbers: Shape, name: str) -> list[Tensor]:
     if wide != 2 * hidden:
         raise config.error("attention_hidden_size", f"must be twice the hidden size ({2 * hidden})")
     return [
-        *linear(f"{name}.self_attn.q_proj", numbers.query, wide),
-        *linear(f"{name}.self_attn.k_proj", numbers.key_value, wide),
-        *linear(f"{name}.self_attn.v_proj", numbers.key_value, wide),
-        *linear(f"{name}.self_attn.o_proj", hidden, numbers.query),
+        *zamba2.attention(numbers, f"{name}.self_attn"),
         *gated_mlp(f"{name}.feed_forward", hidden, numbers.intermediate, 1),
         *norm(f"{name}.input_layernorm", wide),
         *norm(f"{name}.pre_ff_layernorm", hidden),
     ]
+
+
+ROW = Plain(
+    "Mamba 1 and a shared transformer block",
+    required=("hidden_size", "num_attention_heads"),
+    normalised=normalised,
+    numbers=shape,
+    names=zamba2.NAMES,
+    mixer=mixers,
+)

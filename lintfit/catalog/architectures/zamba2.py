@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, heads_of, linear, norm
+from lintfit.catalog.architectures._blocks import Shape, heads_of, linear, norm
+from lintfit.catalog.architectures._decoder import Names
 from lintfit.catalog.architectures._mamba2 import Mamba2
+from lintfit.catalog.architectures._plain import Plain
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = ("hidden_size", "num_attention_heads")
 DEFAULTS = defaults("zamba2")
 HYBRID = "hybrid"
+NAMES = Names(down="", norms=(), final="model.final_layernorm")
 DEFAULT_HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
 """The layers with a block where a config does not list them (``Zamba2Config.__post_init__``)."""
 
@@ -27,19 +29,28 @@ def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
     if kinds is None:
         layers = int(DEFAULTS["num_hidden_layers"])
         kinds = [HYBRID if index in DEFAULT_HYBRIDS else "linear_attention" for index in range(layers)]
-    values["layer_types"] = kinds
-    if isinstance(kinds, list) and 0 < len(kinds) <= LARGEST["layers"]:
-        values["num_hidden_layers"] = len(kinds)
-    return values
+    return with_kinds(values, kinds)
+
+
+def with_kinds(given: Mapping[str, Any], kinds: Any) -> dict[str, Any]:
+    """A config with these kinds of layers, which also say how many there are."""
+    listed = isinstance(kinds, list) and 0 < len(kinds) <= LARGEST["layers"]
+    return {**given, "layer_types": kinds, **({"num_hidden_layers": len(kinds)} if listed else {})}
 
 
 def shape(config: Config) -> Shape:
+    """The numbers; each head is as wide as the stream and the embeddings beside it allow."""
+    hidden, heads = config.size("hidden_size", kind="hidden"), config.size("num_attention_heads", kind="heads")
+    if 2 * hidden % heads:
+        raise config.error("num_attention_heads", f"must divide twice the hidden size ({2 * hidden})")
+    numbers = wide_shape(config, 2 * hidden // heads)
+    return replace(numbers, rotary_dim=numbers.head_dim if config.flag("use_mem_rope") else 0)
+
+
+def wide_shape(config: Config, head_dim: int) -> Shape:
     """Attention is twice as wide as the stream: it sees the embeddings beside it."""
     hidden = config.size("hidden_size", kind="hidden")
     heads, kv_heads = heads_of(config)
-    if 2 * hidden % heads:
-        raise config.error("num_attention_heads", f"must divide twice the hidden size ({2 * hidden})")
-    head_dim = 2 * hidden // heads
     return Shape(
         hidden=hidden,
         layers=config.size("num_hidden_layers", kind="layers"),
@@ -53,7 +64,6 @@ def shape(config: Config) -> Shape:
         norm="rmsnorm",
         activation=config.text("hidden_act", default="gelu"),
         max_positions=config.count("max_position_embeddings", kind="positions") or None,
-        rotary_dim=head_dim if config.flag("use_mem_rope") else 0,
     )
 
 
@@ -82,27 +92,38 @@ def hybrids(config: Config) -> tuple[int, ...]:
     return tuple([index for index, kind in enumerate(config.strings("layer_types")) if kind == HYBRID])
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, scan, found = shape(config), mixer(config), hybrids(config)
-    hidden, layers, both = numbers.hidden, numbers.layers, len(found)
-    parts: list[Tensor] = []
-    for name, copies in (("model.layers.{}", layers - both), ("model.layers.{}.mamba_decoder", both)):
-        if copies:
-            parts += _mamba2.tensors(scan, f"{name}.mamba", hidden, copies)
-            parts += norm(f"{name}.input_layernorm", hidden, copies)
-    if both:
-        parts += linear("model.layers.{}.linear", hidden, hidden, both)
-    if both and not numbers.tied:
-        raise config.error("tie_word_embeddings", "must be true: without it transformers shares no blocks either")
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """The mixers of all layers, and the transformer blocks in front of some."""
+    scan, found, hidden = mixer(config), hybrids(config), numbers.hidden
+    parts = with_norms(config, numbers, lambda name, copies: _mamba2.tensors(scan, name, hidden, copies))
     shared = config.size("num_mem_blocks")
-    for block in range(min(shared, both)):
+    for block in range(min(shared, len(found))):
         parts += _block(config, numbers, f"model.layers.{found[block]}.shared_transformer", found[block::shared], found)
-    return (
-        *embedding("model.embed_tokens", numbers.vocab, hidden),
-        *parts,
-        *norm("model.final_layernorm", hidden, where="final"),
-        *head(numbers),
-    )
+    return parts
+
+
+def with_norms(config: Config, numbers: Shape, scan: Callable[[str, int], list[Tensor]]) -> list[Tensor]:
+    """The mixers with their norms, and what brings the transformer blocks' results into the stream.
+
+    ``scan``: the mixers of this name in so many layers.
+    """
+    both, parts = len(hybrids(config)), []
+    if both and not numbers.tied:
+        raise config.error("tie_word_embeddings", "must be true: without it transformers shares no block either")
+    for name, copies in (("model.layers.{}", numbers.layers - both), ("model.layers.{}.mamba_decoder", both)):
+        parts += scan(f"{name}.mamba", copies) + norm(f"{name}.input_layernorm", numbers.hidden, copies)
+    return parts + linear("model.layers.{}.linear", numbers.hidden, numbers.hidden, both)
+
+
+def attention(numbers: Shape, name: str) -> list[Tensor]:
+    """Projections of the stream and the embeddings beside it."""
+    wide = 2 * numbers.hidden
+    return [
+        *linear(f"{name}.q_proj", numbers.query, wide),
+        *linear(f"{name}.k_proj", numbers.key_value, wide),
+        *linear(f"{name}.v_proj", numbers.key_value, wide),
+        *linear(f"{name}.o_proj", numbers.hidden, numbers.query),
+    ]
 
 
 def _block(config: Config, numbers: Shape, name: str, layers: tuple[int, ...], every: tuple[int, ...]) -> list[Tensor]:
@@ -113,12 +134,9 @@ def _block(config: Config, numbers: Shape, name: str, layers: tuple[int, ...], e
     """
     hidden, wide, rank = numbers.hidden, 2 * numbers.hidden, config.size("adapter_rank")
     bias, width = config.flag("add_bias_linear"), numbers.intermediate
-    attention, mlp = f"{name}.self_attn", f"{name}.feed_forward"
+    attends, mlp = f"{name}.self_attn", f"{name}.feed_forward"
     found = [
-        *linear(f"{attention}.q_proj", numbers.query, wide),
-        *linear(f"{attention}.k_proj", numbers.key_value, wide),
-        *linear(f"{attention}.v_proj", numbers.key_value, wide),
-        *linear(f"{attention}.o_proj", hidden, numbers.query),
+        *attention(numbers, attends),
         *linear(f"{mlp}.gate_up_proj", 2 * width, hidden, bias=bias),
         *linear(f"{mlp}.down_proj", hidden, width, bias=bias),
         *norm(f"{name}.input_layernorm", wide),
@@ -126,7 +144,7 @@ def _block(config: Config, numbers: Shape, name: str, layers: tuple[int, ...], e
     ]
     own = [(f"{mlp}.gate_up_proj_adapter_list", hidden, 2 * width)]
     if config.flag("use_shared_attention_adapter"):
-        own += [(f"{attention}.linear_{which}_adapter_list", wide, wide) for which in "qkv"]
+        own += [(f"{attends}.linear_{which}_adapter_list", wide, wide) for which in "qkv"]
     found = [replace(tensor, holders=len(layers)) for tensor in found]
     for layer in layers:
         slot = every.index(layer)
@@ -134,3 +152,13 @@ def _block(config: Config, numbers: Shape, name: str, layers: tuple[int, ...], e
             pair = [*linear(f"{module}.{slot}.0", rank, taken), *linear(f"{module}.{slot}.1", given, rank)]
             found += [replace(tensor, holders=len(layers), idle=len(layers) - 1) for tensor in pair]
     return found
+
+
+ROW = Plain(
+    "Mamba 2 and shared transformer blocks",
+    required=("hidden_size", "num_attention_heads"),
+    normalised=normalised,
+    numbers=shape,
+    names=NAMES,
+    mixer=mixers,
+)

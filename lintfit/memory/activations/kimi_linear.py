@@ -5,7 +5,7 @@ After ``modeling_kimi_linear.py`` of transformers.
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.kimi_linear import LINEAR
+from lintfit.catalog.architectures._layer_kinds import LINEAR
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import mla, packages
 from lintfit.memory.activations.attention import Heads as Attending

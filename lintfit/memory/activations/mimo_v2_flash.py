@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.mimo_v2_flash import SLIDING, turned
+from lintfit.catalog.architectures._layer_kinds import SLIDING
+from lintfit.catalog.architectures.mimo_v2_flash import turned
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.minimax import LINEAR
+from lintfit.catalog.architectures._layer_kinds import LINEAR
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import llama
 from lintfit.memory.activations.attention import Heads

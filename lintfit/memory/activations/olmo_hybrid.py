@@ -5,7 +5,7 @@ After ``modeling_olmo_hybrid.py`` of transformers.
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.olmo_hybrid import LINEAR
+from lintfit.catalog.architectures._layer_kinds import LINEAR
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import packages, postnorm
 from lintfit.memory.activations.blocks import Layer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lintfit.catalog.architectures import recurrent_gemma
-from lintfit.catalog.architectures.recurrent_gemma import LINEAR, Recurrence
+from lintfit.catalog.architectures._layer_kinds import LINEAR
+from lintfit.catalog.architectures.recurrent_gemma import Recurrence
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from lintfit.catalog.architectures import ALIASES
+from lintfit.catalog.architectures._fairseq import POSITION_OFFSET
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import traits
@@ -50,7 +51,7 @@ def _tables(facts: ModelFacts, item: int) -> int:
 def _sinusoids(facts: ModelFacts, item: int) -> int:
     """Of the decoder, and of the encoder where there is one."""
     stacks = 2 if traits(facts).halves is not None else 1
-    rows = (facts.max_positions or 0) + int(_architecture(facts).POSITION_OFFSET)
+    rows = (facts.max_positions or 0) + POSITION_OFFSET
     return stacks * rounded(rows * facts.hidden * item)
 
 
