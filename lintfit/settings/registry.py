@@ -286,8 +286,8 @@ _RECORDS = (
     _spec("offload_param", DEVICE, "none, cpu or nvme.", by="zero", as_it_is=True, lower_bound="cpu",
           default="none"),
     _spec("deepspeed_config", Object(), "The DeepSpeed JSON. What it states counts, but for what other flags say.",
-          metavar="FILE", values="the DeepSpeed JSON, for buckets and thresholds; what it states counts where the key itself is not "
-          "stated"),
+          metavar="FILE",
+          values="the DeepSpeed JSON, for buckets and thresholds; it also counts for keys that are not stated"),
     _spec("zero3_init", FLAG,
           "ZeRO-3: whether the model is partitioned as it loads; false: every GPU takes it whole.",
           values="ZeRO-3: whether the model is partitioned as it loads", default=True),
