@@ -5,8 +5,13 @@ python tools/reference_tables.py
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lintfit.settings.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference.md"
@@ -20,11 +25,19 @@ def table() -> str:
     from lintfit.settings.kinds import in_words
     from lintfit.settings.registry import SETTINGS
 
-    rows = ["| key | values |", "| --- | --- |"]
+    rows = ["| key | values | where it is not stated |", "| --- | --- | --- |"]
     for record in SETTINGS.values():
         if record.in_spec:
-            rows.append(f"| `{record.name}` | {record.values or in_words(record.kind)} |")
+            rows.append(f"| `{record.name}` | {record.values or in_words(record.kind)} | {otherwise(record)} |")
     return "\n".join(rows) + "\n"
+
+
+def otherwise(record: Record) -> str:
+    """What a key is where a spec does not state it; nothing where it has no default."""
+    if record.default_by or not record.has_default:
+        return record.default_by
+    value = record.default
+    return f"{value:g}" if type(value) in (int, float) else f"`{json.dumps(value).strip(chr(34))}`"
 
 
 def page(text: str) -> str:

@@ -9,6 +9,7 @@ from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
+from lintfit.settings.registry import SPLITS
 
 _TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 
@@ -87,7 +88,7 @@ def _ranks(run: Run) -> int | None:
     if gpus is None or not gpus.known or gpus.provenance.kind == "assumed":
         return None
     parallel = 1
-    for name in ("sequence_parallel", "tensor_parallel", "pipeline_parallel"):
+    for name in SPLITS:
         parallel *= int(run.value(name, 1) or 1)
     return int(gpus.value) // parallel if int(gpus.value) % parallel == 0 else None
 

@@ -153,6 +153,7 @@ def _win(mapping: dict[str, Any]) -> None:
     zero = mapping.get("deepspeed_config", {}).get("zero_optimization")
     if not isinstance(zero, Mapping):
         return
+    # By the names that the JSON has for them.
     beaten = {"zero_stage": "stage", "offload_optimizer": "offload_optimizer", "offload_param": "offload_param"}
     gone = {name for flag, name in beaten.items() if flag in mapping and not _agrees(mapping[flag], zero.get(name))}
     rest = {key: value for key, value in zero.items() if key not in gone}
@@ -210,6 +211,7 @@ def _json(flag: str, text: str) -> Any:
 def _hardware(options: Options) -> dict[str, Any]:
     """The hardware and model flags as keys of a spec."""
     mapping: dict[str, Any] = {}
+    # Numbers and words as they are; sizes and models of the options are of other types.
     for name in ("gpu", "gpus", "nodes", "seq_len"):
         if (value := getattr(options, name)) is not None:
             mapping[name] = value

@@ -29,7 +29,8 @@ from lintfit.options.model import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plain, plan_json, run_json
-from lintfit.report.plans import extreme_lines, render, run_plans
+from lintfit.report.plans import extreme_lines, run_plans
+from lintfit.report.styled import show_blocks
 from lintfit.settings.model import in_words
 from lintfit.verdict.judge import judge
 
@@ -119,7 +120,7 @@ def _done(
         content = [_json(answer, asked) for answer in answers]
         head = {"schema_version": SCHEMA_VERSION, "lintfit_version": __version__}
         return Done(dumps({**head, "runs": content}), errors, status)
-    text = render([_lines(answer, asked.view) for answer in answers], asked.view)
+    text = show_blocks([_lines(answer, asked.view) for answer in answers], asked.view)
     return Done(text or ("" if errors else "No runs found.\n"), errors, status)
 
 

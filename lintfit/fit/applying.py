@@ -24,7 +24,7 @@ from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
-from lintfit.settings.registry import SETTINGS, ZERO_SECTION
+from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -170,7 +170,7 @@ class _Copy:
             self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
             self.places.setdefault(name, edits[0].path)
             if name == "deepspeed_config_file":
-                self.places.update(dict.fromkeys(_ZERO, edits[0].path))
+                self.places.update(dict.fromkeys(ZERO, edits[0].path))
             self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
         return ""
 
@@ -183,9 +183,8 @@ WRITTEN_WITH: Mapping[str, str] = {
 }
 """Settings of adapters and their base, by the setting whose change writes them."""
 
-_ZERO = ("zero_stage", "offload_optimizer", "offload_param")
-_AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "deepspeed_config_file"})
-_AFTER_FILE = frozenset({*ZERO_SECTION, *_ZERO})
+_AFTER_ENGINE = frozenset({*ZERO, "fsdp", "deepspeed_config_file"})
+_AFTER_FILE = frozenset({*ZERO_SECTION, *ZERO})
 _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
@@ -202,7 +201,7 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     if _uncasts(run, changes):
         del wanted["weights_dtype"]
         yield "weights_dtype", AS_LOADED
-    zero = {name: changes.get(name, getattr(spec, name, None)) for name in _ZERO}
+    zero = {name: changes.get(name, getattr(spec, name, None)) for name in ZERO}
     yield from _engine(run, wanted)
     yield from _file_of_its_own(run, wanted, zero)
     together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_WITH)
@@ -235,7 +234,7 @@ def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
         yield "mixed_precision", wanted.pop("mixed_precision", None)
         if spec is not None and spec.engine == "fsdp":
             yield "fsdp", None
-        yield "deepspeed", {name: wanted.pop(name) for name in _ZERO}
+        yield "deepspeed", {name: wanted.pop(name) for name in ZERO}
 
 
 def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
@@ -243,8 +242,8 @@ def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
     spec = run.spec
     if "mixed_precision" in wanted:
         yield "mixed_precision", wanted.pop("mixed_precision")
-    nvme = {name for name in _ZERO if wanted.get(name) == "nvme"}
-    yield from ((name, wanted.pop(name)) for name in _ZERO if name in wanted and name not in nvme)
+    nvme = {name for name in ZERO if wanted.get(name) == "nvme"}
+    yield from ((name, wanted.pop(name)) for name in ZERO if name in wanted and name not in nvme)
     if spec is None:
         return
     if has_trainer(run) and spec.engine == "fsdp":
@@ -255,10 +254,10 @@ def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
 
 def _file_of_its_own(run: Run, wanted: dict[str, Any], zero: Mapping[str, Any]) -> Iterator[Change]:
     """A DeepSpeed JSON for the ZeRO of an Accelerate YAML, where the plan needs what only a JSON can say."""
-    needed = not ZERO_SECTION.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in _ZERO)
+    needed = not ZERO_SECTION.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in ZERO)
     if not needed or not zero_in_launcher_file(run):
         return
-    yield from ((name, wanted.pop(name)) for name in _ZERO if name in wanted and wanted[name] != "nvme")
+    yield from ((name, wanted.pop(name)) for name in ZERO if name in wanted and wanted[name] != "nvme")
     yield "deepspeed_config_file", zero
 
 

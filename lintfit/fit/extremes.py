@@ -231,6 +231,7 @@ def _on(run: Run, before: Spec, on: Spec, margin: Margin, text: str, value: Any)
     """The best plan on other hardware, else what comes nearest."""
     search = Search(Space(Subject(replace(run_of(on), launch=run.launch), on), Effect.NUMERICS), margin)
     found = next(search.fitting(), None)
+    # What :func:`_with_cards` has changed.
     changes = {name: getattr(on, name) for name in ("gpus", "micro_batch_size", "gradient_accumulation_steps")}
     if found is not None:
         candidate = found.candidate

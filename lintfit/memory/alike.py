@@ -10,6 +10,7 @@ from lintfit.memory.spec import Spec
 BATCH = frozenset({"micro_batch_size", "seq_len"})
 _MAPPINGS = frozenset({"deepspeed_config", "versions"})
 _MODELS = ("facts", "gpu", "reward_model", "value_model", "frozen_models")
+"""Fields that are compared by their identity: comparing models takes longer than estimating."""
 _models = attrgetter(*_MODELS)
 _settings = attrgetter(*[name for name in names(Spec) if name not in BATCH and name not in _MAPPINGS | {*_MODELS}])
 _LARGEST = 1024

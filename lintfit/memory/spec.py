@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.frozen import field, frozen
+from lintfit.settings.registry import LOWER_BOUNDS, default
 from lintfit.settings.values import Fsdp
 
 GIB = 2**30
@@ -24,12 +25,6 @@ SCORING = frozenset({"classification", "reward"})
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
-ROLLOUT_BATCH = 64
-"""Sequences that PPO generates and scores at once where nobody says (``local_rollout_forward_batch_size``)."""
-
-DEFAULT_SEQUENCE = 2048
-"""Tokens of a sequence where nobody says, if the model has so many positions: an assumption, no library's default."""
-
 Stage = Literal["first", "last"]
 STAGES: tuple[Stage, Stage] = ("first", "last")
 """Stages of a pipeline that may need most; those between have neither embedding nor head."""
@@ -40,17 +35,17 @@ class Generation:
     """What a GRPO/PPO-like trainer adds: rollouts on the training GPU. Tokens are per sequence."""
 
     completion_len: int
-    vllm_gpu_memory_utilization: float = 0.0
+    vllm_gpu_memory_utilization: float = default("generation", "vllm_gpu_memory_utilization")
     """Share of the GPU that a colocated vLLM reserves; 0 for none or for a vLLM on other GPUs."""
-    gather_weights: bool = False
+    gather_weights: bool = default("generation", "gather_weights")
     """ZeRO-3: whether the full weights are gathered on every rank to generate."""
-    steps_per_generation: int | None = None
+    steps_per_generation: int | None = default("generation", "steps_per_generation")
     """Micro-batches that are generated at once; None for TRL's default, the steps of accumulation."""
-    vllm_sleeps: bool = False
+    vllm_sleeps: bool = default("generation", "vllm_sleeps")
     """Whether a colocated vLLM gives its memory back while the model trains (``vllm_enable_sleep_mode``)."""
-    rollout_batch_size: int = ROLLOUT_BATCH
+    rollout_batch_size: int = default("generation", "rollout_batch_size")
     """PPO: sequences that are generated and scored at once (``local_rollout_forward_batch_size``)."""
-    mini_batches: int = 1
+    mini_batches: int = default("generation", "mini_batches")
     """PPO: parts that a rank's batch is trained on one after the other (``num_mini_batches``)."""
 
 
@@ -62,26 +57,26 @@ class Evaluation:
     """
 
     batch_size: int
-    predictions: Literal["none", "dropped", "gathered", "kept", "held", "listed"] = "none"
+    predictions: Literal["none", "dropped", "gathered", "kept", "held", "listed"] = default("evaluation", "predictions")
     """What becomes of the logits: none are given back (``prediction_loss_only``, or no ``compute_metrics``); they are
     reduced on each rank (``preprocess_logits_for_metrics``); a batch's are gathered and go after it
     (``batch_eval_metrics``); they are gathered and kept for ``compute_metrics``. In a loop of the script's own: its
     variable holds a batch's while the next is computed; a list holds those of all batches."""
-    accumulation_steps: int | None = None
+    accumulation_steps: int | None = default("evaluation", "accumulation_steps")
     """Batches after which what is kept goes to the host (``eval_accumulation_steps``); None for the whole set's."""
-    concat_batches: bool = True
+    concat_batches: bool = default("evaluation", "concat_batches")
     """Whether every batch is put together with those before it (``eval_do_concat_batches``)."""
-    samples: int | None = None
+    samples: int | None = default("evaluation", "samples")
     """Samples of the evaluation set; None where nobody says."""
-    generates: bool | Literal["only"] = False
+    generates: bool | Literal["only"] = default("evaluation", "generates")
     """Whether an answer is generated to each sample (``predict_with_generate``), beside the loss or without it."""
-    beams: int = 1
+    beams: int = default("evaluation", "beams")
     """Beams of that (``generation_num_beams``)."""
-    graph: bool = False
+    graph: bool = default("evaluation", "graph")
     """Whether gradients are on, so that each batch makes its graph, which nothing checkpoints in evaluation mode."""
-    prompt_len: int | None = None
+    prompt_len: int | None = default("evaluation", "prompt_len")
     """Tokens of a prompt at the most; None where nobody says: as long as the training's sequences."""
-    new_tokens: int | None = None
+    new_tokens: int | None = default("evaluation", "new_tokens")
     """Tokens of an answer at the most (``max_new_tokens``)."""
 
 
@@ -116,100 +111,101 @@ class Spec:
     facts: ModelFacts
     gpu: Gpu | None = None
     capacity_bytes: int | None = None
-    gpus: int = 1
-    nodes: int = 1
+    gpus: int = default("gpus")
+    nodes: int = default("nodes")
     host_memory_bytes: int | None = None
-    engine: Engine = "single"
-    zero_stage: Literal[0, 1, 2, 3] = 0
-    offload_optimizer: Device = "none"
-    offload_param: Device = "none"
+    engine: Engine = default("engine")
+    zero_stage: Literal[0, 1, 2, 3] = default("zero_stage")
+    offload_optimizer: Device = default("offload_optimizer")
+    offload_param: Device = default("offload_param")
     deepspeed_config: Mapping[str, Any] = field(default_factory=dict)
-    fsdp: Fsdp | None = None
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
+    fsdp: Fsdp | None = default("fsdp")
+    tensor_parallel: int = default("tensor_parallel")
+    pipeline_parallel: int = default("pipeline_parallel")
     pipeline_stage: Stage | None = None
     """Of a pipeline the stage that is counted; None for the one that needs most (:func:`.estimator.estimate`)."""
-    sequence_parallel: int = 1
-    expert_parallel: int = 1
-    weights_dtype: Dtype = "bf16"
-    mixed_precision: Literal["no", "bf16", "fp16"] = "no"
-    method: Literal["full", "lora"] = "full"
-    lora_rank: int = 8
-    lora_targets: tuple[str, ...] | Literal["all-linear"] | None = None
-    lora_modules_to_save: tuple[str, ...] = ()
-    lora_dtype: Dtype = "fp32"
-    lora_dropout: float = 0.0
-    use_dora: bool = False
-    quantization: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = None
-    quantized_experts: bool = False
+    sequence_parallel: int = default("sequence_parallel")
+    expert_parallel: int = default("expert_parallel")
+    weights_dtype: Dtype = default("weights_dtype")
+    mixed_precision: Literal["no", "bf16", "fp16"] = default("mixed_precision")
+    method: Literal["full", "lora"] = default("method")
+    lora_rank: int = default("lora_rank")
+    lora_targets: tuple[str, ...] | Literal["all-linear"] | None = default("lora_targets")
+    lora_modules_to_save: tuple[str, ...] = default("lora_modules_to_save")
+    lora_dtype: Dtype = default("lora_dtype")
+    lora_dropout: float = default("lora_dropout")
+    use_dora: bool = default("use_dora")
+    quantization: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = default("quantization")
+    quantized_experts: bool = default("quantized_experts")
     """Whether bitsandbytes quantises experts that are one parameter, too (axolotl's ``quantize_moe_experts``)."""
-    optimizer: str = "adamw_torch_fused"
-    optimizer_in_backward: bool = False
-    micro_batch_size: int = 1
-    gradient_accumulation_steps: int = 1
-    seq_len: int = DEFAULT_SEQUENCE
-    decoder_seq_len: int | None = None
+    optimizer: str = default("optimizer")
+    optimizer_in_backward: bool = default("optimizer_in_backward")
+    micro_batch_size: int = LOWER_BOUNDS["micro_batch_size"]
+    """Of a run that nobody states it for the least; a JSON spec without it has the Trainer's (:mod:`.reading`)."""
+    gradient_accumulation_steps: int = default("gradient_accumulation_steps")
+    seq_len: int = default("seq_len")
+    decoder_seq_len: int | None = default("decoder_seq_len")
     """Tokens that a decoder gets where an encoder reads ``seq_len``; None where nobody says: as many."""
     encoded: Encoded | None = None
     """What the encoder has read, where this is what its decoder runs (:mod:`.micro_batch.encoder_decoder`)."""
-    gradient_checkpointing: bool | Literal["selective"] = False
-    use_reentrant: bool = False
-    activation_offload: bool = False
-    attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
-    padded_batches: bool = False
-    loss: Literal["full", "chunked", "liger"] = "full"
-    use_cache: bool = False
-    loop_outputs: Literal["dropped", "backward", "held"] = "dropped"
+    gradient_checkpointing: bool | Literal["selective"] = default("gradient_checkpointing")
+    use_reentrant: bool = default("use_reentrant")
+    activation_offload: bool = default("activation_offload")
+    attention: Literal["eager", "sdpa", "flash_attention_2"] = default("attention")
+    padded_batches: bool = default("padded_batches")
+    loss: Literal["full", "chunked", "liger"] = default("loss")
+    use_cache: bool = default("use_cache")
+    loop_outputs: Literal["dropped", "backward", "held"] = default("loop_outputs")
     """What becomes of the model's outputs in the loop that trains: gone before the backward pass, as in the Trainer;
     held by a function's variable through it; or by the loop's until the next micro-batch has its own."""
-    zero_grad: ZeroGrad = "step"
+    zero_grad: ZeroGrad = default("zero_grad")
     """When a loop of the script's own lets go of its gradients: behind the optimizer's step, as the Trainer; in front
     of the forward pass, or of the backward pass; or never, where they are filled with zeros."""
-    upcast_outputs: bool = True
+    upcast_outputs: bool = default("upcast_outputs")
     """Whether Accelerate, or Fabric, hands on in fp32 what comes out of autocast."""
-    max_grad_norm: float = 1.0
-    trainer: Trainer = "causal-lm"
-    front_end: FrontEnd = "transformers"
+    max_grad_norm: float = default("max_grad_norm")
+    trainer: Trainer = default("trainer")
+    front_end: FrontEnd = default("front_end")
     """Whose models and training loop run: LitGPT writes its own."""
-    fused_kernels: tuple[str, ...] = ()
+    fused_kernels: tuple[str, ...] = default("fused_kernels")
     """Kernels in the place of the model's own code: of :data:`lintfit.settings.registry.KERNELS`."""
-    kbit_upcast: Literal["none", "norms", "all"] | None = None
+    kbit_upcast: Literal["none", "norms", "all"] | None = default("kbit_upcast")
     """bitsandbytes bases: which unquantised weights were cast to fp32.
 
     ``all``: PEFT's ``prepare_model_for_kbit_training``; ``norms``: TRL, which casts embeddings and head back; None
     where nobody knows.
     """
-    reference_model: bool = False
-    reward_model: ModelFacts | None = None
+    reference_model: bool = default("reference_model")
+    reward_model: ModelFacts | None = default("reward_model")
     """PPO: the model that scores answers; None for one of the policy's architecture."""
-    value_model: ModelFacts | None = None
+    value_model: ModelFacts | None = default("value_model")
     """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
-    frozen_models: tuple[FrozenModel, ...] = ()
+    frozen_models: tuple[FrozenModel, ...] = default("frozen_models")
     """Models beside the trained one that nobody has named yet, on every rank's GPU."""
-    own_loss: bool = False
+    own_loss: bool = default("own_loss")
     """Whether the script makes a loss of its own of the logits, in the place of the model's or beside it."""
     uncounted: tuple[str, ...] = ()
     """What runs in a step beside one pass of the model, in words: nobody has counted it, so no verdict stands on it."""
-    generation: Generation | None = None
-    evaluation: Evaluation | None = None
+    generation: Generation | None = default("generation")
+    evaluation: Evaluation | None = default("evaluation")
     """What the run evaluates with; None where nobody says: a batch of the training's size is counted."""
-    frozen_modules: tuple[str, ...] = ()
+    frozen_modules: tuple[str, ...] = default("frozen_modules")
     """What a full fine-tuning leaves as it is, as patterns (``vision_tower``; :mod:`.tensors.frozen_parts`)."""
-    images: int | None = None
+    images: int | None = default("images")
     """Images in each sequence of a vision-language model; None where nobody knows."""
-    image_patches: int | None = None
+    image_patches: int | None = default("image_patches")
     """Patches of each, where images are not all of the config's size."""
-    image_max_pixels: int | None = None
+    image_max_pixels: int | None = default("image_max_pixels")
     """Pixels of each at the most, where images keep their size: the processor's bound; None for the published one."""
-    image_tiles: int | None = None
+    image_tiles: int | None = default("image_tiles")
     """Pictures that the encoder gets of each, where the model cuts images into tiles (the whole beside them counts)."""
-    zero3_init: bool = True
+    zero3_init: bool = default("zero3_init")
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False
     """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
-    gradient_as_bucket_view: bool = False
+    gradient_as_bucket_view: bool = default("gradient_as_bucket_view")
     """DDP: whether gradients are views of its buckets, not a copy beside them."""
-    saves: bool = True
+    saves: bool = default("saves")
     """Whether it ever saves a checkpoint, or the model behind the training."""
     saves_on_gpu: bool = False
     """FSDP 1: whether the script takes the whole state dict as it is, a copy of the model on each GPU."""

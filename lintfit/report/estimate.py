@@ -10,7 +10,7 @@ from lintfit.memory.spec import Spec
 from lintfit.report import Line, View
 from lintfit.report.bars import MARK, bar, gib, legend
 from lintfit.report.runs import PHASE_WORDS, flowed, header, memory_lines
-from lintfit.report.styled import show, wrapped
+from lintfit.report.styled import show_blocks, wrapped
 from lintfit.run.model import Hardware, Run
 
 
@@ -25,7 +25,7 @@ def render_runs(runs: tuple[RunResult, ...], view: View, explain: bool = False) 
             missing = ", ".join(result.run.unknown) or "what the run is"
             lines = header(result.run, view)
             blocks.append([*lines, *wrapped([("  memory unknown: ", "note")], f"add {missing}", view.width, 4)])
-    return _show(blocks, view)
+    return show_blocks(blocks, view)
 
 
 def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = False) -> str:
@@ -33,7 +33,7 @@ def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = Fals
     hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
     run = Run(id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec)
     formulas = _formulas(spec, estimate, view) if explain else []
-    return _show([[*header(run, view)[1:], *estimate_lines(estimate, view), *formulas]], view)
+    return show_blocks([[*header(run, view)[1:], *estimate_lines(estimate, view), *formulas]], view)
 
 
 def _formulas(spec: Spec | None, estimate: Estimate, view: View) -> list[Line]:
@@ -96,8 +96,3 @@ def _legend(moments: Iterable[Moment], capacity: int | None, view: View) -> list
     if capacity is not None:
         entries.append([(MARK, "rule"), (f" {gib(capacity)} GiB, what torch sees of the GPU", "")])
     return flowed(entries, view.width, "  ", "  ")
-
-
-def _show(blocks: list[list[Line]], view: View) -> str:
-    lines = [line for block in blocks for line in [*block, []]][:-1]
-    return show(lines, view)

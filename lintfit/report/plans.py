@@ -15,7 +15,7 @@ from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import gib
 from lintfit.report.json import plan_files
 from lintfit.report.runs import header, step_time
-from lintfit.report.styled import cells, show, wrapped
+from lintfit.report.styled import cells, wrapped
 
 _HEAD = ("#", "GiB per GPU", "to plan for", "host GiB", "step", "applied")
 
@@ -161,9 +161,3 @@ def _host(figure: Figure) -> str:
     if there is None or host <= there:
         return ""
     return f", host memory {gib(host)} of {gib(there)} GiB"
-
-
-def render(blocks: Iterable[list[Line]], view: View) -> str:
-    """Blocks of lines with an empty one between them."""
-    lines = [line for block in blocks for line in [*block, []]][:-1]
-    return show(lines, view)

@@ -62,6 +62,11 @@ def show(lines: Iterable[Line], view: View) -> str:
     return text if view.unicode else text.translate(_ASCII)
 
 
+def show_blocks(blocks: Iterable[list[Line]], view: View) -> str:
+    """Blocks of lines with an empty one between them."""
+    return show([line for block in blocks for line in [*block, []]][:-1], view)
+
+
 def plain(lines: Iterable[Line]) -> str:
     """The lines without styles."""
     return "".join("".join(clean(text) for text, _ in line).rstrip() + "\n" for line in lines)

@@ -55,6 +55,7 @@ def _zero(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bucket_sizes(hidden: int) -> dict[str, int]:
+    """What transformers puts for "auto" (``HfTrainerDeepSpeedConfig.trainer_config_finalize``)."""
     return {
         "reduce_bucket_size": hidden * hidden,
         "stage3_prefetch_bucket_size": int(0.9 * hidden * hidden),

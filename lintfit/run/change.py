@@ -11,7 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
 from lintfit.run.engine_location import by_launcher
 from lintfit.run.model import Run
-from lintfit.settings.registry import EVALUATED, ZERO_SECTION
+from lintfit.settings.registry import EVALUATED, ZERO, ZERO_SECTION
 from lintfit.sources.deepspeed import new_config
 
 
@@ -29,7 +29,7 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
     if "weights_dtype" in known:
         known["full_load_dtype"] = None
     buckets = {name: value for name, value in changes.items() if name in ZERO_SECTION}
-    if not _ZERO_FIELDS.isdisjoint(known) or buckets:
+    if not known.keys().isdisjoint(ZERO) or buckets:
         after = replace(spec, **known)
         config = _config_of(spec, after, launched)
         config["zero_optimization"].update(buckets)
@@ -38,7 +38,6 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
 
 
 _SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
-_ZERO_FIELDS = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
 
 
 def states_deepspeed(run: Run) -> bool:
@@ -70,5 +69,5 @@ def _zero_config(spec: Spec) -> dict[str, Any]:
 
 def _new_config(spec: Spec) -> dict[str, Any]:
     """What DeepSpeed will see of the file that would be written for this spec."""
-    zero = {name: getattr(spec, name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
+    zero = {name: getattr(spec, name) for name in ZERO}
     return filled(json.loads(new_config(zero)), spec.facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.run.model import Run
+from lintfit.settings.registry import ZERO
 
 
 def has_trainer(run: Run) -> bool:
@@ -49,7 +50,7 @@ def zero_in_launcher_file(run: Run) -> bool:
     return run.accelerate.engine == "deepspeed" or in_launcher_file(run, "deepspeed")
 
 
-_LAUNCHED = frozenset({"deepspeed", "deepspeed_config_file", "zero_stage", "offload_optimizer", "offload_param"})
+_LAUNCHED = frozenset({"deepspeed", "deepspeed_config_file", *ZERO})
 """What a launch line or a script says of ZeRO in the file's place."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
+from lintfit.settings import registry
 from lintfit.settings.model import UNKNOWN, Setting
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 ALL = "all"
 """Of a number of ranks: as many as there are."""
 
-_UNSAID = {"zero_stage": 0, "offload_optimizer": "none", "offload_param": "none"}
+_UNSAID = {name: registry.default(name) for name in registry.ZERO}
 """What DeepSpeed does where its file does not say."""
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lintfit.memory.reading.defaults import TRL_RESPONSE
-from lintfit.memory.spec import ROLLOUT_BATCH, Generation
+from lintfit.memory.spec import Generation
 from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
 from lintfit.settings.model import Setting, is_count
-from lintfit.settings.registry import TRAINERS
+from lintfit.settings.registry import TRAINERS, default
 
 COMPLETION = 512
 """``GRPOConfig.max_completion_length`` of TRL 1.16; also where a script caps nothing (None)."""
@@ -50,15 +49,15 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
 
 def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:
     """A prompt of the length assumed and a response; every batch is padded, and its mask handed over."""
-    response = _tokens(value("response_length")) or TRL_RESPONSE
+    response = _tokens(value("response_length")) or default("response_length")
     if "seq_len" not in settings:
         values["seq_len"] = PROMPT + response
     values.setdefault("padded_batches", True)
     values["generation"] = Generation(
         completion_len=min(response, values["seq_len"]),
         gather_weights=bool(value("ds3_gather_for_generation", True)) and values.get("zero_stage") == 3,
-        rollout_batch_size=_whole(value("rollout_batch_size")) or ROLLOUT_BATCH,
-        mini_batches=_whole(value("mini_batches")) or 1,
+        rollout_batch_size=_whole(value("rollout_batch_size")) or default("generation", "rollout_batch_size"),
+        mini_batches=_whole(value("mini_batches")) or default("generation", "mini_batches"),
     )
 
 

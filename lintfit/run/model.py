@@ -12,6 +12,7 @@ from lintfit.frozen import field, frozen, word_set
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.settings.model import Provenance, Setting
+from lintfit.settings.registry import NUMERICS
 
 if TYPE_CHECKING:
     from lintfit.run.missing import Missing
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from lintfit.sources.training import Training
 
 
-_WITHOUT_BYTES = word_set("""
-    learning_rate adam_beta1 adam_beta2 adam_epsilon weight_decay warmup_steps warmup_ratio beta
-    """)
+_WITHOUT_BYTES = NUMERICS | {"warmup_ratio", "beta"}
 """Settings that change no byte of memory."""
 
 UNPARSED = ", which cannot be parsed)"

@@ -12,9 +12,10 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen, replace
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
+from lintfit.memory.reading.defaults import longest
 from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
-from lintfit.memory.spec import DEFAULT_SEQUENCE, Spec
+from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
 from lintfit.run.attention import with_own_attention
 from lintfit.run.auto import effective_deepspeed_config
@@ -80,8 +81,7 @@ def assemble(
     _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
         loading(values, sources, versions)
-    if facts.max_positions is not None:
-        values.setdefault("seq_len", min(DEFAULT_SEQUENCE, facts.max_positions))
+    values.setdefault("seq_len", longest(facts))
     evaluates = evaluation(settings, values, doubtful)
     if evaluates is not None:
         values["evaluation"] = evaluates

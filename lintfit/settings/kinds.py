@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 
 LARGEST_COUNT = 2**20
 """GPUs, sequences and steps: far beyond any run; below it numbers are taken as meant."""
@@ -61,10 +61,14 @@ class Names:
 
 @frozen
 class Object:
-    """A JSON object; with ``parts`` one of these keys, each of its kind, and null where ``nullable``."""
+    """A JSON object; with ``parts`` one of these keys, each of its kind, and null where ``nullable``.
+
+    ``defaults``: what the parts are that are not stated; one without has to be, or is worked out.
+    """
 
     parts: Mapping[str, ValueKind] | None = None
     nullable: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 ValueKind = Word | Count | Amount | Choice | Names | Object

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from lintfit.frozen import frozen
 from lintfit.settings.kinds import (
     DEVICE,
     DTYPE,
     FLAG,
     NAMED,
-    OF_FILES,
     OPTIMIZER,
     TARGETS,
     TOKENS,
@@ -27,8 +25,8 @@ from lintfit.settings.kinds import (
     Names,
     Object,
     ValueKind,
-    metavar,
 )
+from lintfit.settings.record import By, Record
 
 TRAINERS = ("causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo")
 """Whose step is known: transformers' own, of a language model and of a classifier, and TRL's."""
@@ -51,58 +49,6 @@ each gathers all parameters for a micro-batch: for forward and backward, once fo
 
 QUANTIZATIONS = Choice((None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"))
 
-By = Literal["", "script", "script-or-deepspeed", "zero-section"]
-"""Who decides a setting where one rule serves for several: a script (with the flags of its launch line) or a recipe;
-that or the DeepSpeed JSON; the ``zero_optimization`` of a DeepSpeed JSON. Others have a rule of their own in
-:mod:`lintfit.run.resolve`."""
-
-_NOTHING = object()
-
-
-@frozen(eq=False)
-class Record:
-    """One setting."""
-
-    name: str
-    """Also its key in a spec and, with ``-`` for ``_``, its flag."""
-    kind: ValueKind = OF_FILES
-    help: str = ""
-    """One sentence, as ``lintfit estimate --help`` has it."""
-    values: str = ""
-    """What the reference page says of its values, where its kind does not say it all."""
-    metavar: str = ""
-    """What stands for a value in a command's help, where its kind has no word for it."""
-    flag: Literal["", "spec", "hardware"] = ""
-    """Whether it is a flag: of ``estimate`` alone, or also of ``check`` and ``fit``."""
-    as_it_is: bool = False
-    """Whether what a run has of it becomes the spec's field of the same name."""
-    by: By = ""
-    lower_bound: Any = _NOTHING
-    """The value that needs least memory, taken where one is written that is not statically known."""
-    evaluation: str = ""
-    """The part of a spec's ``evaluation`` that it is."""
-    bits: int = 1
-    """After how many edits, each read again, a change of it has to be there."""
-
-    @property
-    def in_spec(self) -> bool:
-        """Whether a spec has it as a key."""
-        return self.kind is not OF_FILES
-
-    @property
-    def has_lower_bound(self) -> bool:
-        return self.lower_bound is not _NOTHING
-
-    @property
-    def option(self) -> str:
-        """Its flag, without the dashes."""
-        return self.name.replace("_", "-")
-
-    @property
-    def placeholder(self) -> str:
-        """What stands for a value in a command's help."""
-        return self.metavar or metavar(self.kind)
-
 
 def _spec(name: str, kind: ValueKind, help: str, *, flag: Literal["spec", "hardware"] = "spec", **more: Any) -> Record:
     """A key of a spec that is a flag."""
@@ -117,6 +63,7 @@ _FSDP = Object(
         "auto_wrap": FLAG,
     },
     nullable=True,
+    defaults={"version": 1, "strategy": "FULL_SHARD", "cpu_offload": False, "auto_wrap": True},
 )
 _GENERATION = Object(
     {
@@ -129,6 +76,14 @@ _GENERATION = Object(
         "mini_batches": Count(),
     },
     nullable=True,
+    defaults={
+        "vllm_gpu_memory_utilization": 0.0,
+        "gather_weights": False,
+        "steps_per_generation": None,
+        "vllm_sleeps": False,
+        "rollout_batch_size": 64,  # PPOConfig.local_rollout_forward_batch_size
+        "mini_batches": 1,
+    },
 )
 _EVALUATION = Object(
     {
@@ -144,6 +99,18 @@ _EVALUATION = Object(
         "beams": Count(),
     },
     nullable=True,
+    defaults={
+        "batch_size": 8,  # TrainingArguments.per_device_eval_batch_size
+        "predictions": "none",
+        "graph": False,
+        "accumulation_steps": None,
+        "concat_batches": True,
+        "samples": None,
+        "generates": False,
+        "prompt_len": None,
+        "new_tokens": None,
+        "beams": 1,
+    },
 )
 
 _RECORDS = (
@@ -184,55 +151,67 @@ _RECORDS = (
         "GPUs that there are, over all --nodes, else of each machine; of a spec those it uses.",
         "GPUs that the run uses, over all nodes",
         flag="hardware",
+        default=1, default_by="as many as the GPU's name says (`8x3090`), else 1",
     ),
-    Record("nodes", Count(), "Machines.", "machines", flag="hardware"),
+    Record("nodes", Count(), "Machines.", "machines", flag="hardware", default=1),
     Record("host_memory_gib", Amount(0, 2**20, exclusive=True), values="memory of one machine in GiB"),
     # What trains, and what of it
     _spec("method", Choice(("full", "lora")), "full or lora (any --lora flag says lora).",
-          as_it_is=True, by="script", lower_bound="lora", bits=5),
-    _spec("lora_rank", Count(), "Rank of the adapters.", as_it_is=True, by="script"),
-    _spec("lora_targets", TARGETS, "q_proj,v_proj,… or all-linear.", as_it_is=True, by="script"),
+          as_it_is=True, by="script", lower_bound="lora", bits=5,
+          default="full", default_by="`full`; `lora` with any `lora_` key or a quantised base"),
+    _spec("lora_rank", Count(), "Rank of the adapters.", as_it_is=True, by="script", default=8),  # LoraConfig.r
+    _spec("lora_targets", TARGETS, "q_proj,v_proj,… or all-linear.", as_it_is=True, by="script", default=None),
     _spec("lora_modules_to_save", Names(), "Modules that train whole beside the adapters.",
-          as_it_is=True, by="script", lower_bound=()),
-    _spec("lora_dropout", Amount(0, 1), "0 and up.", metavar="SHARE", as_it_is=True, by="script"),
-    _spec("lora_dtype", DTYPE, "Of the adapters: fp32, bf16 or fp16.", as_it_is=True, by="script"),
-    _spec("use_dora", FLAG, "true or false.", as_it_is=True, by="script"),
+          as_it_is=True, by="script", lower_bound=(), default=()),
+    _spec("lora_dropout", Amount(0, 1), "0 and up.", metavar="SHARE", as_it_is=True, by="script",
+          default=0.0, default_by="0; 0.05 with LitGPT"),
+    _spec("lora_dtype", DTYPE, "Of the adapters: fp32, bf16 or fp16.", as_it_is=True, by="script",
+          default="fp32", default_by="`fp32`; that of the weights with LitGPT"),
+    _spec("use_dora", FLAG, "true or false.", as_it_is=True, by="script", default=False),
     _spec("quantization", QUANTIZATIONS, "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8.",
-          as_it_is=True, by="script", lower_bound="nf4", bits=3),
+          as_it_is=True, by="script", lower_bound="nf4", bits=3,
+          default=None, default_by="`null`; what the checkpoint is stored in"),
     _spec("quantized_experts", FLAG, "Whether experts that are one parameter are quantised, too (axolotl).",
           values="whether bitsandbytes quantises experts that are one parameter, too: axolotl's "
-          "`quantize_moe_experts`; `true`, `false`"),
+          "`quantize_moe_experts`; `true`, `false`", default=False),
     _spec("kbit_upcast", Choice(("none", "norms", "all")),
           "none, norms or all: what is cast to fp32 beside a four- or eight-bit base.", metavar="PARTS", as_it_is=True,
-          values="which weights beside a quantised base were cast to fp32: `none`, `norms`, `all`"),
+          values="which weights beside a quantised base were cast to fp32: `none`, `norms`, `all`",
+          default=None, default_by="not known"),
     # How a micro-batch is computed
     _spec("gradient_checkpointing", Choice((True, False, "selective")), "true, false or selective.", metavar="BOOL",
-          as_it_is=True, by="script", lower_bound=True),
-    _spec("use_reentrant", FLAG, "true or false.", as_it_is=True, by="script"),
-    _spec("activation_offload", FLAG, "true or false.", as_it_is=True, by="script"),
+          as_it_is=True, by="script", lower_bound=True,
+          default=False, default_by="`false`; TRL's with the trainer `sft`"),
+    _spec("use_reentrant", FLAG, "true or false.", as_it_is=True, by="script",
+          default=False, default_by="`false`; `true` before transformers 5"),
+    _spec("activation_offload", FLAG, "true or false.", as_it_is=True, by="script", default=False),
     _spec("attention", Choice(("eager", "sdpa", "flash_attention_2")), "eager, sdpa or flash_attention_2.",
-          as_it_is=True, by="script", lower_bound="flash_attention_2"),
+          as_it_is=True, by="script", lower_bound="flash_attention_2", default="sdpa"),
     _spec("padded_batches", FLAG, "Whether a padding mask is passed.", as_it_is=True, by="script", lower_bound=False,
-          values="whether a padding mask is passed"),
+          values="whether a padding mask is passed", default=False, default_by="`false`; `true` with PPO"),
     _spec("loss", Choice(("full", "chunked", "liger")), "full, chunked or liger.",
-          as_it_is=True, by="script", lower_bound="liger"),
-    _spec("use_cache", FLAG, "true or false.", as_it_is=True, by="script"),
+          as_it_is=True, by="script", lower_bound="liger",
+          default="full", default_by="`full`; TRL's with the trainer `sft`"),
+    _spec("use_cache", FLAG, "true or false.", as_it_is=True, by="script", default=False),
     _spec("loop_outputs", Choice(("dropped", "backward", "held")),
           "What a loop of one's own holds: dropped, backward or held.", as_it_is=True, by="script",
           values="a loop of the script's own: its outputs are `dropped`, or named through the `backward`, or `held` "
-          "until the next"),
+          "until the next", default="dropped"),
     _spec("upcast_outputs", FLAG, "Whether autocast's outputs are copied to fp32 (Accelerate).",
-          as_it_is=True, by="script", values="whether autocast's outputs become fp32"),
+          as_it_is=True, by="script", values="whether autocast's outputs become fp32", default=True),
     _spec("zero_grad", Choice(("step", "forward", "backward", "never")),
           "When gradients go: step, forward, backward or never.", as_it_is=True, by="script",
-          values="when a loop's gradients go: `step`, `forward`, `backward`, `never`"),
+          values="when a loop's gradients go: `step`, `forward`, `backward`, `never`", default="step"),
     _spec("weights_dtype", DTYPE, "As loaded: fp32, bf16 or fp16.", as_it_is=True, by="script", lower_bound="bf16",
-          values="as loaded: `fp32`, `bf16`, `fp16`"),
+          values="as loaded: `fp32`, `bf16`, `fp16`",
+          default="bf16", default_by="the checkpoint's, else `bf16`; `fp32` before transformers 5"),
     # Trainers, and models beside the trained one
     _spec("trainer", Choice((*TRAINERS, "sft")),
-          "causal-lm, classification, sft, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo.", by="script"),
+          "causal-lm, classification, sft, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo.", by="script",
+          default="causal-lm"),
     _spec("reference_model", FLAG, "Whether a frozen copy stands beside the model.", as_it_is=True, by="script",
-          values="whether a frozen copy stands beside the model"),
+          values="whether a frozen copy stands beside the model",
+          default=False, default_by="`true` for the trainers that make one of a model that trains whole"),
     Record("num_generations", by="script"),
     Record("max_completion_length", by="script"),
     Record("max_prompt_length", by="script"),
@@ -243,16 +222,16 @@ _RECORDS = (
     Record("vllm_enable_sleep_mode", by="script"),
     Record("steps_per_generation", by="script"),
     _spec("reward_model", NAMED, "PPO's, a Hugging Face id; the model itself where it is not stated.", by="script",
-          values="PPO's, as `model` or `model_config`"),
+          values="PPO's, as `model` or `model_config`", default=None, default_by="the model"),
     _spec("value_model", NAMED, "PPO's, a Hugging Face id; the model itself where it is not stated.", by="script",
-          values="PPO's, as `model` or `model_config`"),
-    Record("response_length", by="script"),
+          values="PPO's, as `model` or `model_config`", default=None, default_by="the reward model"),
+    Record("response_length", by="script", default=53),  # PPOConfig
     Record("rollout_batch_size", by="script"),
     Record("mini_batches", by="script"),
     _spec("frozen_modules", Names(),
           "What full fine-tuning leaves as it is: vision_tower, model.layers[:24], *, !lm_head.",
           as_it_is=True, by="script",
-          values="what full fine-tuning leaves as it is ([patterns](memory.md#what-is-trained-and-how))"),
+          values="what full fine-tuning leaves as it is ([patterns](memory.md#what-is-trained-and-how))", default=()),
     Record("text_only", by="script"),
     # Evaluation
     Record("eval_batch_size", by="script", evaluation="batch_size"),
@@ -265,9 +244,10 @@ _RECORDS = (
           "Tokens that a decoder makes of --seq-len that an encoder reads; as many where not stated.",
           as_it_is=True, by="script",
           values="tokens of what a decoder makes of the `seq_len` that an encoder reads (T5, mT5); as many where it is "
-          "not stated, and one at the low end"),
+          "not stated, and one at the low end", default=None, default_by="`seq_len`"),
     _spec("image_max_pixels", TOKENS, "Pixels that the processor leaves of an image at most (its max_pixels).",
-          as_it_is=True, by="script", values="pixels of each image at most"),
+          as_it_is=True, by="script", values="pixels of each image at most",
+          default=None, default_by="the published bound"),
     Record("eval_graph", by="script"),
     # Saving, and what a script does in its own way
     Record("whole_state_dict", by="script"),
@@ -275,43 +255,52 @@ _RECORDS = (
     _spec("frozen_models", NAMED, "Models on the GPU that are only asked: IDs, or JSON as in a spec.", metavar="IDS",
           by="script",
           values='models that are only asked, a list of `{"model": …}` or `{"model_config": …}`, with '
-          "`weights_dtype`, `quantization` and `scores`"),
+          "`weights_dtype`, `quantization` and `scores`", default=()),
     _spec("own_loss", FLAG, "Whether the script makes a loss of its own of the logits.", as_it_is=True, by="script",
-          values="whether the script makes a loss of its own of the logits"),
+          values="whether the script makes a loss of its own of the logits", default=False),
     Record("own_attention", by="script"),
     Record("uncounted", by="script"),
     Record("partly_frozen", by="script"),
     _spec("optimizer_in_backward", FLAG, "true or false.", as_it_is=True, by="script",
-          values="whether it steps inside the backward pass"),
+          values="whether it steps inside the backward pass", default=False),
     _spec("gradient_as_bucket_view", FLAG, "DDP: whether gradients are views of its buckets (default false).",
           as_it_is=True, by="script",
           values="DDP: whether gradients are views of its buckets, not a copy beside them: `true`, `false` (torch's "
-          "default)"),
+          "default)", default=False),
     _spec("saves", FLAG, "Whether it saves checkpoints, or the model at its end (default true).",
           as_it_is=True, by="script",
-          values="whether it saves checkpoints, or the model at its end: `true`, `false`; without it a run saves"),
+          values="whether it saves checkpoints, or the model at its end: `true`, `false`; without it a run saves",
+          default=True),
     Record("eval_generates", by="script"),
     Record("eval_new_tokens", by="script"),
     # The engine
     _spec("engine", Choice(("single", "ddp", "deepspeed", "fsdp")), "single, ddp, deepspeed or fsdp.",
-          as_it_is=True, lower_bound="deepspeed"),
-    _spec("zero_stage", Choice((0, 1, 2, 3)), "0 to 3.", metavar="N", as_it_is=True, lower_bound=3, values="0 to 3"),
-    _spec("offload_optimizer", DEVICE, "none, cpu or nvme.", as_it_is=True, lower_bound="cpu"),
-    _spec("offload_param", DEVICE, "none, cpu or nvme.", as_it_is=True, lower_bound="cpu"),
+          as_it_is=True, lower_bound="deepspeed",
+          default="single",
+          default_by="`deepspeed` with a stage or its JSON, `fsdp` with `fsdp`, else `ddp` on several GPUs, "
+          "`single` on one"),
+    _spec("zero_stage", Choice((0, 1, 2, 3)), "0 to 3.", metavar="N", by="zero", as_it_is=True, lower_bound=3,
+          values="0 to 3", default=0),
+    _spec("offload_optimizer", DEVICE, "none, cpu or nvme.", by="zero", as_it_is=True, lower_bound="cpu",
+          default="none"),
+    _spec("offload_param", DEVICE, "none, cpu or nvme.", by="zero", as_it_is=True, lower_bound="cpu",
+          default="none"),
     _spec("deepspeed_config", Object(), "The DeepSpeed JSON. What it states counts, but for what other flags say.",
-          metavar="FILE", values="the DeepSpeed JSON, for buckets and thresholds"),
+          metavar="FILE",
+          values="the DeepSpeed JSON, for buckets and thresholds; it also counts for keys that are not stated"),
     _spec("zero3_init", FLAG,
           "ZeRO-3: whether the model is partitioned as it loads; false: every GPU takes it whole.",
-          values="ZeRO-3: whether the model is partitioned as it loads"),
+          values="ZeRO-3: whether the model is partitioned as it loads", default=True),
     _spec("fsdp", _FSDP, 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.',
           metavar="STRATEGY", bits=4,
           values='`{"version": 1, "strategy": "FULL_SHARD", "cpu_offload": false, "auto_wrap": true}`, any of these '
           "keys (`auto_wrap` false: the whole model is one unit, as with `NO_WRAP`); also `HYBRID_SHARD`, "
-          "`SHARD_GRAD_OP`, `HYBRID_SHARD_ZERO2`, `NO_SHARD`"),
-    _spec("tensor_parallel", Count(), "Ranks that share each matrix."),
-    _spec("pipeline_parallel", Count(), "Ranks that share the layers."),
-    _spec("sequence_parallel", Count(), "Ranks that share a sequence."),
-    _spec("expert_parallel", Count(), "Ranks that share the experts."),
+          "`SHARD_GRAD_OP`, `HYBRID_SHARD_ZERO2`, `NO_SHARD`",
+          default=None, default_by="`null`; with the engine `fsdp` as shown"),
+    _spec("tensor_parallel", Count(), "Ranks that share each matrix.", by="split", default=1),
+    _spec("pipeline_parallel", Count(), "Ranks that share the layers.", by="split", default=1),
+    _spec("sequence_parallel", Count(), "Ranks that share a sequence.", by="split", default=1),
+    _spec("expert_parallel", Count(), "Ranks that share the experts.", default=1),
     Record("deepspeed_config_file", bits=2),
     Record("reduce_bucket_size", by="zero-section"),
     Record("stage3_prefetch_bucket_size", by="zero-section"),
@@ -321,17 +310,21 @@ _RECORDS = (
     Record("sub_group_size", by="zero-section"),
     # Precision, batch, optimizer
     _spec("mixed_precision", Choice(("no", "bf16", "fp16")), "The trainer's flag: no, bf16 or fp16.", metavar="DTYPE",
-          as_it_is=True, lower_bound="bf16", values="the trainer's flag: `no`, `bf16`, `fp16`"),
+          as_it_is=True, lower_bound="bf16", values="the trainer's flag: `no`, `bf16`, `fp16`",
+          default="no", default_by="`no`; TRL's with the trainer `sft`"),
     _spec("micro_batch_size", Count(), "Sequences per GPU and step.", as_it_is=True, lower_bound=1,
-          values="sequences per GPU"),
+          values="sequences per GPU", default=8),  # TrainingArguments.per_device_train_batch_size
     _spec("gradient_accumulation_steps", Count(), "Micro-batches per step.", as_it_is=True, lower_bound=1,
-          values="micro-batches per step"),
+          values="micro-batches per step", default=1),
     Record("seq_len", TOKENS, "Tokens of a sequence.", "tokens of a sequence", flag="hardware",
-           as_it_is=True, lower_bound=64),
+           as_it_is=True, lower_bound=64,
+           default=2048,
+           default_by="2048, or the model's positions where they are fewer; TRL's with the trainer `sft`"),
     _spec("optimizer", OPTIMIZER, "transformers' name: adamw_torch, adamw_8bit, adafactor, …",
-          values="transformers' names (`adamw_torch`, `adamw_8bit`, `paged_adamw_32bit`, `adafactor`, …)"),
+          values="transformers' names (`adamw_torch`, `adamw_8bit`, `paged_adamw_32bit`, `adafactor`, …)",
+          default="adamw_torch_fused", default_by="`adamw_torch_fused`; `adamw_torch` before transformers 5"),
     _spec("max_grad_norm", Amount(), "Clipping's norm; 0 for none.", metavar="NORM", as_it_is=True,
-          values="clipping's norm; 0 for none"),
+          values="clipping's norm; 0 for none", default=1.0),
     Record("learning_rate", by="script-or-deepspeed"),
     Record("adam_beta1", by="script-or-deepspeed"),
     Record("adam_beta2", by="script-or-deepspeed"),
@@ -341,19 +334,22 @@ _RECORDS = (
     # The rest of a spec
     _spec("generation", _GENERATION, 'A rollout: {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}.',
           values="a rollout: `completion_len`, `vllm_gpu_memory_utilization`, `vllm_sleeps`, `gather_weights`, "
-          "`steps_per_generation`, `rollout_batch_size`, `mini_batches`"),
+          "`steps_per_generation`, `rollout_batch_size`, `mini_batches`",
+          default=None, default_by="none; TRL's rollouts with its trainers that generate"),
     _spec("evaluation", _EVALUATION, 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.',
-          values="what it evaluates with, loss or answers: [its keys](memory.md#evaluation)"),
+          values="what it evaluates with, loss or answers: [its keys](memory.md#evaluation)",
+          default=None, default_by="a batch of the training's size is counted"),
     _spec("images", Count(0), "Images of a sample, for vision-language models.",
-          values="[images](memory.md#vision-towers) of a sequence"),
+          values="[images](memory.md#vision-towers) of a sequence", default=None, default_by="not known"),
     _spec("image_tiles", Count(), "Pictures that an image becomes, for models that cut it into tiles.",
-          values="pictures that each becomes"),
-    _spec("image_patches", TOKENS, "Patches of an image before they are merged.", values="patches of each"),
+          values="pictures that each becomes", default=None, default_by="not known"),
+    _spec("image_patches", TOKENS, "Patches of an image before they are merged.", values="patches of each",
+          default=None, default_by="those of the config's size"),
     _spec("front_end", Choice(("transformers", "litgpt")), "transformers or litgpt: whose model and loop.",
-          as_it_is=True, values="whose models and loop: `transformers`, `litgpt`"),
+          as_it_is=True, values="whose models and loop: `transformers`, `litgpt`", default="transformers"),
     _spec("fused_kernels", Names(KERNELS),
           "Kernels in place of the model's own code: rms_norm,rope,cross_entropy,lora, and those of packages: "
-          "gated_delta_rule,mamba_ssm,causal_conv1d."),
+          "gated_delta_rule,mamba_ssm,causal_conv1d.", default=()),
     _spec("versions", VERSIONS, "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it.",
           values='`{"transformers": "4.48.1", "deepspeed": "0.19.8"}`; the newest where absent'),
 )  # fmt: skip
@@ -365,6 +361,20 @@ SETTINGS: Mapping[str, Record] = {record.name: record for record in _RECORDS}
 def named(*, by: By) -> tuple[str, ...]:
     """The settings that are decided in this way."""
     return tuple(record.name for record in _RECORDS if record.by == by)
+
+
+def default(name: str, part: str = "") -> Any:
+    """What a setting is where nobody states it; of one that is an object, what this part of it is.
+
+    Raises LookupError for one that has no default of its own.
+    """
+    record = SETTINGS[name]
+    if part:
+        assert isinstance(record.kind, Object)
+        return record.kind.defaults[part]
+    if not record.has_default:
+        raise LookupError(name)
+    return record.default
 
 
 def flags(kind: Literal["spec", "hardware"]) -> Iterator[Record]:
@@ -381,5 +391,11 @@ AS_THEY_ARE = tuple(record.name for record in _RECORDS if record.as_it_is)
 """Settings of a run that become the spec's field of the same name."""
 EVALUATED: Mapping[str, str] = {record.name: record.evaluation for record in _RECORDS if record.evaluation}
 """Settings of the evaluation, by their names in the spec's ``evaluation``."""
+ZERO = named(by="zero")
+"""ZeRO's stage and what of it is offloaded."""
+SPLITS = named(by="split")
+"""How many ranks share a model or a sequence."""
+NUMERICS = frozenset(named(by="script-or-deepspeed"))
+"""What the optimizer computes with, which changes no byte."""
 ZERO_SECTION = frozenset(named(by="zero-section"))
 """Sizes that only the DeepSpeed JSON's ``zero_optimization`` states."""

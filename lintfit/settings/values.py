@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from lintfit.frozen import frozen
-from lintfit.settings.registry import FSDP_GATHERS
+from lintfit.settings.registry import FSDP_GATHERS, default
 
 
 @frozen
 class Fsdp:
     """How FSDP shards. ``strategy`` uses FSDP 1's names; FSDP 2 resharding after forward is ``FULL_SHARD``."""
 
-    version: Literal[1, 2] = 1
-    strategy: str = "FULL_SHARD"
-    cpu_offload: bool = False
+    version: Literal[1, 2] = default("fsdp", "version")
+    strategy: str = default("fsdp", "strategy")
+    cpu_offload: bool = default("fsdp", "cpu_offload")
     replicas: int = 1
     """Groups of ranks that each hold all shards (Accelerate's ``dp_replicate_size``)."""
-    auto_wrap: bool = True
+    auto_wrap: bool = default("fsdp", "auto_wrap")
     """Whether each layer is a unit of its own; else the whole model is one (``NO_WRAP``, ``FSDP(model)`` alone)."""
 
     @property

@@ -1,7 +1,7 @@
 """Architectures by their ``model_type``: plain ones are rows of a table, any other is a module of its own.
 
 Language models have their table in ``_table.py``, multimodal ones in the modules of ``FAMILIES``. A module is named
-after the ``model_type`` of the ``config.json``. A ``ROW`` is a row with functions for the parts that are its own. Else it has
+after the ``model_type`` of the ``config.json``. It has a ``ROW`` with functions for the parts that are its own, or else
 ``DEFAULTS`` (what transformers takes for keys that a config leaves out, see :mod:`..config_defaults`), ``REQUIRED``
 (keys that a config must state itself), ``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. An
 optional ``CODE`` says what libraries' code has for the type, an optional ``normalised(values)`` renames older spellings

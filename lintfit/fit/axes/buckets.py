@@ -44,6 +44,7 @@ def options(subject: Subject) -> Iterator[Option]:
 
 
 def _current(config: ZeroConfig) -> dict[str, int]:
+    """The sizes that count for a run, defaults included, by the JSON's keys."""
     return {
         "reduce_bucket_size": config.reduce_bucket,
         "stage3_prefetch_bucket_size": config.prefetch_bucket,

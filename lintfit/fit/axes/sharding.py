@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.fit.axes import fsdp
 from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
 from lintfit.memory.engines.zero_config import zero_config
+from lintfit.settings.registry import ZERO
 
 Rung = tuple[int, str, str]
 """Stage, the optimizer's device, the parameters' device."""
@@ -30,7 +31,8 @@ ON_NVME: tuple[tuple[str, Rung], ...] = (
 )
 """Tried where somebody names a folder on such a drive; only stage 3 can (DeepSpeed ``runtime/zero/config.py``)."""
 
-FIELDS = ("zero_stage", "offload_optimizer", "offload_param")
+FIELDS = ZERO
+"""The settings of a rung, in its order."""
 
 
 def options(subject: Subject) -> Iterator[Option]:

@@ -16,10 +16,10 @@ def each(entry: Optimizer, item: int = 4) -> float:
     return size + 4 * entry.factored
 
 
-def masters(trained: int, size: int, over: Factor | None, source: str, item: int = 4) -> Term:
-    """Masters of ``trained`` parameters, ``item`` bytes each, over some ranks."""
+def masters(trained: int, size: int, over: Factor | None, source: str, item: int = 4, *kept: Factor) -> Term:
+    """Masters of ``trained`` parameters, ``item`` bytes each, over some ranks, and what of them is ``kept`` there."""
     what = f"{_dtype(item)} masters"
-    return term("master_weights", what, size, (item, "bytes"), (trained, TRAINED), over=over, source=source)
+    return term("master_weights", what, size, (item, "bytes"), (trained, TRAINED), *kept, over=over, source=source)
 
 
 def _dtype(item: int) -> str:

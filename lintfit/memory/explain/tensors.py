@@ -111,12 +111,7 @@ def optimizer_states(
 
 
 def _by_size(entry: Optimizer, weights: Iterable[Weight]) -> dict[float, list[Weight]]:
-    groups: dict[float, list[Weight]] = {}
-    for weight in weights:
-        each = _each(entry, weight)
-        if each:
-            groups.setdefault(each, []).append(weight)
-    return groups
+    return {each: group for each, group in grouped(weights, lambda weight: _each(entry, weight)).items() if each}
 
 
 def states(entry: Optimizer) -> str:

@@ -9,7 +9,7 @@ from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, tied
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.optimizers import Optimizer, flat_step_temporaries, optimizer
+from lintfit.memory.tensors.optimizers import Optimizer, optimizer
 from lintfit.memory.tensors.parameters import Inventory, inventory, trained_dtype
 
 SOURCE = "DeepSpeed stage3.py"
@@ -84,13 +84,10 @@ def _states(case: _Case) -> list[Term]:
     size, trained, left = case.size, case.shared, case.left
     if not left:
         return []
-    factors: list[Factor] = [(size.master, "bytes"), (trained, flat.TRAINED)]
-    if left != 1:
-        factors.append((left, "of it on the GPU (offload_optimizer.ratio)"))
-    what, item = "fp32 masters" if size.master == 4 else "half-precision masters", case.config.moment
+    kept = [(left, "of it on the GPU (offload_optimizer.ratio)")] if left != 1 else []
     return [
-        term("master_weights", what, int(left * size.masters), *factors, over=case.ranks, source=SOURCE),
-        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, left, item),
+        flat.masters(trained, int(left * size.masters), case.ranks, SOURCE, size.master, *kept),
+        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, left, case.config.moment),
     ]
 
 
@@ -193,11 +190,7 @@ def _step(case: _Case) -> list[list[Term]]:
     item = size.master
     converted = term("temporaries", "and in fp32", item * size.sub_group, (item, "bytes"), group, source=SOURCE)
     half = accumulator != item
-    own_step: list[Term] = []
-    stepped = flat_step_temporaries(case.entry, size.sub_group, item)
-    if stepped:
-        each = (stepped / size.sub_group, "bytes")
-        own_step = [term("temporaries", f"{case.name}: the step's own copies", stepped, each, group)]
+    own_step = flat.step(case.name, case.entry, size.sub_group, group[1], item=item)
     return [[own, *([converted] if half else [])], [converted if half else own, *own_step]]
 
 

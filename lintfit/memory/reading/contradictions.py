@@ -9,6 +9,7 @@ from typing import Any
 from lintfit.catalog.facts import ModelFacts
 from lintfit.errors import LintfitError
 from lintfit.memory.spec import SCORING
+from lintfit.settings.registry import SPLITS
 
 IMAGES_BESIDE = frozenset({"mllama"})
 """Model types whose images add nothing to the sequence."""
@@ -16,10 +17,6 @@ IMAGES_BESIDE = frozenset({"mllama"})
 
 class SpecError(LintfitError):
     """A spec that cannot be estimated. The message is one line: the key, its value, and what is allowed."""
-
-
-SPLITS = ("tensor_parallel", "pipeline_parallel", "sequence_parallel")
-"""Keys that say how many ranks share a model or a sequence."""
 
 
 def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.defaults import default
+from lintfit.catalog import defaults as libraries
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
 from lintfit.memory.loss.preference import ROLLOUTS
-from lintfit.memory.spec import DEFAULT_SEQUENCE, Generation
+from lintfit.memory.spec import Generation
 from lintfit.memory.versions import before_transformers_5
+from lintfit.settings.registry import default
 from lintfit.settings.values import Fsdp
-
-TRL_RESPONSE = 53
-"""``PPOConfig.response_length``."""
-HF_BATCH = 8
-"""``TrainingArguments.per_device_train_batch_size``."""
 
 
 def complete(values: dict[str, Any], facts: ModelFacts) -> None:
@@ -33,11 +29,17 @@ def complete(values: dict[str, Any], facts: ModelFacts) -> None:
     if values.get("front_end") == "litgpt":
         values.setdefault("lora_dtype", values["weights_dtype"])
         values.setdefault("lora_dropout", litgpt.DROPOUT)
-    values.setdefault("micro_batch_size", HF_BATCH)
-    values.setdefault("seq_len", min(DEFAULT_SEQUENCE, facts.max_positions or DEFAULT_SEQUENCE))
-    values.setdefault("optimizer", "adamw_torch_fused" if modern else "adamw_torch")
+    values.setdefault("micro_batch_size", default("micro_batch_size"))
+    values.setdefault("seq_len", longest(facts))
+    values.setdefault("optimizer", default("optimizer") if modern else "adamw_torch")
     values.setdefault("use_reentrant", not modern)
     _trainer(values)
+
+
+def longest(facts: ModelFacts) -> int:
+    """Tokens of a sequence where nobody says, as far as the model has positions: an assumption of lintfit's own."""
+    assumed: int = default("seq_len")
+    return min(assumed, facts.max_positions or assumed)
 
 
 def _engine(values: dict[str, Any]) -> None:
@@ -93,7 +95,7 @@ def _generation(values: Mapping[str, Any], stated: Mapping[str, Any]) -> Generat
 
 def _completion(values: Mapping[str, Any]) -> int:
     """Tokens of a completion that TRL generates at the most where nobody says (``max_completion_length``)."""
-    return int(_of_rollouts(values, "max_completion_length", TRL_RESPONSE))
+    return int(_of_rollouts(values, "max_completion_length", default("response_length")))
 
 
 def _of_rollouts(values: Mapping[str, Any], field: str, otherwise: Any) -> Any:
@@ -101,6 +103,6 @@ def _of_rollouts(values: Mapping[str, Any], field: str, otherwise: Any) -> Any:
     config = {"grpo": "GRPOConfig", "rloo": "RLOOConfig"}.get(values.get("trainer", ""))
     if config is None:
         return otherwise
-    found = default("trl", config, field, values.get("versions", {}).get("trl"))
+    found = libraries.default("trl", config, field, values.get("versions", {}).get("trl"))
     assert found is not None
     return found.value

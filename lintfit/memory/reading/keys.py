@@ -30,14 +30,11 @@ from lintfit.settings.kinds import (
     Word,
     nullable,
 )
-from lintfit.settings.registry import SETTINGS
+from lintfit.settings.registry import SETTINGS, default
 from lintfit.settings.values import Fsdp
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
-
-EVALUATION_BATCH = 8
-"""``TrainingArguments.per_device_eval_batch_size``."""
 
 
 def unknown(key: str) -> SpecError:
@@ -189,7 +186,7 @@ def _generation(key: str, value: Any) -> Mapping[str, Any] | None:
 
 
 def _evaluation(key: str, value: Any) -> Evaluation | None:
-    return None if value is None else Evaluation(**{"batch_size": EVALUATION_BATCH, **_stated(key, value)})
+    return None if value is None else Evaluation(**{"batch_size": default(key, "batch_size"), **_stated(key, value)})
 
 
 def _optimizer(key: str, value: Any) -> str:

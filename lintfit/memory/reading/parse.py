@@ -90,6 +90,7 @@ def _capacities(values: dict[str, Any], gpu: Gpu | None) -> dict[str, int]:
 def _check_parts(values: Mapping[str, Any], facts: ModelFacts) -> None:
     """Raise :class:`SpecError` for images or frozen parts that the model does not have."""
     name = shown(facts.name or facts.model_type)
+    # Keys of images that say of what the model has none.
     for key in ("images", "image_patches", "image_max_pixels", "image_tiles"):
         if values.get(key) and facts.vision is None:
             raise SpecError(f"{key}: {values[key]} needs a vision-language model; {name} is none")

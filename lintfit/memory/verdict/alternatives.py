@@ -147,6 +147,7 @@ def _may_adapt_all(spec: Spec) -> bool:
     """
     if spec.gradient_checkpointing is True and spec.lora_rank < LARGE_RANK:
         return False
+    # Who names the modules, or whose code picks them, has left nothing open.
     return spec.method == "lora" and spec.stated.isdisjoint({"lora_targets", "front_end", "trainer"})
 
 

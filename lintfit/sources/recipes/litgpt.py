@@ -121,6 +121,7 @@ class LitGptRecipe:
 
     @property
     def adjustable(self) -> frozenset[str]:
+        # Keys of a recipe that the planner may write.
         names = {"micro_batch_size", "gradient_accumulation_steps", "seq_len", "mixed_precision"}
         precision = self._asked.value
         if isinstance(precision, str) and precision.endswith("-true"):

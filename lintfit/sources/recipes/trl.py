@@ -49,6 +49,7 @@ _ADJUSTABLE = frozenset({
     "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
     "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
 })  # fmt: skip
+"""Settings that are flags of the command or keys of its file, which the planner may write."""
 
 _LENGTH = ("max_length", "max_seq_length")
 """The field that cuts sequences, by its name and by the one that SFTConfig had for it before."""

@@ -12,6 +12,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.settings.model import UNKNOWN
+from lintfit.settings.registry import ZERO
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Value, objects, plain
 from lintfit.sources.script.reading import engines
@@ -70,7 +71,7 @@ def plays_launcher(reading: Reading) -> None:
 
 def _foreign(reading: Reading, record: Record) -> None:
     why = f"{record.function.partition('.')[0]} shards and casts in ways of its own"
-    for name in ("engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"):
+    for name in ("engine", *ZERO, "mixed_precision"):
         reading.state(name, UNKNOWN, record.node, why)
 
 
