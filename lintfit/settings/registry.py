@@ -29,6 +29,7 @@ from lintfit.settings.kinds import (
     ValueKind,
     metavar,
 )
+from lintfit.settings.said import SAID, Said
 
 TRAINERS = ("causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo")
 """Whose step is known: transformers' own, of a language model and of a classifier, and TRL's."""
@@ -92,6 +93,11 @@ class Record:
     @property
     def has_lower_bound(self) -> bool:
         return self.lower_bound is not _NOTHING
+
+    @property
+    def said(self) -> Said | None:
+        """How a change of it is said; None where no plan changes it."""
+        return SAID.get(self.name)
 
     @property
     def option(self) -> str:
