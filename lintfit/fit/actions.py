@@ -71,7 +71,7 @@ def _written(phrase: Phrase, own: Sequence[Written], lines: _Lines, settings: Ma
         yield from _without_words(own, lines, settings)
         return
     changed = tuple(lines.of(each.edit, phrase.text.split()) for each in own)
-    yield Action(phrase.text, tuple(dict.fromkeys(changed)), follows=not changed)
+    yield Action(phrase.text, tuple(sorted(set(changed), key=_in_order)), follows=not changed)
 
 
 def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[str, Any]) -> Iterator[Action]:
@@ -102,6 +102,10 @@ class _Lines:
         what = "" if old.strip() and _clean(new, document).strip("\"'") in said else _what(old, new, document)
         original = self._originals.get(edit.path)
         return ChangedLine(edit.path, _line_before(original, document, line), what)
+
+
+def _in_order(changed: ChangedLine) -> tuple[str, int, str]:
+    return changed.path.as_posix(), changed.line, changed.what
 
 
 def _line_before(original: Document | None, document: Document, line: int) -> int:

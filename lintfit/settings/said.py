@@ -128,7 +128,7 @@ SAID: Mapping[str, Said] = {
     "mixed_precision": Said("train in {after} mixed precision", by={"no": "train without mixed precision"}),
     "micro_batch_size": _number("the micro-batch"),
     "gradient_accumulation_steps": Said(
-        "accumulate {after} steps instead of {before}", by={1: "accumulate no steps (instead of {before})"}
+        "accumulate {after} steps instead of {before}", by={1: "accumulate 1 step instead of {before}"}
     ),
     "seq_len": Said(
         "let sequences have {after} tokens instead of {before}",
