@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,41 @@ class Step:
     edits: tuple[FileEdit, ...] = ()
 
 
+@frozen
+class ChangedLine:
+    """A line (1-based, of the file as it is) that an action changes; ``what`` is to be done there, where the action
+    does not say it."""
+
+    path: Path
+    line: int
+    what: str = ""
+
+
+@frozen
+class Action:
+    """One thing that a person does to carry a plan out.
+
+    ``text`` is empty where the one line says it all. ``creates`` is a new file, and ``text`` then what it is.
+    ``follows``: it comes of the other actions, and nothing is to be written for it.
+    """
+
+    text: str
+    lines: tuple[ChangedLine, ...] = ()
+    creates: Path | None = None
+    follows: bool = False
+
+    def said(self, shown: Callable[[Path], str] = Path.as_posix) -> str:
+        """In one sentence: ``turn on gradient checkpointing: train.py:12 (add gradient_checkpointing=True)``."""
+        if self.creates is not None:
+            return f"create {shown(self.creates)} {self.text}".rstrip()
+        if self.follows:
+            return f"{self.text} (follows from the rest)"
+        if not self.text:
+            return ", ".join(f"{shown(each.path)}:{each.line}: {each.what or 'change the line'}" for each in self.lines)
+        places = [f"{shown(each.path)}:{each.line}" + (f" ({each.what})" if each.what else "") for each in self.lines]
+        return f"{self.text}: {', '.join(places)}" if places else self.text
+
+
 @frozen(eq=False)
 class Rejected:
     """A plan that was tried and does not suffice, with the estimate that says so."""
@@ -95,6 +130,8 @@ class Plan:
     estimate: Estimate
     relative_step_time: float
     fix: Fix
+    actions: tuple[Action, ...] = ()
+    """The plan in a person's words: what there is to do, and on which lines."""
     rejected: tuple[Rejected, ...] = ()
     beyond: tuple[Rejected, ...] = ()
     """What goes further than the plan and is not needed."""
@@ -111,7 +148,9 @@ class Plan:
 
 
 __all__ = [
+    "Action",
     "Applicability",
+    "ChangedLine",
     "Finding",
     "Fix",
     "Place",

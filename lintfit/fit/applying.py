@@ -31,6 +31,14 @@ _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen(eq=False)
+class Written:
+    """An edit that was made for a change, in its document as the changes before it left that."""
+
+    change: str
+    edit: FileEdit
+
+
+@frozen(eq=False)
 class Applied:
     """What the files look like with the changes made, the run read from them, and which file each change went to."""
 
@@ -38,6 +46,7 @@ class Applied:
     run: Run
     places: Mapping[str, Path]
     edits: tuple[FileEdit, ...]
+    written: tuple[Written, ...]
 
 
 Change = tuple[str, Any]
@@ -64,7 +73,7 @@ class Feasibility:
     def not_told(self, changes: Mapping[str, Any]) -> str:
         """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
         left = [name for name in self.run.doubtful if name not in changes]
-        if not left or not changes.keys().isdisjoint(_PATHS) or _uncasts(self.run, changes):
+        if not left or not changes.keys().isdisjoint(_PATHS) or uncasts(self.run, changes):
             return ""
         return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
 
@@ -112,7 +121,7 @@ _PATHS = ("engine", "method", "quantization")
 """Changes by which a script may take another way."""
 
 
-def _uncasts(run: Run, changes: Mapping[str, Any]) -> bool:
+def uncasts(run: Run, changes: Mapping[str, Any]) -> bool:
     """Whether weights of another dtype are written by taking away the script's cast of the whole model.
 
     Where adapters are switched on, the branch that casts may not be taken any more.
@@ -143,7 +152,7 @@ def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Opti
         if len(refused) == len(wanted):
             return refused[0][1]
         wanted = [change for change, _ in refused]
-    return Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)))
+    return Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
 
 
 class _Copy:
@@ -153,6 +162,7 @@ class _Copy:
         self.run, self._workspace, self._cli = run, workspace, cli
         self.texts: dict[Path, str] = {}
         self.places: dict[str, Path] = {}
+        self.written: list[Written] = []
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
@@ -168,6 +178,7 @@ class _Copy:
             if reason := reach.why_not(edits, self._workspace):
                 return reason
             self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
+            self.written += [Written(name, edit) for edit in edits]
             self.places.setdefault(name, edits[0].path)
             if name == "deepspeed_config_file":
                 self.places.update(dict.fromkeys(ZERO, edits[0].path))
@@ -198,7 +209,7 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     """Changes in the order in which they can be written; those that follow from others are left out."""
     spec = run.spec
     wanted = dict(changes)
-    if _uncasts(run, changes):
+    if uncasts(run, changes):
         del wanted["weights_dtype"]
         yield "weights_dtype", AS_LOADED
     zero = {name: changes.get(name, getattr(spec, name, None)) for name in ZERO}

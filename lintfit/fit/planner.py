@@ -14,6 +14,7 @@ from typing import Any
 from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
+from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -171,12 +172,15 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     steps = tuple(_steps(run, candidate, applied))
     applicability = candidate.applicability if applied is not None else Applicability.DISPLAY
     edits = applied.edits if applied is not None else ()
+    claimed = _claimed(candidate, steps)
+    done = actions(run, claimed, applied)
     return Plan(
         applicability=applicability,
         steps=steps,
         estimate=found.estimate,
         relative_step_time=rounded(found.step_time),
-        fix=Fix("; ".join(_describe(step) for step in steps), applicability, edits, _claimed(candidate, steps)),
+        fix=Fix("; ".join(action.said() for action in done), applicability, edits, claimed),
+        actions=done,
         rejected=_ladder_rejected(run, candidate.changes),
         name=candidate.name,
         effects=candidate.notes,
@@ -230,10 +234,6 @@ def _spec_of(applied: Applied | None) -> Spec:
 
 def _edits_of(edits: Sequence[FileEdit], path: Path) -> tuple[FileEdit, ...]:
     return tuple(edit for edit in edits if edit.path == path)
-
-
-def _describe(step: Step) -> str:
-    return f"{step.setting}: {spoken(step.before)} → {spoken(step.after)}"
 
 
 def _ladder_rejected(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:

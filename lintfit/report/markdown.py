@@ -12,7 +12,6 @@ from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
 from lintfit.report.summary import counts_lines, not_judged_lines
-from lintfit.settings.model import spoken
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")
 """What Markdown takes for markup; an underscore within a word is none."""
@@ -93,13 +92,7 @@ def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
     yield f"**What makes {code(run.run.id)} fit{named}** ({_how(plan)})"
     if plan.by_hand:
         yield f"Not written by lintfit: {text(plan.by_hand)}."
-    yield table(
-        ["setting", "now", "then", "file"],
-        (
-            [code(step.setting), code(spoken(step.before)), code(spoken(step.after)), code(shown_path(step.path))]
-            for step in plan.steps
-        ),
-    )
+    yield "\n".join(f"{number}. {text(action.said(shown_path))}" for number, action in enumerate(plan.actions, 1))
     read = [text(read_by(plan.readers))] if plan.readers else []
     yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), cost(plan), *read))
 

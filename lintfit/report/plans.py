@@ -13,7 +13,6 @@ from lintfit.memory.spec import GIB
 from lintfit.options.model import Margin
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import gib
-from lintfit.report.json import plan_files
 from lintfit.report.runs import header, step_time
 from lintfit.report.styled import cells, wrapped
 
@@ -53,10 +52,8 @@ def _below(plan: Plan, view: View) -> list[Line]:
         lines += wrapped([("       ", ""), ("unsafe: ", "note")], plan.fix.caution, view.width, 9)
     if plan.by_hand:
         lines += wrapped([("       ", ""), ("by hand: ", "note")], plan.by_hand, view.width, 9)
-    made = {edit.path for edit in plan.fix.edits if edit.document is None}
-    names = [f"{shown_path(path)}{' (new)' if path in made else ''}" for path in plan_files(plan)]
-    if names:
-        lines += wrapped([("       ", ""), ("edits: ", "dim")], ", ".join(names), view.width, 9)
+    for number, action in enumerate(plan.actions, 1):
+        lines += wrapped([("       ", ""), (f"{number}. ", "dim")], action.said(shown_path), view.width, 10)
     return lines
 
 

@@ -272,9 +272,8 @@ def plan_lines(result: RunResult, view: View) -> list[Line]:
     lines.insert(
         0, [("plan: ", "good"), (f"{start}{gib(after.peak.likely)}{capacity} GiB, ", ""), *_plan_verdict(after)]
     )
-    for number, step in enumerate(plan.steps, 1):
-        change = f"{step.setting} {spoken(step.before)} → {spoken(step.after)} in {shown_path(step.path)}"
-        lines += wrapped([(f"  {number}. ", "added")], change, view.width, 5)
+    for number, action in enumerate(plan.actions, 1):
+        lines += wrapped([(f"  {number}. ", "added")], action.said(shown_path), view.width, 5)
     if estimate is not None:
         lines += before_after(estimate, after, view)
     lines += _costs(result, view)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.documents.model import Document
-from lintfit.frozen import field, frozen, word_set
+from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.settings.model import Provenance, Setting

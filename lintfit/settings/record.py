@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from lintfit.frozen import frozen
 from lintfit.settings.kinds import OF_FILES, ValueKind, metavar
+from lintfit.settings.said import SAID, Said
 
 By = Literal["", "script", "script-or-deepspeed", "zero", "zero-section", "split"]
 """Who decides a setting where one rule serves for several: a script (with the flags of its launch line) or a recipe;
@@ -58,6 +59,11 @@ class Record:
     @property
     def has_default(self) -> bool:
         return self.default is not _NOTHING
+
+    @property
+    def said(self) -> Said | None:
+        """How a change of it is said; None where no plan changes it."""
+        return SAID.get(self.name)
 
     @property
     def option(self) -> str:

@@ -7,7 +7,18 @@ from pathlib import Path
 
 from lintfit.catalog.facts import Gpu, ModelFacts, Tensor
 from lintfit.documents.model import Document, Edit, FileEdit, FileText, Kind, Span
-from lintfit.findings.model import Applicability, Finding, Fix, Plan, Rejected, Related, Severity, Step
+from lintfit.findings.model import (
+    Action,
+    Applicability,
+    ChangedLine,
+    Finding,
+    Fix,
+    Plan,
+    Rejected,
+    Related,
+    Severity,
+    Step,
+)
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Spec
@@ -178,6 +189,7 @@ class Story:
             estimate=estimate(0.125, Verdict.FITS),
             relative_step_time=1.3,
             fix=Fix("shard everything", Applicability.SAFE, edits, {"zero_stage": 3}),
+            actions=(Action("raise the ZeRO stage from 2 to 3", (ChangedLine(Path("ds.json"), 3),)),),
             rejected=(Rejected("gradient checkpointing alone", estimate(0.9)),),
         )
 

@@ -34,7 +34,8 @@ def test_the_plan_stands_with_memory_before_and_after() -> None:
     (row,) = [line for line in shown.splitlines() if line.startswith("| `run.sh:1` |")]
     assert "| 110.6 (105.1–121.7) | 14.9 (14.1–16.4) |" in row
     assert "does not fit → **fits** with the plan |" in row
-    assert "| `zero_stage` | `2` | `3` | `ds.json` |" in shown
+    assert "\n1. raise the ZeRO stage from 2 to 3: ds.json:3\n" in shown
+    assert "zero_stage" not in shown
     assert "- a step takes about 1.3 times as long; 12.0 of 256.0 GiB of host memory a node\n" in shown
     assert "fit** (safe: the training stays the same; `lintfit check --fix` writes it)" in shown
 

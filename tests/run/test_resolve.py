@@ -38,6 +38,7 @@ def _trainer(defaults: Mapping[str, Any] = {}, **stated: Any) -> Any:
     settings = _settings(library, "default") | _settings(stated)
     return SimpleNamespace(
         settings=settings,
+        uses_trainer=True,
         facts=SimpleNamespace(training_arguments=object(), initialize=None, batches_out_of_sight=False),
     )
 
@@ -46,6 +47,7 @@ def _loop(**stated: Any) -> Any:
     """A hand-written loop around Accelerator()."""
     return SimpleNamespace(
         settings=_settings(stated),
+        uses_trainer=False,
         facts=SimpleNamespace(training_arguments=None, initialize=None, batches_out_of_sight=False),
     )
 

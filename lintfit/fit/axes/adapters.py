@@ -23,7 +23,7 @@ def options(subject: Subject) -> Iterator[Option]:
         "lora_targets": "all-linear",
         "weights_dtype": dtype,
     }
-    trained = f"adapters of rank {RANK} are trained and saved (at a higher learning rate), the model stays frozen"
+    trained = "adapters are trained and saved (at a higher learning rate), the model stays frozen"
     yield Option("LoRA", changes, Effect.ADAPTERS, trained, kind="LoRA")
     quantized = f"{trained} and is rounded to four bits"
     yield Option("QLoRA", {**changes, "quantization": "nf4-double"}, Effect.ADAPTERS, quantized, kind="QLoRA")

@@ -1,0 +1,166 @@
+"""A plan as what a person does, one action after the other, each with the lines that it changes.
+
+Every edit of a plan belongs to one of its actions: who does all of them by hand has carried the plan out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lintfit.documents.model import Document, FileEdit, Kind
+from lintfit.findings.model import Action, ChangedLine
+from lintfit.fit.applying import Applied, Written, uncasts
+from lintfit.run.engine_location import has_trainer
+from lintfit.run.model import Run
+from lintfit.settings.registry import SETTINGS
+from lintfit.settings.values import AS_LOADED
+from lintfit.settings.wording import Phrase, phrases, zero
+from lintfit.sources.training_arguments import TRAINING
+
+_LONGEST = 120
+"""Characters of an edit that is shown as it is."""
+_LINES = 4
+"""Lines of one."""
+_BY: Mapping[str, str] = {"deepspeed": "engine", "kbit_upcast": "quantization"}
+"""Changes that carry out a part of a setting's, by that setting."""
+_WORD = re.compile(r"[\w.-]")
+_OPEN = ("(", "[", "{", ",", "\\")
+
+
+def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tuple[Action, ...]:
+    """What a person does to make the changes: as they were written, else where the settings stand now."""
+    assert run.spec is not None
+    wanted = {name: value for name, value in changes.items() if getattr(run.spec, name, None) != value}
+    if uncasts(run, changes) and "weights_dtype" in wanted:
+        wanted["weights_dtype"] = AS_LOADED
+    before = {name: getattr(run.spec, name) for name in SETTINGS if hasattr(run.spec, name)}
+    said = list(phrases(wanted, before))
+    if applied is None:
+        return tuple(_by_hand(run, phrase) for phrase in said)
+    lines = _Lines(applied)
+    settings = {**before, **changes}
+    found: list[Action] = []
+    left = list(applied.written)
+    for phrase in said:
+        own = [each for each in left if _BY.get(each.change, each.change) in phrase.settings]
+        left = [each for each in left if each not in own]
+        found += _written(phrase, own, lines, settings)
+    return (*found, *_without_words(left, lines, settings))
+
+
+def _by_hand(run: Run, phrase: Phrase) -> Action:
+    """An action that nobody has carried out: where its setting stands, or by what name a trainer knows it."""
+    name = phrase.settings[0]
+    setting = run.settings.get(name)
+    place = setting.provenance.place if setting is not None else None
+    if place is not None:
+        line = place.document.position(place.span.start).line
+        return Action(phrase.text, (ChangedLine(place.document.path, line),))
+    if name in TRAINING and run.script is not None and has_trainer(run):
+        return Action(f"{phrase.text} ({TRAINING[name][0]})")
+    return Action(phrase.text)
+
+
+def _written(phrase: Phrase, own: Sequence[Written], lines: _Lines, settings: Mapping[str, Any]) -> Iterator[Action]:
+    """The phrase with its lines; of a file that is made the file, and what hands it on by itself."""
+    if any(lines.made(each.edit.path) for each in own):
+        yield from _without_words(own, lines, settings)
+        return
+    changed = tuple(lines.of(each.edit, phrase.text.split()) for each in own)
+    yield Action(phrase.text, tuple(sorted(set(changed), key=_in_order)), follows=not changed)
+
+
+def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[str, Any]) -> Iterator[Action]:
+    """Edits that say themselves what is to be done, a new file once."""
+    for each in written:
+        if each.edit.document is None:
+            yield Action(f"({zero(settings)})", creates=each.edit.path)
+        elif not lines.made(each.edit.path):
+            yield Action("", (lines.of(each.edit),))
+
+
+class _Lines:
+    """The lines of the files as they are that the edits of a plan change, though each was made behind others."""
+
+    def __init__(self, applied: Applied) -> None:
+        self._originals = {edit.path: edit.document for edit in applied.edits}
+
+    def made(self, path: Path) -> bool:
+        """Whether the plan makes this file."""
+        return path in self._originals and self._originals[path] is None
+
+    def of(self, edit: FileEdit, said: Sequence[str] = ()) -> ChangedLine:
+        """Where an edit changes a file, and what; not what, where it only writes one of the words that are ``said``."""
+        document = edit.document
+        assert document is not None
+        start, old, new = _trimmed(document.text, edit.edit.span.start, edit.edit.span.end, edit.edit.text)
+        line = document.position(start + len(old) - len(old.lstrip()) if old.strip() else start).line
+        what = "" if old.strip() and _clean(new, document).strip("\"'") in said else _what(old, new, document)
+        original = self._originals.get(edit.path)
+        return ChangedLine(edit.path, _line_before(original, document, line), what)
+
+
+def _in_order(changed: ChangedLine) -> tuple[str, int, str]:
+    return changed.path.as_posix(), changed.line, changed.what
+
+
+def _line_before(original: Document | None, document: Document, line: int) -> int:
+    """The line of the file as it is that a line of the changed file comes of, or stands at."""
+    if original is None or original.text == document.text:
+        return line
+    old, new = original.text.splitlines(), document.text.splitlines()
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if j1 < line <= j2:
+            return i1 + line - j1 if tag == "equal" else max(1, min(i1 + line - j1, i2))
+    return min(line, max(1, len(old)))
+
+
+def _trimmed(text: str, start: int, end: int, new: str) -> tuple[int, str, str]:
+    """An edit without what both sides share at their ends, whole words kept: where, what goes, what comes."""
+    old = text[start:end]
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    while head and _splits(old, head) | _splits(new, head):
+        head -= 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[len(old) - 1 - tail] == new[len(new) - 1 - tail]:
+        tail += 1
+    while tail and _splits(old, len(old) - tail) | _splits(new, len(new) - tail):
+        tail -= 1
+    return start + head, old[head : len(old) - tail], new[head : len(new) - tail]
+
+
+def _splits(text: str, at: int) -> bool:
+    """Whether a place stands within a word."""
+    return 0 < at < len(text) and bool(_WORD.match(text[at - 1]) and _WORD.match(text[at]))
+
+
+def _what(old: str, new: str, document: Document) -> str:
+    """``add --bf16 True``, ``delete model = model.float()``, ``write bf16=True for fp16=True``."""
+    gone, come = _clean(old, document), _clean(new, document)
+    if not come:
+        return f"delete {_short(gone, old)}" if gone else ""
+    if not gone:
+        return f"add {_short(come, new)}"
+    return f"write {_short(come, new)} for {_short(gone, old)}"
+
+
+def _short(text: str, raw: str) -> str:
+    lines = len([line for line in raw.splitlines() if line.strip()])
+    return text if len(text) <= _LONGEST and lines <= _LINES else f"{lines} line{'s' if lines > 1 else ''} of code"
+
+
+def _clean(text: str, document: Document) -> str:
+    """An edit's text in one line, without the commas and line ends that only join it to its neighbours."""
+    joined = ""
+    for line in filter(None, (each.strip() for each in text.splitlines())):
+        between = "; " if document.kind is Kind.PYTHON and joined and not joined.endswith(_OPEN) else " "
+        if line[0] in ")]}":
+            between = ""
+        joined = f"{joined.rstrip(chr(92)).rstrip()}{between}{line}" if joined else line
+    return joined.strip(" \t,\\")

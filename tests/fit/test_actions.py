@@ -1,0 +1,91 @@
+"""A plan's actions name every line that it changes, by the numbers of the files as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.commands.check import load_runs
+from lintfit.documents.workspace import Workspace
+from lintfit.findings.model import Plan
+from lintfit.fit.alternatives import alternatives
+from lintfit.fit.planner import plan
+from lintfit.options.model import Options
+from lintfit.run.model import Run
+from tests.support import ROOT
+
+EXAMPLES = ("medicalgpt", "three-strategies", "trl-grpo")
+
+
+def _run(name: str) -> Run:
+    _, (result, *_) = load_runs([ROOT / "examples" / name], Options())
+    return result.run
+
+
+def _plan(name: str) -> Plan:
+    found = plan(_run(name), Workspace(), Options()).plan
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_changed_line_belongs_to_an_action(name: str) -> None:
+    plans = alternatives(_run(name), Workspace(), Options()).plans
+    assert plans
+    for each in plans:
+        said = {(line.path, line.line) for action in each.actions for line in action.lines}
+        made = {action.creates for action in each.actions if action.creates is not None}
+        for edit in each.fix.edits:
+            if edit.document is None:
+                assert edit.path in made
+                continue
+            first = edit.document.position(edit.edit.span.start).line
+            last = edit.document.position(edit.edit.span.end).line
+            near = range(first - 1, last + 2)  # an insertion may be counted to the line behind it or before it
+            assert any((edit.path, line) in said for line in near), (each.name, edit.path, first)
+
+
+def test_a_file_that_is_made_and_the_flag_that_hands_it_over() -> None:
+    said = [action.said(lambda path: path.name) for action in _plan("medicalgpt").actions]
+    assert said[1:] == ["create ds_zero3.json (ZeRO-3)", "run_sft.sh:20: add --deepspeed ds_zero3.json"]
+    assert said[0].startswith("keep the weights as they are loaded: supervised_finetuning.py:79 (")
+
+
+def test_a_value_that_the_words_have_is_not_repeated() -> None:
+    said = [action.said(lambda path: path.name) for action in _plan("trl-grpo").actions]
+    assert said == [
+        "lower the micro-batch from 8 to 2: train_grpo.py:33",
+        "accumulate 16 steps instead of 4: train_grpo.py:34",
+    ]
+
+
+def test_an_argument_that_is_added_is_shown() -> None:
+    (action,) = _plan("three-strategies").actions
+    assert (
+        action.said(lambda path: path.name)
+        == "turn on gradient checkpointing: train.py:28 (add gradient_checkpointing=True)"
+    )
+
+
+def test_lines_are_those_of_the_files_as_they_are(tmp_path: Path) -> None:
+    """Adapters add an import at the top first; the lines below are counted without it."""
+    plans = alternatives(_run("three-strategies"), Workspace(), Options()).plans
+    adapters = next(each for each in plans if each.name.startswith("LoRA"))
+    (checkpointing,) = [action for action in adapters.actions if "checkpointing" in action.text]
+    assert [line.line for line in checkpointing.lines] == [28]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_spec_words(name: str) -> None:
+    for each in alternatives(_run(name), Workspace(), Options()).plans:
+        for action in each.actions:
+            assert "→" not in action.said()
+            assert "_" not in action.text.replace("FULL_SHARD", "").replace("W_pack", "")
+
+
+def test_adapters_of_the_script_s_own_have_their_own_rank() -> None:
+    plans = alternatives(_run("medicalgpt"), Workspace(), Options()).plans
+    adapters = next(each for each in plans if each.name == "LoRA")
+    assert adapters.actions[0].text == "train LoRA adapters of rank 8 on W_pack in place of all weights"
+    assert all("rank" not in effect for effect in adapters.effects)
