@@ -24,6 +24,7 @@ from time import monotonic
 from typing import Any
 
 from lintfit.catalog.attention import has_sdpa
+from lintfit.catalog.models import code_of
 from lintfit.memory.versions import NEWEST_TRANSFORMERS
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "recordings"
@@ -115,7 +116,7 @@ PRODUCERS: Mapping[str, Callable[[Group, Mapping[str, Any]], float]] = {
 def whole(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with nothing left unsaid, for programs that have no defaults."""
     given = spec_of(group, case)
-    attention = "sdpa" if has_sdpa(given["model_config"]["model_type"], NEWEST_TRANSFORMERS) else "eager"
+    attention = "sdpa" if has_sdpa(code_of(given["model_config"]["model_type"]), NEWEST_TRANSFORMERS) else "eager"
     return {**PLAIN, "attention": attention, "masked_words": group.get("masked_words", False), **given}
 
 
