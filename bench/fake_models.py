@@ -54,8 +54,8 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     model.train()
     if spec["gradient_checkpointing"]:
         model.gradient_checkpointing_enable({"use_reentrant": spec["use_reentrant"]})
-        if spec["method"] == "lora":
-            model.enable_input_require_grads()
+    if spec["method"] == "lora" and (spec["gradient_checkpointing"] or spec.get("quantization")):
+        model.enable_input_require_grads()  # over a quantised base ``prepare_model_for_kbit_training`` asks for it
     return model
 
 
