@@ -48,6 +48,8 @@ class Case:
     """As lintfit reads it."""
     bytes: float
     within: float
+    phase: str = ""
+    """The phase of which ``bytes`` is the peak; of the whole step where empty."""
 
     def __str__(self) -> str:
         return f"{self.group}: {self.name}"
@@ -68,7 +70,7 @@ def cases(kind: str) -> list[Case]:
 
 def _case(group: Group, case: Mapping[str, Any], versions: Mapping[str, str]) -> Case:
     given = {"versions": dict(versions), **spec_of(group, case)}
-    return Case(group["name"], case["name"], given, bytes_of(case), group["within"])
+    return Case(group["name"], case["name"], given, bytes_of(case), group["within"], case.get("phase", ""))
 
 
 def spec_of(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,6 +94,12 @@ def _step(group: Group, case: Mapping[str, Any]) -> float:
     return float(fake_tensors.run({"spec": whole(group, case)})["allocated_bytes"])
 
 
+def _phase(group: Group, case: Mapping[str, Any]) -> float:
+    from bench import fake_tensors
+
+    return float(fake_tensors.run({"spec": whole(group, case)})["phases"][case["phase"]])
+
+
 def _evaluation(group: Group, case: Mapping[str, Any]) -> float:
     from bench import fake_evaluation
 
@@ -107,6 +115,7 @@ def _layer(group: Group, case: Mapping[str, Any]) -> float:
 
 PRODUCERS: Mapping[str, Callable[[Group, Mapping[str, Any]], float]] = {
     "steps": _step,
+    "phases": _phase,
     "evaluations": _evaluation,
     "layers": _layer,
 }
