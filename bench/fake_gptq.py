@@ -1,8 +1,8 @@
 """AutoGPTQ's linear layers in the place of a model's own, and PEFT's adapters for them.
 
 The layers are the package's, in plain torch as they train: ``pip install --no-deps auto-gptq==0.5.1``, of whose modules
-only their files are loaded, as the package itself does not import with transformers 5. Optimum, which makes such models,
-gives every layer a bias and leaves the head whole.
+two are loaded from their files, as the package itself does not import with transformers 5. Optimum, which makes such
+models, gives every layer a bias and leaves the head whole.
 """
 
 from __future__ import annotations

@@ -20,6 +20,14 @@ def test_a_step(case: Case) -> None:
     assert found == pytest.approx(case.bytes, rel=case.within)
 
 
+@pytest.mark.parametrize("case", record.cases("phases"), ids=str)
+def test_a_phase(case: Case) -> None:
+    """The peak of a phase of a step."""
+    moments = estimate(spec_from_mapping(case.spec)).moments
+    found = max(moment.allocated for moment in moments if moment.phase == case.phase)
+    assert found == pytest.approx(case.bytes, rel=case.within)
+
+
 @pytest.mark.parametrize("case", record.cases("evaluations"), ids=str)
 def test_an_evaluation(case: Case) -> None:
     """The peak of an evaluation between two steps."""

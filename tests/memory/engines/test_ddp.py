@@ -16,6 +16,7 @@ from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment
 from lintfit.memory.spec import Spec
+from tests.support import published
 
 RUN: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-0.5B",
@@ -27,7 +28,7 @@ RUN: dict[str, Any] = {
     "seq_len": 128,
     "optimizer": "adamw_torch_fused",
 }
-TRAINED = 4 * 494_032_768
+TRAINED = 4 * published("Qwen/Qwen2.5-0.5B")
 LARGEST = 4 * 151_936 * 896
 
 
