@@ -11,6 +11,7 @@ from tests.support import PUBLISHED
 
 TIMM = 'timm 1.0.31: create_model("mobilenetv5_300m_enc", num_classes=0)'
 
+
 def test_the_image_encoder_has_as_many_parameters_as_timms() -> None:
     found = _mobilenet.tensors("timm_model")
     assert {"parameters": sum(tensor.total for tensor in found), "tensors": len(found)} == PUBLISHED["modules"][TIMM]

@@ -23,9 +23,9 @@ SMALL: dict[str, Any] = {
 @pytest.mark.parametrize(("when", "there"), [("step", False), ("forward", True), ("backward", True), ("never", True)])
 def test_between_steps(when: str, there: bool) -> None:
     guess = step(SMALL, 2, 1024, {**AMP, "zero_grad": when})
-    for moment in guess.moments:
-        if moment.phase in ("evaluate", "save"):
-            assert bool(moment.components.get("gradients")) is there
+    between = [moment for moment in guess.moments if moment.phase in ("evaluate", "save")]
+    assert {moment.phase for moment in between} == {"evaluate", "save"}
+    assert {bool(moment.components.get("gradients")) for moment in between} == {there}
 
 
 def test_deepspeed_lets_go_of_them_itself() -> None:
