@@ -77,10 +77,11 @@ class _Autocast(TorchFunctionMode):
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
             return value
         if not (value.is_leaf and value.requires_grad) or value._is_view():
-            return value.to(torch.bfloat16)
+            return value.to(torch.get_autocast_dtype("cuda"))
         source, copy = self.found.get(id(value), (None, None))
         if source is None or source() is not value:
-            source, copy = self.found[id(value)] = TensorWeakRef(value), value.to(torch.bfloat16)
+            made = value.to(torch.get_autocast_dtype("cuda"))
+            source, copy = self.found[id(value)] = TensorWeakRef(value), made
             self.cache.append((source, copy))
         return copy
 
@@ -157,6 +158,9 @@ def _grouped_mm(x: Any, weight: Any, *, offs: Any = None, bias: Any = None, out_
     return _Grouped.apply(x, weight)
 
 
+AMPERE = (8, 0)
+"""The compute capability from which SDPA has FlashAttention, and its memory-efficient kernel bf16."""
+
 ALIGNED = 8
 """Elements that the rows of an additive mask come in (``transformers/attention.cpp:preprocess_mask``)."""
 
@@ -174,12 +178,14 @@ def _attention(
     if not enable_gqa and query.shape[1] != key.shape[1]:  # ``check_batch_size_and_num_heads_dense``
         every = aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
         return every[0]
+    ampere = torch.cuda.get_device_capability() >= AMPERE
     same = query.shape[-1] == value.shape[-1]
-    if attn_mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256 and same:
+    if ampere and attn_mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256 and same:
         return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]
-    if enable_gqa and query.shape[1] != key.shape[1]:
+    grouped = query.shape[1] != key.shape[1]
+    if grouped or (query.dtype is torch.bfloat16 and not ampere):  # ``use_mem_efficient_attention``: its dtypes
         return aten._scaled_dot_product_attention_math(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=True
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=grouped
         )[0]
     return aten._scaled_dot_product_efficient_attention(
         query, key, value, attn_mask, True, dropout_p, is_causal, scale=scale
@@ -216,7 +222,7 @@ def _einsum(equation: str, a: Any, b: Any) -> Any:
         shape = [math.prod(sizes[name] for name in group) for group in groups]
         laid_out = x.permute([names.index(name) for group in groups for name in group]).reshape(shape)
         half = torch.is_autocast_enabled("cuda") and x.dtype is torch.float32
-        return laid_out.to(torch.bfloat16) if half else laid_out
+        return laid_out.to(torch.get_autocast_dtype("cuda")) if half else laid_out
 
     out = torch.bmm(factor(a, first, both, left, summed), factor(b, second, both, summed, right))
     made = [*both, *left, *right]
@@ -333,8 +339,11 @@ PREPARE = "_preprocess_mask_arguments"
 
 
 @contextlib.contextmanager
-def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
-    """Fake tensors on ``cuda:0``, forward, backward and autocast; ``padded``: masks hide something."""
+def machine(*, padded: bool = False, capability: tuple[int, int] = AMPERE) -> Iterator[FakeTensorMode]:
+    """Fake tensors on ``cuda:0``, forward, backward and autocast; ``padded``: masks hide something.
+
+    ``capability``: the GPU's compute capability, by which SDPA takes its kernel.
+    """
     _register()
     inside, outside = torch.device("cuda:0"), torch.device(f"{NAME}:0")
     make, dispatch = FakeTensor.__new__, FakeTensor.__torch_dispatch__.__func__
@@ -374,7 +383,7 @@ def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
         mock.patch.dict(fake_tensor._DISPATCH_META_HANDLERS, {device: answered}),
         mock.patch("torch.cuda.amp.common.amp_definitely_not_available", lambda: False),
         mock.patch("torch.cuda.is_bf16_supported", lambda *_, **__: True),
-        mock.patch("torch.cuda.get_device_capability", lambda *_: (8, 0)),
+        mock.patch("torch.cuda.get_device_capability", lambda *_: capability),
         mock.patch("torch.clear_autocast_cache", clear_both),
         torch.autograd.set_multithreading_enabled(False),
     )

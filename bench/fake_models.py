@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 
+from bench import fake_gptq
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
 
 def build(spec: dict[str, Any], mode: Any) -> Any:
     """The model of a spec, with its adapters and checkpointing, ready to train."""
@@ -23,7 +27,7 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
     # PPO's trainer does not come by where transformers' turns it off.
     config.use_cache = spec.get("use_cache", spec.get("trainer") == "ppo")
-    dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
+    dtype = DTYPES[spec["weights_dtype"]]
     sees = bool(spec.get("images")) or type(config) not in AutoModelForCausalLM._model_mapping
     loader: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     if type(config) in AutoModelForSeq2SeqLM._model_mapping and not spec.get("images"):
@@ -43,14 +47,15 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
         for pattern in spec.get("frozen_modules", ()):
             for parameter in named(model, pattern.removeprefix("!")):
                 parameter.requires_grad_(pattern.startswith("!"))
+        layers = fake_gptq.adapters_for(fake_gptq.quantise(model, spec, dtype)) if fake_gptq.quantised(spec) else {}
         if spec["method"] == "lora":
-            model = adapted(model, spec)
+            model = adapted(model, spec, layers)
     materialise(model, mode)
     model.train()
     if spec["gradient_checkpointing"]:
         model.gradient_checkpointing_enable({"use_reentrant": spec["use_reentrant"]})
-        if spec["method"] == "lora":
-            model.enable_input_require_grads()
+    if spec["method"] == "lora" and (spec["gradient_checkpointing"] or spec.get("quantization")):
+        model.enable_input_require_grads()  # over a quantised base ``prepare_model_for_kbit_training`` asks for it
     return model
 
 
@@ -116,8 +121,8 @@ def reference(spec: dict[str, Any], mode: Any) -> Any:
     return build({**spec, "gradient_checkpointing": False}, mode).eval()
 
 
-def adapted(model: Any, spec: dict[str, Any]) -> Any:
-    """The model with PEFT's adapters as the spec has them."""
+def adapted(model: Any, spec: dict[str, Any], layers: dict[Any, Any]) -> Any:
+    """The model with PEFT's adapters as the spec has them; ``layers``: PEFT's for classes that it does not know."""
     from peft import LoraConfig, get_peft_model
 
     scores = spec.get("trainer") in ("reward", "classification")
@@ -129,6 +134,8 @@ def adapted(model: Any, spec: dict[str, Any]) -> Any:
         use_dora=spec.get("use_dora", False),
         modules_to_save=spec.get("lora_modules_to_save"),
     )
+    if layers:
+        config._register_custom_module(layers)
     model = get_peft_model(model, config, autocast_adapter_dtype=True)
     if spec.get("lora_dtype") == "bf16":  # PEFT follows the base's dtype, but not on the meta device
         for parameter in model.parameters():

@@ -37,6 +37,7 @@ if str(ROOT) not in sys.path:
 
 from bench import recordings  # noqa: E402
 from bench.fake_cases import cases  # noqa: E402
+from lintfit.catalog import gpus  # noqa: E402
 
 BLOCK = 512
 
@@ -129,7 +130,11 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
 
     spec = case["spec"]
     padded = bool(spec.get("padded_batches")) and not spec.get("images")
-    with fake_device.machine(padded=padded) as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
+    with (
+        fake_device.machine(padded=padded, capability=capability(spec)) as mode,
+        fake_device.Counter(log := Log()),
+        contextlib.ExitStack() as stack,
+    ):
         if spec["attention"] == "flash_attention_2":
             stack.enter_context(fake_flash.installed())
         model = fake_models.build(spec, mode)
@@ -166,6 +171,12 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         "components": parts,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
+
+
+def capability(spec: dict[str, Any]) -> tuple[int, int]:
+    """The compute capability of the spec's GPU; Ampere's where it names none."""
+    gpu = gpus.lookup(spec["gpu"]) if "gpu" in spec else None
+    return (gpu.compute_capability if gpu is not None else None) or (8, 0)
 
 
 def _bytes(tensors: Any) -> int:
@@ -230,10 +241,12 @@ def _forward(
     import torch
     from accelerate.utils import convert_outputs_to_fp32
 
+    from bench.fake_models import DTYPES
+
     half = spec["mixed_precision"] != "no"
 
     def context() -> Any:
-        return torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
+        return torch.autocast("cuda", dtype=DTYPES[spec["mixed_precision"]]) if half else contextlib.nullcontext()
 
     if spec.get("trainer", "classification") != "classification":
         from bench import fake_trl

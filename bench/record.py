@@ -24,6 +24,7 @@ from time import monotonic
 from typing import Any
 
 from lintfit.catalog.attention import has_sdpa
+from lintfit.catalog.models import code_of
 from lintfit.memory.versions import NEWEST_TRANSFORMERS
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "recordings"
@@ -47,6 +48,8 @@ class Case:
     """As lintfit reads it."""
     bytes: float
     within: float
+    phase: str = ""
+    """The phase of which ``bytes`` is the peak; of the whole step where empty."""
 
     def __str__(self) -> str:
         return f"{self.group}: {self.name}"
@@ -67,7 +70,7 @@ def cases(kind: str) -> list[Case]:
 
 def _case(group: Group, case: Mapping[str, Any], versions: Mapping[str, str]) -> Case:
     given = {"versions": dict(versions), **spec_of(group, case)}
-    return Case(group["name"], case["name"], given, bytes_of(case), group["within"])
+    return Case(group["name"], case["name"], given, bytes_of(case), group["within"], case.get("phase", ""))
 
 
 def spec_of(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,6 +94,12 @@ def _step(group: Group, case: Mapping[str, Any]) -> float:
     return float(fake_tensors.run({"spec": whole(group, case)})["allocated_bytes"])
 
 
+def _phase(group: Group, case: Mapping[str, Any]) -> float:
+    from bench import fake_tensors
+
+    return float(fake_tensors.run({"spec": whole(group, case)})["phases"][case["phase"]])
+
+
 def _evaluation(group: Group, case: Mapping[str, Any]) -> float:
     from bench import fake_evaluation
 
@@ -106,6 +115,7 @@ def _layer(group: Group, case: Mapping[str, Any]) -> float:
 
 PRODUCERS: Mapping[str, Callable[[Group, Mapping[str, Any]], float]] = {
     "steps": _step,
+    "phases": _phase,
     "evaluations": _evaluation,
     "layers": _layer,
 }
@@ -115,7 +125,7 @@ PRODUCERS: Mapping[str, Callable[[Group, Mapping[str, Any]], float]] = {
 def whole(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with nothing left unsaid, for programs that have no defaults."""
     given = spec_of(group, case)
-    attention = "sdpa" if has_sdpa(given["model_config"]["model_type"], NEWEST_TRANSFORMERS) else "eager"
+    attention = "sdpa" if has_sdpa(code_of(given["model_config"]["model_type"]), NEWEST_TRANSFORMERS) else "eager"
     return {**PLAIN, "attention": attention, "masked_words": group.get("masked_words", False), **given}
 
 

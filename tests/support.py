@@ -28,6 +28,18 @@ OF_FILES = (
 """The functions of lintfit that remember what they read: ``test_support.py`` looks for others."""
 
 
+PUBLISHED: dict[str, dict[str, dict[str, Any]]] = json.loads(
+    (ROOT / "tests" / "recordings" / "published_parameters.json").read_text("utf-8")
+)
+"""Counts of parameters that the models' own pages, papers or safetensors indices state."""
+
+
+def published(model: str) -> int:
+    """The parameters that train of a model, as published."""
+    found = PUBLISHED["models"][model]
+    return int(found["parameters"]) - int(found.get("without", 0))
+
+
 @dataclass(frozen=True)
 class Outcome:
     status: int

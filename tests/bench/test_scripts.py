@@ -40,6 +40,7 @@ READ = (
 
 
 def test_every_judgement_names_a_rule_and_says_why() -> None:
+    assert rows()
     for row in rows():
         assert row["rule"] in load_rules(), row
         assert row["judgement"] in ("right", "wrong", "arguable"), row

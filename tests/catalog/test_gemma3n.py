@@ -6,23 +6,15 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.catalog.architectures import _mobilenet
-from lintfit.catalog.models import CatalogError, lookup
+from lintfit.catalog.models import CatalogError
+from tests.support import PUBLISHED
 
-TIMM = (294_126_912, 548)
-"""Parameters and their tensors of ``timm.create_model("mobilenetv5_300m_enc", num_classes=0)``, timm 1.0.31."""
+TIMM = 'timm 1.0.31: create_model("mobilenetv5_300m_enc", num_classes=0)'
 
 
 def test_the_image_encoder_has_as_many_parameters_as_timms() -> None:
     found = _mobilenet.tensors("timm_model")
-    assert (sum(tensor.total for tensor in found), len(found)) == TIMM
-
-
-@pytest.mark.parametrize(("model", "published", "sharing"), [("E2B", 5_439_438_272, 10), ("E4B", 7_849_978_192, 15)])
-def test_published_parameters_less_keys_and_values_that_no_layer_has(model: str, published: int, sharing: int) -> None:
-    facts = lookup(f"google/gemma-3n-{model}-it")
-    assert facts is not None
-    each = 2 * facts.kv_heads * facts.head_dim * facts.hidden + facts.head_dim  # and the keys' norm
-    assert facts.parameters + sharing * each == published
+    assert {"parameters": sum(tensor.total for tensor in found), "tensors": len(found)} == PUBLISHED["modules"][TIMM]
 
 
 def test_no_other_encoder_is_taken() -> None:

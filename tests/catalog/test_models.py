@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bench.record import FOLDER
 from lintfit.catalog import models
 from lintfit.catalog.models import CatalogError, from_config, from_directory, from_hf_cache, lookup, suggest
+from tests.support import PUBLISHED, published
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -26,16 +26,24 @@ LLAMA: dict[str, Any] = {
     "vocab_size": 32000,
 }
 
-PUBLISHED = json.loads((FOLDER / "published_parameters.json").read_text("utf-8"))["models"]
-"""Counts that the models' own pages, papers or safetensors indices state."""
+LLAMAS = published("meta-llama/Llama-2-7b-hf")
+"""Parameters of that config."""
 
 
-@pytest.mark.parametrize(("model", "published"), PUBLISHED.items(), ids=PUBLISHED)
-def test_parameter_counts_are_the_published_ones(model: str, published: dict[str, int]) -> None:
+@pytest.mark.parametrize("model", PUBLISHED["models"])
+def test_parameter_counts_are_the_published_ones(model: str) -> None:
     facts = lookup(model)
     assert facts is not None
-    assert facts.parameters == published["parameters"] - published.get("without", 0)
+    assert facts.parameters == published(model)
     assert facts.exact
+
+
+@pytest.mark.parametrize(("model", "stated"), PUBLISHED["without_head"].items(), ids=PUBLISHED["without_head"])
+def test_encoders_have_the_published_parameters_beside_their_head(model: str, stated: dict[str, int]) -> None:
+    facts = lookup(model)
+    assert facts is not None and facts.exact
+    beside = sum(tensor.total for tensor in facts.tensors if tensor.where != "head")
+    assert 0 < beside == stated["parameters"] - stated.get("without", 0) < facts.parameters
 
 
 def test_every_row_makes_facts_with_a_source() -> None:
@@ -153,14 +161,14 @@ def test_facts_from_a_config() -> None:
 def test_an_unknown_architecture_with_llamas_keys_is_taken_as_a_llama() -> None:
     facts = from_config({**LLAMA, "model_type": "brand_new"})
     assert not facts.exact
-    assert facts.parameters == 6_738_415_616
+    assert facts.parameters == LLAMAS
     assert "'brand_new'" in facts.notes[-1]
 
 
 def test_an_unknown_multimodal_model_gives_its_language_model() -> None:
     facts = from_config({"model_type": "brand_new_vl", "vision_config": {}, "text_config": LLAMA})
     assert not facts.exact
-    assert facts.parameters == 6_738_415_616
+    assert facts.parameters == LLAMAS
     assert "text_config" in facts.notes[-1]
 
 
@@ -266,7 +274,7 @@ def test_facts_from_a_directory_and_from_a_file(tmp_path: Path) -> None:
     file.write_text("\ufeff" + json.dumps(LLAMA), encoding="utf-8")
     assert from_directory(tmp_path / "my-model").name == "my-model"
     assert from_directory(file, "named").name == "named"
-    assert models.find(str(tmp_path / "my-model")).parameters == 6_738_415_616  # type: ignore[union-attr]
+    assert models.find(str(tmp_path / "my-model")).parameters == LLAMAS  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe\x00", b"[" * 100_000, b"null"])

@@ -19,7 +19,6 @@ SMALL: dict[str, Any] = {
 def test_the_published_model() -> None:
     facts = models.lookup("Zyphra/Zamba-7B-v1")
     assert facts is not None
-    assert facts.parameters == 7_232_490_496
     assert zamba2.hybrids(Config(facts.config, {}, facts.name)) == (2, *range(7, 74, 6))
 
 

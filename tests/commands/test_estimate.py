@@ -121,7 +121,7 @@ def test_a_host_without_the_memory_for_what_is_offloaded_does_not_fit(folder: Pa
     spec: dict[str, Any] = {"model": "huggyllama/llama-30b", "gpu": "A100-40GB", "gpus": 8, "mixed_precision": "bf16"}
     spec |= {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu", "gradient_checkpointing": True}
     spec |= {"micro_batch_size": 1, "seq_len": 2048}
-    specs = [{**spec, "host_memory_gib": 600 / 1.073741824}, {**spec, "host_memory_gib": 1000}]
+    specs = [{**spec, "host_memory_gib": 600 * 10**9 / 2**30}, {**spec, "host_memory_gib": 1000}]
     outcome = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(specs).encode())
     short, enough = outcome.json
     assert (short["verdict"], enough["verdict"]) == ("does-not-fit", "fits")

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import signal
 import stat
-import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
 from lintfit.documents.files import read_text, write_files
+from tests.documents.steps import AtStep
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")
 
@@ -38,27 +37,6 @@ def write(folder: Path) -> None:
     write_files({**changes, folder / CREATED: CREATED_TEXT})
 
 
-class _Killer:
-    """Signals its own process at the given step: a line run, or a function called, while files are written."""
-
-    def __init__(self, at: int, by: int = signal.SIGKILL) -> None:
-        self.at, self.by, self.steps = at, by, 0
-
-    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        self._step()
-        return self.trace
-
-    def profile(self, frame: FrameType, event: str, argument: Any) -> None:
-        # Calls into C are where bytes reach the disk: before and after each of them is a point of its own.
-        if event in ("c_call", "c_return"):
-            self._step()
-
-    def _step(self) -> None:
-        self.steps += 1
-        if self.steps == self.at:
-            os.kill(os.getpid(), self.by)
-
-
 def in_a_child(folder: Path, at: int, by: int = signal.SIGKILL) -> int:
     """The wait status of a process that writes and is sent a signal at a step."""
     child = os.fork()
@@ -67,10 +45,7 @@ def in_a_child(folder: Path, at: int, by: int = signal.SIGKILL) -> int:
     try:
         if by != signal.SIGKILL:
             signal.signal(by, signal.SIG_DFL)  # Python's own for SIGINT raises wherever it stands
-        killer = _Killer(at, by)
-        sys.setprofile(killer.profile)
-        sys.settrace(killer.trace)
-        write(folder)
+        AtStep(at, lambda: os.kill(os.getpid(), by)).run(lambda: write(folder))
         os._exit(0)
     finally:
         os._exit(1)
@@ -79,16 +54,7 @@ def in_a_child(folder: Path, at: int, by: int = signal.SIGKILL) -> int:
 def steps(folder: Path) -> int:
     """How many steps a whole write takes."""
     prepare(folder)
-    counter = _Killer(0)
-    profile, trace = sys.getprofile(), sys.gettrace()
-    sys.setprofile(counter.profile)
-    sys.settrace(counter.trace)
-    try:
-        write(folder)
-    finally:
-        sys.settrace(trace)
-        sys.setprofile(profile)
-    return counter.steps
+    return AtStep(0, lambda: None).run(lambda: write(folder))
 
 
 def test_each_file_is_old_or_new_wherever_the_write_is_killed(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +17,7 @@ from lintfit.documents import locks
 from lintfit.documents.files import read_text, write_files
 from lintfit.documents.locks import locked
 from lintfit.errors import LintfitError
+from tests.documents.steps import AtStep
 from tests.support import ROOT
 
 posix = pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
@@ -116,36 +116,6 @@ def mend(folder: Path, change: Callable[[int], int]) -> None:
         write_files({file: str(change(first)) for file in files}, below=[folder])
 
 
-class _At:
-    """Calls a function at one step of another: a line run, or a function called."""
-
-    def __init__(self, at: int, then: Callable[[], None]) -> None:
-        self.at, self.then, self.steps = at, then, 0
-
-    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        self._step()
-        return self.trace
-
-    def profile(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event in ("c_call", "c_return"):
-            self._step()
-
-    def _step(self) -> None:
-        self.steps += 1
-        if self.steps == self.at:
-            self.then()
-
-    def run(self, function: Callable[[], None]) -> None:
-        profile, trace = sys.getprofile(), sys.gettrace()
-        sys.setprofile(self.profile)
-        sys.settrace(self.trace)
-        try:
-            function()
-        finally:
-            sys.settrace(trace)
-            sys.setprofile(profile)
-
-
 def numbers(folder: Path) -> set[str]:
     return {(folder / name).read_text() for name in FILES}
 
@@ -170,14 +140,13 @@ def test_a_second_that_comes_at_any_step_of_the_first(tmp_path: Path, monkeypatc
     one_after_the_other = ({"16"}, {"13"})
     outcomes: list[str] = []
     anew()
-    counter = _At(0, second)
-    counter.run(first)
-    assert counter.steps > 300
+    steps = AtStep(0, second).run(first)
+    assert steps > 300
     seen: list[set[str]] = []
-    for at in range(1, counter.steps + 1, max(1, counter.steps // POINTS)):
+    for at in range(1, steps + 1, max(1, steps // POINTS)):
         outcomes.clear()
         anew()
-        _At(at, second).run(first)
+        AtStep(at, second).run(first)
         expected = one_after_the_other if len(outcomes) == 2 else ({"10"},)
         assert numbers(tmp_path) in expected, f"at step {at}: {outcomes}"
         seen.append(numbers(tmp_path))

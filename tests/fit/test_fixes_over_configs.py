@@ -47,7 +47,9 @@ def test_a_fixed_config_parses_and_its_other_values_are_equal(folder: str, monke
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_fixing_twice_is_fixing_once(folder: str, tmp_path: Path) -> None:
+def test_fixing_twice_is_fixing_once(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # files elsewhere get no fix
+    fixed = 0
     for path in _configs(folder):
         copy = tmp_path / path.name
         copy.write_bytes(path.read_bytes())
@@ -57,6 +59,8 @@ def test_fixing_twice_is_fixing_once(folder: str, tmp_path: Path) -> None:
         once = copy.read_bytes()
         assert not check([copy], options).fixed, path.name
         assert copy.read_bytes() == once, path.name
+        fixed += 1
+    assert fixed or folder == "accelerate_history"
 
 
 def _configs(folder: str) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import pytest
 from bench import record
 from bench.record import Case
 from lintfit.memory import estimate
+from lintfit.memory.activations.families import known
 from lintfit.memory.reading.parse import spec_from_mapping
 
 
@@ -20,12 +21,32 @@ def test_a_step(case: Case) -> None:
     assert found == pytest.approx(case.bytes, rel=case.within)
 
 
+@pytest.mark.parametrize("case", record.cases("phases"), ids=str)
+def test_a_phase(case: Case) -> None:
+    """The peak of a phase of a step."""
+    moments = estimate(spec_from_mapping(case.spec)).moments
+    found = max(moment.allocated for moment in moments if moment.phase == case.phase)
+    assert found == pytest.approx(case.bytes, rel=case.within)
+
+
 @pytest.mark.parametrize("case", record.cases("evaluations"), ids=str)
 def test_an_evaluation(case: Case) -> None:
     """The peak of an evaluation between two steps."""
     moments = estimate(spec_from_mapping(case.spec)).moments
     found = max(moment.allocated for moment in moments if moment.phase == "evaluate")
     assert found == pytest.approx(case.bytes, rel=case.within)
+
+
+@pytest.mark.parametrize("kind", ["steps", "phases", "evaluations"])
+def test_what_is_recorded_is_said_to_be_known(kind: str) -> None:
+    assert {case.group for case in record.cases(kind) if not known(spec_from_mapping(case.spec).facts)} == set()
+
+
+@pytest.mark.parametrize("kind", ["steps", "phases", "evaluations"])
+def test_nothing_is_left_unsaid_to_the_programs_that_measure(kind: str) -> None:
+    for group in record.read(kind)["groups"]:
+        for case in group["cases"]:
+            assert {*record.PLAIN, "attention", "masked_words"} <= record.whole(group, case).keys()
 
 
 @pytest.mark.parametrize("kind", record.PRODUCERS)

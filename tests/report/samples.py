@@ -76,7 +76,7 @@ def facts() -> ModelFacts:
         gated=True,
         norm="rmsnorm",
         activation="silu",
-        tensors=(Tensor("all", (7_000_559_616,)),),
+        tensors=(Tensor("all", (7 * 10**9,)),),
     )
 
 

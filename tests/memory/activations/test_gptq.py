@@ -1,8 +1,6 @@
-"""AutoGPTQ's linear layers in plain torch against torch's own count of a small Llama with adapters on all of them.
+"""AutoGPTQ's linear layers in plain torch, with adapters on all of them.
 
-``bench.fake_tensors`` on torch 2.13, transformers 5.23 and PEFT 0.19, with ``QuantLinear`` of auto-gptq 0.5.1
-(``qlinear_cuda_old.py``; ``qlinear_cuda.py`` for ``desc_act``) in the place of the model's linear layers: bytes of a
-whole step with AdamW. The layers' biases, of zeros, are not counted: 0.02 MiB a layer.
+What torch counts of a small Llama is in ``tests/recordings/``.
 """
 
 from __future__ import annotations

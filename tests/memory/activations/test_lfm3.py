@@ -11,6 +11,6 @@ from lintfit.memory.activations.kinds import kinds
 
 def test_the_published_models_layers() -> None:
     facts = models.lookup("LiquidAI/LFM3-1.7B")
-    assert facts is not None and facts.parameters == 1_728_801_536
+    assert facts is not None
     found = kinds(facts)
     assert [sum(kind.mixer == "conv" for kind in found), sum(kind.window == 256 for kind in found)] == [13, 5]

@@ -14,6 +14,7 @@ from lintfit.memory import estimate
 from lintfit.memory.explain import at
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment
+from tests.support import published
 
 RUN: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-7B",
@@ -25,7 +26,7 @@ RUN: dict[str, Any] = {
     "micro_batch_size": 1,
     "seq_len": 512,
 }
-MASTERS = 4 * 7_615_616_512 // 8
+MASTERS = 4 * published("Qwen/Qwen2.5-7B-Instruct") // 8
 
 
 def run(versions: dict[str, str], **more: Any) -> Estimate:

@@ -11,9 +11,10 @@ from lintfit.memory.engines.flattening import flattening
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB
+from tests.support import published
 
 MODEL = "meta-llama/Llama-2-7b-hf"
-PARAMETERS = 6_738_415_616
+PARAMETERS = published(MODEL)
 
 
 def _guess(memory: float, **more: Any) -> Estimate:

@@ -13,6 +13,7 @@ from lintfit.memory.loss.preference import loss_path, scored, sequences
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment
 from lintfit.memory.spec import GIB, Spec
+from tests.support import published
 
 VOCABULARY = 128_256
 
@@ -165,7 +166,7 @@ def test_a_reward_model_has_no_head() -> None:
     spec = _spec(trainer="reward", model="meta-llama/Llama-2-7b-hf")
     guess = estimate(spec)
     assert _at(guess, "optimizer step").components["parameters"] == pytest.approx(
-        2 * (6_738_415_616 - 32000 * 4096), rel=1e-4
+        2 * (published("meta-llama/Llama-2-7b-hf") - 32000 * 4096), rel=1e-4
     )
     assert _at(guess, "loss, backward").components.get("logits", 0) < 2**20
 

@@ -9,6 +9,7 @@ import pytest
 from lintfit.memory import estimate
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.spec import Spec
 
 MODEL = "meta-llama/Llama-2-7b-hf"
 MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
@@ -79,13 +80,17 @@ def test_one_line_says_what_is_wrong(more: dict[str, Any], said: str) -> None:
 
 
 def test_what_only_looks_wrong_is_taken() -> None:
-    spec_from_mapping({"model": MODEL, **_zero(stage3_model_persistence_threshold=2**63 - 1, mics_shard_size=4)})
-    spec_from_mapping({"model": MODEL, "optimizer": "galore_adamw"})
-    spec_from_mapping({"model": MODEL, "lora_targets": ["lm_head"]})
-    spec_from_mapping({"model": "mistralai/Mixtral-8x7B-v0.1", "lora_targets": ["w1"]})
-    spec_from_mapping({"model": MODEL, **_zero(reduce_bucket_size="auto", offload_param=None, overlap_comm=None)})
-    spec_from_mapping({"model": MODEL, "zero_stage": 3, "offload_optimizer": "none", **_zero()})
-    spec_from_mapping({"model": MIXTRAL, "gpus": 8, "expert_parallel": 4, "tensor_parallel": 2})
+    def taken(**more: Any) -> Spec:
+        return spec_from_mapping({"model": MODEL, **more})
+
+    assert taken(**_zero(stage3_model_persistence_threshold=2**63 - 1, mics_shard_size=4)).zero_stage == 3
+    assert taken(optimizer="galore_adamw").optimizer == "galore_adamw"
+    assert taken(lora_targets=["lm_head"]).lora_targets == ("lm_head",)
+    assert taken(model="mistralai/Mixtral-8x7B-v0.1", lora_targets=["w1"]).lora_targets == ("w1",)
+    assert taken(**_zero(reduce_bucket_size="auto", offload_param=None, overlap_comm=None)).offload_param == "none"
+    assert taken(zero_stage=3, offload_optimizer="none", **_zero()).offload_optimizer == "none"
+    split = taken(model=MIXTRAL, gpus=8, expert_parallel=4, tensor_parallel=2)
+    assert (split.expert_parallel, split.tensor_parallel) == (4, 2)
 
 
 def test_facts_of_a_similar_model_leave_the_verdict_open() -> None:

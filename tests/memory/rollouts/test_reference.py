@@ -11,9 +11,10 @@ from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate
 from lintfit.memory.rollouts.reference import Gathered, beside_on_host, reference_bytes, reference_gathered
 from lintfit.memory.spec import Spec
+from tests.support import published
 
 MODEL = "meta-llama/Llama-3.1-8B"
-WHOLE = 2 * 8_030_261_248
+WHOLE = 2 * published("meta-llama/Meta-Llama-3-8B")
 """Bytes of the model in bf16."""
 
 

@@ -11,9 +11,10 @@ from lintfit.memory.explain import explain
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Verdict
+from tests.support import published
 
 TEACHER = "Qwen/Qwen2.5-7B"
-PARAMETERS = 7_615_616_512
+PARAMETERS = published("Qwen/Qwen2.5-7B-Instruct")
 HEAD = 152_064 * 3584
 
 

@@ -115,11 +115,11 @@ def test_experts_fused_by_transformers_5_get_wide_adapters(small: ModelFacts) ->
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
-        ("nf4", 524_288 + 65_536 + 512),
-        ("nf4-double", 524_288 + 16_384 + 512 + 512 + 512 + 1024),
-        ("int8", 1_048_576 + 4096),
-        ("gptq-int4", 524_288 + 4096 + 16_384 + 4096),
-        ("gptq-int8", 1_048_576 + 8192 + 16_384 + 4096),
+        ("nf4", 1024**2 // 2 + 65_536 + 512),
+        ("nf4-double", 1024**2 // 2 + 16_384 + 512 + 512 + 512 + 1024),
+        ("int8", 1024**2 + 4096),
+        ("gptq-int4", 1024**2 // 2 + 4096 + 16_384 + 4096),
+        ("gptq-int8", 1024**2 + 8192 + 16_384 + 4096),
     ],
 )
 def test_quantised_bytes_of_a_square_of_1024(method: str, expected: int) -> None:

@@ -396,10 +396,16 @@ def test_a_launchers_own_flag_is_not_the_scripts(launch: Callable[[str], Launch]
 
 
 @pytest.mark.parametrize(
-    "text", ["torchrun train.py --a 'b", "if torchrun train.py; then", "torchrun $(( train.py", "\x00"]
+    ("text", "scripts"),
+    [
+        ("torchrun train.py --a 'b", ["train.py"]),
+        ("if torchrun train.py; then", ["train.py"]),
+        ("torchrun $(( train.py", [None]),
+        ("\x00", []),
+    ],
 )
-def test_broken_scripts_raise_nothing(shell_document: Read, text: str) -> None:
-    read_launches(shell_document(text))
+def test_broken_scripts_are_read_as_far_as_they_go(shell_document: Read, text: str, scripts: list[str | None]) -> None:
+    assert [launch.script for launch in read_launches(shell_document(text))] == scripts
 
 
 @pytest.mark.parametrize(("module", "found"), [("pkg.cli.train_sft", True), ("train.cli.serve", False)])

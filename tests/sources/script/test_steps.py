@@ -35,7 +35,12 @@ def test_configs_that_a_script_merges(most: int) -> None:
         "b = OmegaConf.merge(a, {'x': {'y': 3}})\n"
         "c = b.w\n"
     )
-    walked(text, Steps(most, "expressions"))
+    whole, cut = walked(text, Steps(100, "expressions")), walked(text, Steps(most, "expressions"))
+    found, made = ([name for name in "abc" if name in walk.globals.names] for walk in (cut, whole))
+    assert made == ["a", "b", "c"] and found == made[: len(found)]
+    assert bool(cut.walk.steps.reason) is (found != made)
+    value = cut.globals.names.get("c", Const(None, 3))
+    assert isinstance(value, Const) and value.value == 3, "what is found is right"
 
 
 def test_merging_takes_a_step_a_key() -> None:

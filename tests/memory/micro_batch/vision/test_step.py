@@ -123,7 +123,7 @@ def test_what_the_processor_is_told_bounds_images_that_keep_their_size() -> None
     largest = estimate(_spec(QWEN, seq_len=1024 + 1280, images=1, image_patches=5120))
     assert told.peak.low == published.peak.low
     assert told.peak.high == largest.peak.high < published.peak.high
-    more = {"images": 1, "image_max_pixels": 2 * 12_845_056}
+    more = {"images": 1, "image_max_pixels": 2 * 16_384 * 28**2}
     assert (
         estimate(_spec(QWEN, seq_len=32_768, **more)).peak.high
         > estimate(_spec(QWEN, seq_len=32_768, images=1)).peak.high

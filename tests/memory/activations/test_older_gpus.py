@@ -1,7 +1,6 @@
-"""SDPA on GPUs before Ampere, against torch's own count of small models.
+"""SDPA on GPUs before Ampere, with the kernels that ``sdp_utils.cpp`` leaves to compute capability 7.5.
 
-``bench.fake_tensors`` on torch 2.13 and transformers 5.23 with the kernels that ``sdp_utils.cpp`` leaves to compute
-capability 7.5, three layers, 2 x 1024 tokens: MiB of a whole step with SGD.
+What torch counts of small models is in ``tests/recordings/``.
 """
 
 from __future__ import annotations
