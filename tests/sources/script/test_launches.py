@@ -1,4 +1,4 @@
-"""What real scripts do besides the usual: frozen parts, adapters of their own, lengths in two parts."""
+"""What real scripts do besides the usual: dtypes that differ by branch, helpers, loaders, quantized checkpoints."""
 
 from __future__ import annotations
 
@@ -8,163 +8,19 @@ import pytest
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
-from lintfit.settings.model import AUTO, UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.source import read_script
 from tests.sources.scripts import script, values
 
 LOAD = """
-from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
-model = AutoModelForCausalLM.from_pretrained("m"{more})
-{between}
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("{name}"{more})
 Trainer(model=model, args=TrainingArguments("out")).train()
 """
 
 
-def read(between: str = "", more: str = "") -> dict[str, object]:
-    return values(script(LOAD.format(between=between, more=more)))
-
-
-def test_nobody_knows_what_is_trained_where_layers_are_added_beside_a_frozen_part() -> None:
-    frozen = "for layer in model.model.layers[:24]:\n    layer.requires_grad_(False)"
-    assert read(frozen)["method"] == "full"
-    added = read(f"{frozen}\nimport torch\nmodel.head2 = torch.nn.Linear(8, 8)")
-    assert (added["method"], added.get("partly_frozen"), added.get("frozen_modules")) == (UNKNOWN, None, None)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ["model.vision_tower.requires_grad_(False)", "model.requires_grad_(True)", "other.requires_grad_(False)"],
-)
-def test_what_does_not_freeze_the_language_model(statement: str) -> None:
-    assert read(statement)["method"] == "full"
-
-
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("model.vision_tower.requires_grad_(False)", ("vision_tower",)),
-        ("model.model.visual.requires_grad_(False)", ("visual",)),
-        ("for p in model.visual.merger.parameters():\n    p.requires_grad = False", ("visual.merger",)),
-        (
-            "model.vision_tower.requires_grad_(False)\nmodel.multi_modal_projector.requires_grad_(False)",
-            ("vision_tower", "multi_modal_projector"),
-        ),
-        (
-            "model.vision_tower.requires_grad_(False)\nmodel.vision_tower.requires_grad_(True)",
-            ("vision_tower", "!vision_tower"),
-        ),
-        ("model.vision_tower.requires_grad_(True)", None),
-        (
-            "model.vision_tower.requires_grad_(False)\nif x:\n    model.vision_tower.requires_grad_(True)",
-            ("vision_tower", "!vision_tower"),
-        ),
-        ("model.model.embed_tokens.requires_grad_(False)", ("embed_tokens",)),
-        ("model.lm_head.requires_grad_(False)", ("lm_head",)),
-        ("if x:\n    model.vision_tower.requires_grad_(False)", None),
-        ("other.vision_tower.requires_grad_(False)", None),
-    ],
-)
-def test_parts_beside_the_language_model_that_are_frozen(statement: str, expected: object) -> None:
-    assert read(statement).get("frozen_modules") == expected
-
-
-@pytest.mark.parametrize(
-    ("owner", "expected"),
-    [
-        ("Gemma3ForCausalLM", True),
-        ("AutoModelForCausalLM", AUTO),
-        ("AutoLigerKernelForCausalLM", AUTO),
-        ("AutoModelForImageTextToText", None),
-        ("Gemma3ForConditionalGeneration", None),
-    ],
-)
-def test_classes_that_load_the_language_model_alone(owner: str, expected: object) -> None:
-    source = LOAD.format(between="", more="").replace("AutoModelForCausalLM", owner)
-    assert values(script(source)).get("text_only") == expected
-
-
-ALL_OFF = "for p in model.parameters():\n    p.requires_grad = False\n"
-NAMED = "for n, p in model.named_parameters():\n    "
-
-
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("model.requires_grad_(False)", ("*",)),
-        ("model.model.requires_grad_(False)", ("model",)),
-        (ALL_OFF, ("*",)),
-        (ALL_OFF + "model.lm_head.requires_grad_(True)", ("*", "!lm_head")),
-        ("model.requires_grad_(False)\nfor p in model.model.layers[-2:].parameters():\n    p.requires_grad = True",
-            ("*", "!model.layers[-2:]")),
-        ("for layer in model.model.layers[:24]:\n    layer.requires_grad_(False)", ("model.layers[:24]",)),
-        ("for layer in model.model.layers[:-2]:\n    for p in layer.parameters():\n        p.requires_grad = False",
-            ("model.layers[:-2]",)),
-        ("for layer in list(model.model.layers)[1:4]:\n    layer.requires_grad_(False)", ("model.layers[1:4]",)),
-        ("for i, layer in enumerate(model.model.layers[:8]):\n    layer.requires_grad_(False)", ("model.layers[:8]",)),
-        ("model.model.layers[0].requires_grad_(False)", ("model.layers[0]",)),
-        ("for layer in model.model.layers:\n    layer.requires_grad_(False)", ("model.layers",)),
-        (ALL_OFF + NAMED + "if 'head' in n:\n        p.requires_grad = True", ("*", "!*head*")),
-        (NAMED + "if 'head' not in n:\n        p.requires_grad = False", ("*", "!*head*")),
-        (NAMED + "if 'head' in n or 'norm' in n:\n        p.requires_grad_()\n    else:\n        p.requires_grad_(0)",
-            ("*", "!*head*", "!*norm*", "!*head*", "!*norm*")),
-        (NAMED + "p.requires_grad = 'layers.31' in n", ("*", "!*layers.31*")),
-        (NAMED + "p.requires_grad = not n.startswith('model.embed')", ("model.embed*",)),
-        (NAMED + "p.requires_grad = any(k in n for k in ['lm_head', 'layers.31.'])",
-            ("*", "!*lm_head*", "!*layers.31.*")),
-        (NAMED + "if n.startswith(('model.embed', 'model.layers.0.')):\n        p.requires_grad_(False)",
-            ("model.embed*", "model.layers.0.*")),
-        ("for n, p in model.model.named_parameters():\n    p.requires_grad = 'layers.31' in n",
-            ("model", "!model.*layers.31*")),
-        (ALL_OFF + "def hook(module, inputs, output):\n    output.requires_grad_(True)", ("*",)),
-        (ALL_OFF + "other = AutoModelForCausalLM.from_pretrained('o')\nother.requires_grad_(True)", ("*",)),
-        (ALL_OFF + "model.lm_head.weight.requires_grad = True", ("*", "!*lm_head.weight")),
-        (ALL_OFF + "model.lm_head.requires_grad = True", ("*",)),
-        ("model.model.embed_tokens.weight.requires_grad = False", ("*embed_tokens.weight",)),
-        (ALL_OFF + "if False:\n    model.requires_grad_(True)", ("*",)),
-        ("model.requires_grad_(False)\nfor p in model.parameters():\n    p.requires_grad = True", None),
-        ("for p in model.parameters():\n    p.requires_grad = True", None),
-        ("for p in model.parameters():\n    p.requires_grad_()", None),
-        ("for p in other.parameters():\n    p.requires_grad = False", None),
-        ("for p in other.parameters():\n    p.requires_grad_(False)", None),
-        ("for layer in other.layers[:24]:\n    layer.requires_grad_(False)", None),
-        ("reference = AutoModelForCausalLM.from_pretrained('r')\nreference.requires_grad_(False)", None),
-    ],
-)  # fmt: skip
-def test_what_is_frozen_in_which_order(statement: str, expected: object) -> None:
-    found = read(statement)
-    assert (found["method"], found.get("frozen_modules")) == ("full", expected)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "for i in range(24):\n    for p in model.model.layers[i].parameters():\n        p.requires_grad_(False)",
-        "for layer in model.model.layers[:n]:\n    layer.requires_grad_(False)",
-        "for layer in model.model.layers[::2]:\n    layer.requires_grad_(False)",
-        "for i, layer in enumerate(model.model.layers):\n    if i < 24:\n        layer.requires_grad_(False)",
-        "for layer in model.model.layers[:2]:\n    layer.mlp.requires_grad_(False)",
-        "if x:\n    model.requires_grad_(False)",
-        NAMED + "if x and 'head' in n:\n        p.requires_grad = False",
-        NAMED + "if p.ndim == 1:\n        p.requires_grad = False",
-        NAMED + "if 'a' in n:\n        p.requires_grad = False\n    elif 'b' in n:\n        p.requires_grad = False",
-        NAMED + "if any(k in n for k in trained):\n        p.requires_grad = False",
-        ALL_OFF + "model.layers[deep].mlp.weight.requires_grad = True",
-        ALL_OFF + "layer = model.model.layers[3]\nfor p in layer.mlp.parameters():\n    p.requires_grad = True",
-        ALL_OFF + "def later(m):\n    m.mlp.requires_grad_()\nmodel.apply(later)",
-        "model.lm_head.requires_grad_(False)\n" + NAMED + "if 'norm' not in n:\n        p.requires_grad = True",
-    ],
-)
-def test_what_is_frozen_that_only_running_would_tell(statement: str) -> None:
-    found = read(statement)
-    assert (found["method"], found.get("frozen_modules"), found["partly_frozen"]) == (UNKNOWN, None, True)
-
-
-def test_adapters_of_the_scripts_own() -> None:
-    assert read("model = convert_linear_layer_to_lora(model, 'q_proj', 8)")["method"] is UNKNOWN
-
-
 def test_a_models_own_code_may_choose_its_dtype() -> None:
-    plain, remote = (script(LOAD.format(between="", more=more)) for more in ("", ", trust_remote_code=True"))
+    plain, remote = (script(LOAD.format(name="m", more=more)) for more in ("", ", trust_remote_code=True"))
     assert plain.settings["weights_dtype"].provenance.kind == "default"
     assert remote.settings["weights_dtype"].provenance.kind == "assumed"
 
@@ -313,7 +169,7 @@ def test_an_adapters_config_that_cannot_be_told() -> None:
     ],
 )
 def test_a_checkpoint_that_is_quantized_says_so(name: str, quantization: object) -> None:
-    text = LOAD.format(between="", more="").replace('"m"', f'"{name}"')
+    text = LOAD.format(name=name, more="")
     assert values(script(text)).get("quantization") == quantization
 
 
@@ -371,96 +227,6 @@ Trainer(model=model, args=TrainingArguments("out")).train()
 @pytest.mark.parametrize(("length", "method"), [("128", UNKNOWN), ("None", "full")])
 def test_a_prefix_that_the_models_own_code_trains(length: str, method: object) -> None:
     assert values(script(PREFIX.format(length=length)))["method"] == method
-
-
-PARTS = """
-import argparse
-from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
-parser = argparse.ArgumentParser()
-parser.add_argument("--max_source_length", type=int, default=64)
-parser.add_argument("--max_target_length", type=int, default=32)
-args = parser.parse_args()
-tokenizer = AutoTokenizer.from_pretrained("m")
-def preprocess(rows):
-    {computed}
-    return tokenizer(rows["text"], max_length=args.max_source_length)
-data = load("d").map(preprocess)
-Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
-"""
-
-
-@pytest.mark.parametrize(
-    ("computed", "length", "kind"),
-    [
-        ("max_seq_length = args.max_source_length + args.max_target_length + 1", 97, "file"),
-        ("max_seq_length = args.max_source_length; max_seq_length = args.max_source_length + 1", 65, "file"),
-        (
-            "max_seq_length = args.max_source_length + 40\n    max_seq_length = args.max_source_length + 1",
-            104,
-            "assumed",
-        ),
-        ("pass", 96, "assumed"),
-    ],
-)
-def test_a_prompt_and_its_answer_are_one_sequence(computed: str, length: int, kind: str) -> None:
-    setting = script(PARTS.format(computed=computed), "").settings["seq_len"]
-    assert (setting.value, setting.provenance.kind) == (length, kind)
-
-
-HALVES = """
-import argparse
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
-parser = argparse.ArgumentParser()
-parser.add_argument("--max_source_length", type=int, default=512)
-parser.add_argument("--max_target_length", type=int, default=64)
-args = parser.parse_args()
-tokenizer = AutoTokenizer.from_pretrained("m")
-def preprocess(rows):
-{body}
-data = load("d").map(preprocess)
-model = AutoModelForSeq2SeqLM.from_pretrained("m")
-Seq2SeqTrainer(model=model, args=Seq2SeqTrainingArguments("out"), train_dataset=data).train()
-"""
-
-
-@pytest.mark.parametrize(
-    ("body", "lengths"),
-    [
-        (
-            """    inputs = tokenizer(rows["text"], max_length=args.max_source_length)
-    inputs["labels"] = tokenizer(text_target=rows["summary"], max_length=args.max_target_length)["input_ids"]
-    return inputs""",
-            (512, 64),
-        ),
-        (
-            """    inputs = tokenizer(rows["text"], max_length=300)
-    inputs["labels"] = tokenizer(text_target=rows["summary"], max_length=50)["input_ids"]
-    return inputs""",
-            (300, 50),
-        ),
-        ("""    return tokenizer(rows["text"], max_length=300)""", (300, None)),
-        ("""    return tokenizer(rows["text"], text_target=rows["summary"], max_length=300)""", (300, None)),
-    ],
-)
-def test_an_encoder_and_a_decoder_have_a_length_each(body: str, lengths: tuple[int, int | None]) -> None:
-    found = values(script(HALVES.format(body=body), ""))
-    assert (found["seq_len"], found.get("decoder_seq_len")) == lengths
-
-
-@pytest.mark.parametrize(("use", "kind"), [("print(args.max_seq_length)", "default"), ("pass", "assumed")])
-def test_a_length_that_nobody_asks_for_is_a_guess(use: str, kind: str) -> None:
-    text = """
-    import argparse
-    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--max_seq_length", type=int, default=4096)
-    args = parser.parse_args()
-    {use}
-    Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out")).train()
-    """
-    setting = script(text.format(use=use), "").settings["seq_len"]
-    assert setting.value == 4096
-    assert (setting.provenance.kind == "assumed") == (kind == "assumed")
 
 
 def test_a_module_of_nothing_but_dataclasses_is_read(tmp_path: Path) -> None:

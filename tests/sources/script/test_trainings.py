@@ -150,18 +150,6 @@ engine.backward(engine(batch))
     assert values(script(text, ""))["micro_batch_size"] == 3
 
 
-def test_a_length_under_a_name_with_dots() -> None:
-    text = """
-import argparse
-import torch
-parser = argparse.ArgumentParser()
-parser.add_argument("--data.max_len", type=int, default=512)
-args = parser.parse_args()
-loss.backward()
-"""
-    assert values(script(text, "--data.max_len 2048"))["seq_len"] == 2048
-
-
 PLUGIN = """
 import torch
 from accelerate import Accelerator
@@ -295,33 +283,6 @@ optimizer.step()
 
 
 @pytest.mark.parametrize(
-    ("line", "length"),
-    [
-        ("tokenizer(text, max_length=min(model.config.max_position_embeddings, 512), truncation=True)", 512),
-        ("tokenizer(text, max_length=min(256, 512), truncation=True)", 256),
-        ("data.connect(tokenizer, max_seq_length=1024)", 1024),
-        ("data.connect(tokenizer, max_seq_length=1024); data.connect(tokenizer, max_seq_length=64)", None),
-    ],
-)
-def test_a_length_that_is_handed_on(line: str, length: int | None) -> None:
-    text = (
-        MODEL
-        + f"""
-from transformers import AutoTokenizer
-model = AutoModelForCausalLM.from_pretrained("a/b")
-tokenizer = AutoTokenizer.from_pretrained("a/b")
-{line}
-optimizer = torch.optim.AdamW(model.parameters())
-model(batch).loss.backward()
-optimizer.step()
-"""
-    )
-    setting = script(text, "").settings.get("seq_len")
-    assert (setting.value if setting else None) == length
-    assert setting is None or (setting.provenance.kind == "assumed") == (length != 256)
-
-
-@pytest.mark.parametrize(
     ("calls", "frozen"),
     [
         ("switch(model.language_model.parameters(), not True)", ("language_model",)),
@@ -359,22 +320,6 @@ Trainer(model=model, args=TrainingArguments("out")).train()
 def test_a_version_below_a_bound(version: str, dtype: object) -> None:
     text = MODEL + 'model = AutoModelForCausalLM.from_pretrained("a/b")\nTrainer(model=model).train()\n'
     assert values(script(text, "", versions={"transformers": version}))["weights_dtype"] == dtype
-
-
-def test_a_token_that_is_cut_off_again() -> None:
-    text = (
-        MODEL
-        + """
-from transformers import AutoTokenizer
-CUTOFF = 256
-tokenizer = AutoTokenizer.from_pretrained("a/b")
-ids = tokenizer("text", truncation=True, max_length=CUTOFF + 1)["input_ids"][:-1]
-model = AutoModelForCausalLM.from_pretrained("a/b")
-Trainer(model=model, args=TrainingArguments("out")).train()
-"""
-    )
-    setting = script(text, "").settings["seq_len"]
-    assert (setting.value, setting.provenance.kind) == (256, "assumed")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+"""How long sequences are: a prompt with its answer, an encoder and a decoder, lengths that are handed on or cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sources.scripts import script, values
+
+MODEL = "import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+PARTS = """
+import argparse
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_source_length", type=int, default=64)
+parser.add_argument("--max_target_length", type=int, default=32)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(rows):
+    {computed}
+    return tokenizer(rows["text"], max_length=args.max_source_length)
+data = load("d").map(preprocess)
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("computed", "length", "kind"),
+    [
+        ("max_seq_length = args.max_source_length + args.max_target_length + 1", 97, "file"),
+        ("max_seq_length = args.max_source_length; max_seq_length = args.max_source_length + 1", 65, "file"),
+        (
+            "max_seq_length = args.max_source_length + 40\n    max_seq_length = args.max_source_length + 1",
+            104,
+            "assumed",
+        ),
+        ("pass", 96, "assumed"),
+    ],
+)
+def test_a_prompt_and_its_answer_are_one_sequence(computed: str, length: int, kind: str) -> None:
+    setting = script(PARTS.format(computed=computed), "").settings["seq_len"]
+    assert (setting.value, setting.provenance.kind) == (length, kind)
+
+
+HALVES = """
+import argparse
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_source_length", type=int, default=512)
+parser.add_argument("--max_target_length", type=int, default=64)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(rows):
+{body}
+data = load("d").map(preprocess)
+model = AutoModelForSeq2SeqLM.from_pretrained("m")
+Seq2SeqTrainer(model=model, args=Seq2SeqTrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "lengths"),
+    [
+        (
+            """    inputs = tokenizer(rows["text"], max_length=args.max_source_length)
+    inputs["labels"] = tokenizer(text_target=rows["summary"], max_length=args.max_target_length)["input_ids"]
+    return inputs""",
+            (512, 64),
+        ),
+        (
+            """    inputs = tokenizer(rows["text"], max_length=300)
+    inputs["labels"] = tokenizer(text_target=rows["summary"], max_length=50)["input_ids"]
+    return inputs""",
+            (300, 50),
+        ),
+        ("""    return tokenizer(rows["text"], max_length=300)""", (300, None)),
+        ("""    return tokenizer(rows["text"], text_target=rows["summary"], max_length=300)""", (300, None)),
+    ],
+)
+def test_an_encoder_and_a_decoder_have_a_length_each(body: str, lengths: tuple[int, int | None]) -> None:
+    found = values(script(HALVES.format(body=body), ""))
+    assert (found["seq_len"], found.get("decoder_seq_len")) == lengths
+
+
+@pytest.mark.parametrize(("use", "kind"), [("print(args.max_seq_length)", "default"), ("pass", "assumed")])
+def test_a_length_that_nobody_asks_for_is_a_guess(use: str, kind: str) -> None:
+    text = """
+    import argparse
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--max_seq_length", type=int, default=4096)
+    args = parser.parse_args()
+    {use}
+    Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out")).train()
+    """
+    setting = script(text.format(use=use), "").settings["seq_len"]
+    assert setting.value == 4096
+    assert (setting.provenance.kind == "assumed") == (kind == "assumed")
+
+
+def test_a_length_under_a_name_with_dots() -> None:
+    text = """
+import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--data.max_len", type=int, default=512)
+args = parser.parse_args()
+loss.backward()
+"""
+    assert values(script(text, "--data.max_len 2048"))["seq_len"] == 2048
+
+
+@pytest.mark.parametrize(
+    ("line", "length"),
+    [
+        ("tokenizer(text, max_length=min(model.config.max_position_embeddings, 512), truncation=True)", 512),
+        ("tokenizer(text, max_length=min(256, 512), truncation=True)", 256),
+        ("data.connect(tokenizer, max_seq_length=1024)", 1024),
+        ("data.connect(tokenizer, max_seq_length=1024); data.connect(tokenizer, max_seq_length=64)", None),
+    ],
+)
+def test_a_length_that_is_handed_on(line: str, length: int | None) -> None:
+    text = (
+        MODEL
+        + f"""
+from transformers import AutoTokenizer
+model = AutoModelForCausalLM.from_pretrained("a/b")
+tokenizer = AutoTokenizer.from_pretrained("a/b")
+{line}
+optimizer = torch.optim.AdamW(model.parameters())
+model(batch).loss.backward()
+optimizer.step()
+"""
+    )
+    setting = script(text, "").settings.get("seq_len")
+    assert (setting.value if setting else None) == length
+    assert setting is None or (setting.provenance.kind == "assumed") == (length != 256)
+
+
+def test_a_token_that_is_cut_off_again() -> None:
+    text = (
+        MODEL
+        + """
+from transformers import AutoTokenizer
+CUTOFF = 256
+tokenizer = AutoTokenizer.from_pretrained("a/b")
+ids = tokenizer("text", truncation=True, max_length=CUTOFF + 1)["input_ids"][:-1]
+model = AutoModelForCausalLM.from_pretrained("a/b")
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    )
+    setting = script(text, "").settings["seq_len"]
+    assert (setting.value, setting.provenance.kind) == (256, "assumed")
