@@ -64,7 +64,7 @@ def read(kind: str) -> dict[str, Any]:
 def cases(kind: str) -> list[Case]:
     """All figures of a kind, each with the whole spec of its run."""
     recording = read(kind)
-    versions = {"transformers": recording["versions"]["transformers"]}
+    versions = {name: number for name, number in recording["versions"].items() if name == "transformers"}
     return [_case(group, case, versions) for group in recording["groups"] for case in group["cases"]]
 
 
@@ -120,6 +120,9 @@ PRODUCERS: Mapping[str, Callable[[Group, Mapping[str, Any]], float]] = {
     "layers": _layer,
 }
 """What measures the bytes of a case, by kind."""
+
+KINDS = (*PRODUCERS, "published_peaks")
+"""All kinds; the last is what others have measured and published."""
 
 
 def whole(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,11 +206,11 @@ def _line(value: object) -> str:
 def listed() -> str:
     """A line for each kind."""
     lines = []
-    for kind in PRODUCERS:
+    for kind in KINDS:
         recording = read(kind)
         kept = sum(len(group["cases"]) for group in recording["groups"] if "kept" in group)
         made = ", ".join(f"{name} {number}" for name, number in recording["versions"].items())
-        lines.append(f"{kind}: {len(cases(kind))} figures ({kept} kept), {made}")
+        lines.append(f"{kind}: {len(cases(kind))} figures ({kept} kept){made and f', {made}'}")
     return "\n".join(lines)
 
 

@@ -49,14 +49,23 @@ def test_nothing_is_left_unsaid_to_the_programs_that_measure(kind: str) -> None:
             assert {*record.PLAIN, "attention", "masked_words"} <= record.whole(group, case).keys()
 
 
-@pytest.mark.parametrize("kind", record.PRODUCERS)
+@pytest.mark.parametrize("case", record.cases("published_peaks"), ids=str)
+def test_a_peak_that_others_have_published(case: Case) -> None:
+    """``torch.cuda.max_memory_allocated`` of real runs."""
+    found = estimate(spec_from_mapping(case.spec)).allocated_bytes
+    assert found == pytest.approx(case.bytes, rel=case.within)
+
+
+@pytest.mark.parametrize("kind", record.KINDS)
 def test_a_recording_is_as_its_program_writes_it(kind: str) -> None:
     recording = record.read(kind)
     assert record.written(recording) == (record.FOLDER / f"{kind}.json").read_text("utf-8")
-    assert set(recording["versions"]) >= {"torch", "transformers"}
+    made = kind in record.PRODUCERS
+    assert set(recording["versions"]) >= {"torch", "transformers"} or not made
+    assert made or all(group["kept"] for group in recording["groups"])
     assert [name for name, count in Counter(map(str, record.cases(kind))).items() if count > 1] == []
     for group in recording["groups"]:
-        assert group["about"] and 0 < group["within"] < 0.01
+        assert group["about"] and 0 < group["within"] <= (0.01 if made else 0.05)
         assert {case["model"] for case in group["cases"] if "model" in case} == set(group["models"])
 
 

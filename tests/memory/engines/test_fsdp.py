@@ -138,6 +138,3 @@ def test_fsdp_1_locks_a_gradient_for_every_unit_on_the_host(baichuan_7b: ModelFa
     layer = 2 * (4 * 4096 * 4096 + 3 * 4096 * 11_008 + 2 * 4096) // 8
     assert first.locked.count(layer) == 2 * 32
     assert first.locked.count(4 * 8 * 4096 // 8) == 2 * 2 * 32, "every adapter matrix is a unit of its own"
-
-
-# --- what must hold of every run -------------------------------------------------------------------------------------

@@ -123,6 +123,8 @@ def test_baichuan2_13b_dies_in_the_step_as_reported() -> None:
     assert total(step) == pytest.approx(2 * facts.parameters + 20 * facts.parameters / 4, rel=0.02)
 
 
+# --- what must hold of every run -------------------------------------------------------------------------------------
+
 specs = st.builds(
     Spec,
     facts=st.sampled_from((llama(), llama(tied=True), llama(512, 3, 1408, 5000, 8, 8))),
