@@ -8,7 +8,8 @@
 A recording is JSON with the ``versions`` that it was measured with and ``groups`` of cases: what a group is about, the
 ``models`` (the content of a ``config.json``) and the part of a spec that its cases share, and for each case the rest of
 its spec and the figure. ``within`` is how far lintfit may be off. A group that is ``kept`` says why no program makes it
-again. Nothing here needs torch before something is measured.
+again. Nothing here needs torch before something is measured; what a group needs beside the bench extra (auto-gptq, or
+timm with torchvision) it says itself.
 """
 
 from __future__ import annotations
