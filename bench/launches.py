@@ -7,7 +7,8 @@ marks as assumed counts as wrong and is listed as assumed.
 
 A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while it
 is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
-launch of what has no line of its own.
+launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at hand:
+it is read in an empty folder and needs no checkout.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -103,6 +105,16 @@ def _launcher(root: Path, row: Mapping[str, Any]) -> Iterator[tuple[Path, int | 
         (root / copy).unlink()
 
 
+@contextmanager
+def _folder(folder: Path, row: Mapping[str, Any]) -> Iterator[Path | None]:
+    """Where a row's launch is read: in the repository's checkout, None where that is not there, or in an empty folder."""
+    if row.get("alone"):
+        with TemporaryDirectory() as empty:
+            yield Path(empty)
+    else:
+        yield checkout(folder, row["repo"])
+
+
 def run_of(root: Path, row: Mapping[str, Any]) -> Run | None:
     """The run of a row's launch; None where lintfit finds no launch there."""
     with chdir(root), _launcher(root, row) as (launcher, line):
@@ -179,10 +191,10 @@ class Judged:
 def compare(folder: Path, table: str) -> Iterator[Judged]:
     """Every setting of every row whose repository is there."""
     for row in rows(table):
-        root = checkout(folder, row["repo"])
-        if root is None:
-            continue
-        run, launcher = run_of(root, row), kind_of(root, row)
+        with _folder(folder, row) as root:
+            if root is None:
+                continue
+            run, launcher = run_of(root, row), kind_of(root, row)
         for name, expected in row["settings"].items():
             given = answer(run, name) if run is not None else Answer(None, False, where="no launch found")
             yield Judged(row, launcher, name, judge(expected, given, name), given)
