@@ -10,7 +10,7 @@ from lintfit.checks.helpers.readers import older
 from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.trl import TRAINERS
+from lintfit.sources.recipes.trl import TrlRecipe
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Field, Object
@@ -34,8 +34,8 @@ _OPTIONAL = re.compile(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bo
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.recipe is not None and run.recipe.uses_trl:
-        yield from _of_command(run)
+    if isinstance(run.recipe, TrlRecipe):
+        yield from _of_command(run, run.recipe.kind)
     for made in run.script.reading.walk.parsed if run.script is not None else ():
         if not _by_command_line(made):
             continue
@@ -45,12 +45,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 yield _report(flag)
 
 
-def _of_command(run: Run) -> Iterator[Report]:
+def _of_command(run: Run, kind: str) -> Iterator[Report]:
     """The flags of TRL's own command, which fill the config of its trainer."""
     flags = {flag.name: flag for flag in run.launch.flags} if run.launch is not None else {}
-    kind = TRAINERS.get(run.launch.action or "") if run.launch is not None else None
     for name, flag in flags.items():
-        if flag.value is None and kind is not None and _of_library(run, kind, name):
+        if flag.value is None and _of_library(run, kind, name):
             yield _report(flag)
 
 

@@ -132,6 +132,6 @@ def _images(run: Run, spec: Spec, context: RunContext) -> Report:
 
 
 def _trains(run: Run) -> bool:
-    if run.launch is not None and run.launch.action is not None:
+    if run.recipe is not None or (run.launch is not None and run.launch.action is not None):
         return True
     return run.script is not None and run.script.facts.trains

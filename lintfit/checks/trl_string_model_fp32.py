@@ -10,6 +10,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
+from lintfit.sources.recipes.trl import TrlRecipe
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -38,8 +39,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _loader(run: Run, weights: Setting) -> tuple[str, Place] | None:
     """What loads the model by its name, and where: TRL's trainer, or its command line."""
-    if run.recipe is not None and run.launch is not None:
-        return (f"trl {run.launch.action}", anchor(run)) if run.recipe.uses_trl else None
+    if isinstance(run.recipe, TrlRecipe):
+        return run.recipe.program, anchor(run)
     trainer = run.script.facts.trainer if run.script is not None else None
     by_name = trainer is not None and weights.provenance.detail.startswith("TRL")
     return (trainer.name, trainer.place) if trainer is not None and by_name else None

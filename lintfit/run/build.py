@@ -15,10 +15,12 @@ from lintfit.documents.workspace import Workspace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.discover import SUFFIXES
+from lintfit.run.examples import is_example
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
 from lintfit.run.lacking import SCRIPT, Lacking, handed, named_recipes
 from lintfit.run.locate import Locator
+from lintfit.run.missing import missing
 from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
@@ -96,7 +98,8 @@ class _Builder:
         if launch is not None and launch.action is not None:
             self.sources = replace(self.sources, recipe=self._recipe(launch))
         elif launch is not None or self.origin.kind == "script":
-            self.sources = replace(self.sources, script=self._script(launch))
+            script = self._script(launch)
+            self.sources = replace(self.sources, script=script)
         self.sources = replace(self.sources, deepspeed=self._deepspeed())
         return self._resolved()
 
@@ -198,12 +201,8 @@ class _Builder:
     def _recipe(self, launch: Launch) -> Recipe | None:
         from lintfit.sources.recipes.base import read_recipe
 
-        def open_file(name: str) -> Document | None:
-            path = self.locator.find(name)
-            return self._read(path) if path is not None else None
-
         world = partial(number_of_gpus, self.sources)
-        recipe = read_recipe(launch, open_file, world, self.versions)
+        recipe = read_recipe(launch, self._open, world, self.versions)
         for name, place in named_recipes(launch):
             self._named_recipe(name, place)
         return recipe
@@ -237,7 +236,7 @@ class _Builder:
         else:
             path = self._launched(launch)
             if path is None and launch.script and launch.script.endswith(".py") and not launch.module:
-                self.lacking.lack(SCRIPT, launch.script, launch.script_place)
+                self._not_there(launch, launch.script)
         document = self._read(path) if path is not None else None
         if not isinstance(document, PythonDocument):
             return None
@@ -265,6 +264,21 @@ class _Builder:
             positional=launch.positional,
             overrides=launch.overrides,
         )
+
+    def _not_there(self, launch: Launch, script: str) -> None:
+        """Take a script that is not at hand for the example that a library publishes under its name, or note it."""
+        from lintfit.sources.recipes.examples import read_example
+
+        at_hand = missing(SCRIPT, script, launch.script_place, self.locator)
+        elsewhere = at_hand.meant is None and at_hand.certainty != "sure"
+        recipe = read_example(launch, self._open, self.versions) if elsewhere and is_example(script) else None
+        if recipe is None:
+            self.lacking.lack(SCRIPT, script, launch.script_place)
+        self.sources = replace(self.sources, recipe=recipe)
+
+    def _open(self, name: str) -> Document | None:
+        path = self.locator.find(name)
+        return self._read(path) if path is not None else None
 
     def _alone(self, read: Callable[..., ScriptSource]) -> ScriptSource:
         """A script that no launch line starts: handed the file of arguments that was named beside it, if it takes it.

@@ -70,6 +70,10 @@ class TrlRecipe:
 
     launch: Launch
     arguments: Arguments
+    kind: str
+    """What the trainer and its config are called: ``SFT`` of ``SFTTrainer``."""
+    program: str
+    """What a person starts: ``trl sft``, or the script of TRL's that does the same."""
     dialect: str = "trl"
     trains: bool = True
     uses_trainer: bool = True
@@ -143,13 +147,8 @@ class TrlRecipe:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     @property
-    def kind(self) -> str:
-        """What the trainer and its config are called: ``SFT`` of ``SFTTrainer``."""
-        return TRAINERS[self.launch.action or ""]
-
-    @property
     def _itself(self) -> Provenance:
-        return Provenance("derived", f"trl {self.launch.action} does so")
+        return Provenance("derived", f"{self.program} does so")
 
     @property
     def _dtype_field(self) -> str:
@@ -285,8 +284,31 @@ def read_recipe(
     kind = TRAINERS.get(launch.action or "")
     if kind is None:
         return None
-    keys, classes = Keys(launch), (f"trl.{kind}Config", "trl.ModelConfig")
-    fields = frozenset().union(*map(fields_of, classes))
+    return _read(launch, kind, f"trl {launch.action}", frozenset(), open_file, versions or {})
+
+
+def read_script(
+    launch: Launch, kind: str, name: str, own: frozenset[str], open_file: OpenFile, versions: Mapping[str, str]
+) -> TrlRecipe | None:
+    """A launch of the script of TRL's that ``trl`` runs for this kind, which is not at hand.
+
+    ``own`` are its arguments beside those of its classes. None where a flag is none of them: the script is another.
+    """
+    known = own.union(*map(fields_of, _classes(kind)))
+    if launch.positional or any(field_of(flag.name, known) is None for flag in launch.flags):
+        return None
+    return _read(launch, kind, name, own, open_file, versions)
+
+
+def _classes(kind: str) -> tuple[str, ...]:
+    return (f"trl.{kind}Config", "trl.ModelConfig")
+
+
+def _read(
+    launch: Launch, kind: str, program: str, own: frozenset[str], open_file: OpenFile, versions: Mapping[str, str]
+) -> TrlRecipe:
+    keys, classes = Keys(launch), _classes(kind)
+    fields = own.union(*map(fields_of, classes))
     flags = {flag.name: flag for flag in launch.flags}
     config = flags.pop("config", None)
     document = open_file(config.value) if config is not None and config.value and "$" not in config.value else None
@@ -300,4 +322,4 @@ def read_recipe(
         if field is not None:
             value = False if flag.name == f"no_{field}" else flag_value(flag)
             keys.put(field, Stated(value, of_flag(flag), flag))
-    return TrlRecipe(launch, Arguments(keys, classes, versions or {}, open_file, complete))
+    return TrlRecipe(launch, Arguments(keys, classes, versions, open_file, complete), kind, program)
