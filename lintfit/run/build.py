@@ -274,6 +274,8 @@ class _Builder:
         recipe = read_example(launch, self._open, self.versions) if elsewhere and is_example(script) else None
         if recipe is None:
             self.lacking.lack(SCRIPT, script, launch.script_place)
+        else:
+            self.lacking.know(at_hand)
         self.sources = replace(self.sources, recipe=recipe)
 
     def _open(self, name: str) -> Document | None:

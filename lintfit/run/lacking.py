@@ -28,14 +28,20 @@ class Lacking:
         self._missing: list[Missing] = []
         self._broken: list[tuple[str, Document]] = []
         """Files that cannot be parsed, with what they are to the run."""
+        self._known: Missing | None = None
+        """A script that is not there, but that is known all the same."""
 
     def lack(self, what: str, name: str, place: Place | None) -> None:
         """Note a file that is named and not there."""
         from lintfit.run.missing import missing
 
-        script = next((each for each in self._missing if each.what == SCRIPT), None)
+        script = next((each for each in self._missing if each.what == SCRIPT), self._known)
         if not any(each.name == name and each.what == what for each in self._missing):
             self._missing.append(missing(what, name, place, self._locator, script))
+
+    def know(self, script: Missing) -> None:
+        """Note a script that is not there and that the run does not lack: it is a library's example."""
+        self._known = script
 
     def cannot_parse(self, what: str, document: Document) -> None:
         """Note a file that is there and cannot be parsed."""

@@ -92,7 +92,7 @@ def test_a_folder_that_is_left_again_is_known(tmp_path: Path, monkeypatch: pytes
         "/opt/nope.py",
         "~/nope.py",
         "../nope.py",
-        "run_glue.py",
+        "run_ner.py",
         "examples/pytorch/run_clm.py",
         "train_dreambooth_lora.py",
     ],

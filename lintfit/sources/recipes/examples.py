@@ -170,15 +170,20 @@ class ExampleRecipe:
 
     def _settings(self) -> Iterator[Setting]:
         name = self._get("model_name_or_path")
-        if name is not None and isinstance(name.value, str):
-            yield name.setting("model", name.value)
+        shape = name if name is not None and isinstance(name.value, str) else self._from_scratch()
+        if shape is not None and isinstance(shape.value, str):
+            yield shape.setting("model", shape.value)
         whose = f"{self.example.name} is not among these files and is taken for the one that transformers publishes"
         yield Setting("method", "full", Provenance("assumed", whose, self.launch.script_place))
         yield self._weights(name)
         if self.example.loads == "CausalLM":
             yield Setting("text_only", AUTO, self._itself)
-        yield from self._lengths(name)
+        yield from self._lengths(shape)
         yield from self._of_trainer() if self.uses_trainer else self._of_loop()
+
+    def _from_scratch(self) -> Stated | None:
+        """The model whose config a new one is made from, where nothing of it is changed."""
+        return self._get("config_name") if self.arguments.stated("config_overrides") is None else None
 
     def _weights(self, name: Stated | None) -> Setting:
         """The dtype that the model is loaded in: what is asked for, else transformers' own default."""
