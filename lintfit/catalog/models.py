@@ -356,7 +356,8 @@ def lookup(model: str) -> ModelFacts | None:
     owner, _, last = wanted.lower().rpartition("/")
     bare = COPY.sub("", last)
     own = _by_lower().get(f"{owner}/{bare}")
-    like = next(filter(None, map(_taken_by_name, (last, bare, f"{bare}-hf"))), own)
+    spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"))
+    like = next(filter(None, map(_taken_by_name, spellings)), own)
     if like is None:
         return None
     facts = _known(like)

@@ -17,6 +17,10 @@ _COLLECTS = re.compile(r"all_?linear|linear_?(layer|module|name)", re.IGNORECASE
 _LOW_RANK = frozenset({"LoraConfig", "AdaLoraConfig"})
 
 
+_PREFIX = "the model's own code trains a prefix where one is asked for"
+"""ChatGLM with ``pre_seq_len`` freezes all of its layers, whose gradients and states outweigh those of any prefix."""
+
+
 def method(reading: Reading, load: Record | None) -> None:
     config = _adapter(reading)
     wrapped = _wrapped(reading)
@@ -29,7 +33,8 @@ def method(reading: Reading, load: Record | None) -> None:
             why = "an adapter's config that is not statically known is handed in here"
             reading.state("method", UNKNOWN, handed.node, why)
         elif load is not None and _prompt_tuned(load):
-            reading.state("method", UNKNOWN, load.node, "the model's own code trains a prefix where one is asked for")
+            reading.state("method", UNKNOWN, load.node, _PREFIX)
+            reading.state("partly_frozen", True, load.node, _PREFIX)
         elif load is not None or reading.found.trained is not None or "model" in reading.settings:
             reading.derive("method", "full", "no adapter is applied")
             freezing.read(reading)
