@@ -7,8 +7,8 @@ marks as assumed counts as wrong and is listed as assumed.
 
 A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while it
 is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
-launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at hand:
-it is read in an empty folder and needs no checkout.
+launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
+hand: it is read in an empty folder and needs no checkout.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -107,7 +107,7 @@ def _launcher(root: Path, row: Mapping[str, Any]) -> Iterator[tuple[Path, int | 
 
 @contextmanager
 def _folder(folder: Path, row: Mapping[str, Any]) -> Iterator[Path | None]:
-    """Where a row's launch is read: in the repository's checkout, None where that is not there, or in an empty folder."""
+    """Where a row's launch is read: in the repository's checkout (None where there is none), or in an empty folder."""
     if row.get("alone"):
         with TemporaryDirectory() as empty:
             yield Path(empty)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from lintfit.documents import door
 from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
+
+_OF_IMAGES = re.compile(r"(torchvision\.models|timm|diffusers)\.|torch\.nn\.Conv[123]d$")
+_TRANSFORMERS = re.compile(r"transformers\.\w*(Auto|Model|For[A-Z])|torch\.nn\.(Transformer\w*|MultiheadAttention)$")
+"""Calls that make a language model, or may."""
 
 
 @frozen
@@ -33,8 +38,23 @@ def find_model(sources: Sources, settings: Mapping[str, Setting], folders: tuple
     except UnknownArchitectureError as error:
         return FoundModel(None, (f"a config.json of a model_type that lintfit can count ({error})",))
     if facts is None:
-        return FoundModel(None, missing_model(settings))
+        other = _no_language_model(sources)
+        return FoundModel(None, missing_model(settings) if other is None else (other,))
     return FoundModel(_as_loaded(facts, settings))
+
+
+def _no_language_model(sources: Sources) -> str | None:
+    """What a script trains that is none: a model of diffusers, or one of images that no load of transformers' makes."""
+    if sources.script is None or sources.options.stated("model"):
+        return None
+    reading = sources.script.reading
+    load = reading.found.trained_load
+    made = [load] if load is not None else [each for each in reading.records if each.taken is not False]
+    kind = next((each.function for each in made if _OF_IMAGES.match(each.function)), None)
+    if kind is None or (load is None and any(_TRANSFORMERS.match(each.function) for each in made)):
+        return None
+    name = sources.script.document.path.name
+    return f"a language model, which {name} does not train ({kind}); lintfit counts no others"
 
 
 def _facts(named: Path | None, model: Setting | None, folders: tuple[Path, ...]) -> ModelFacts | None:

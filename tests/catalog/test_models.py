@@ -342,3 +342,19 @@ def test_a_config_file_is_read_once_while_it_stays_the_same(tmp_path: Path) -> N
 def test_a_path_with_a_null_byte_is_one_line() -> None:
     with pytest.raises(CatalogError, match="cannot be read"):
         from_directory("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("llava-hf/llava-v1.6-34b-hf", 34.75),  # 34.8 B on its page
+        ("liuhaotian/llava-v1.6-34b", 34.75),
+        ("./checkpoints/llava-v1.5-7b", 7.06),
+        ("../models/chinese-alpaca-2-13b-hf", 13.25),
+        ("/data/chatglm2-6b", 6.24),
+    ],
+)
+def test_what_people_call_them(name: str, billions: float) -> None:
+    found = models.find(name)
+    assert found is not None
+    assert found.parameters / 1e9 == pytest.approx(billions, abs=0.01)

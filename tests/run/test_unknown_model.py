@@ -96,3 +96,21 @@ def test_a_config_that_is_not_in_order_is_a_slip_of_the_user(project: Path, cont
     assert outcome.err.count("\n") == 1
     assert "bad.json" in outcome.err
     assert said in outcome.err
+
+
+PREFIX = """\
+from transformers import AutoConfig, AutoModel, Seq2SeqTrainer, Seq2SeqTrainingArguments
+config = AutoConfig.from_pretrained("THUDM/chatglm2-6b", trust_remote_code=True)
+config.pre_seq_len = 128
+model = AutoModel.from_pretrained("THUDM/chatglm2-6b", config=config, trust_remote_code=True)
+args = Seq2SeqTrainingArguments("out", per_device_train_batch_size=1)
+Seq2SeqTrainer(model=model, args=args, train_dataset=tokenizer(texts, max_length=64, truncation=True)).train()
+"""
+
+
+@pytest.mark.parametrize(("gpu", "verdict"), [("A100 80GB", "fits"), ("RTX 4090", "unknown")])
+def test_a_prefix_is_bound_by_full_fine_tuning(gpu: str, verdict: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PREFIX)
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 1 train.py\n")
+    result = lintfit("check", "--isolated", "--gpu", gpu, "--output-format", "json", ".", cwd=tmp_path)
+    assert [run["verdict"] for run in json.loads(result.out)["runs"]] == [verdict]

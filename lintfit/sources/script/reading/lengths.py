@@ -23,6 +23,11 @@ _LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
 _LENGTH = re.compile(
     rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
 )
+_CUTS = re.compile(
+    r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
+)
+"""What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
+_UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
 
 
@@ -98,8 +103,17 @@ def _first_known(reading: Reading) -> bool:
         known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
         if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
             _take(reading, value, where, known)
+            if _merely_a_limit(reading, value, where):
+                reading.suppose("seq_len", _UNCUT)
             return True
     return False
+
+
+def _merely_a_limit(reading: Reading, value: Value, where: Record | None) -> bool:
+    """Whether a length is what a tokenizer allows (``model_max_length``), and no text in sight does anything by it."""
+    named = any(made.attributes.get("model_max_length") is value for made in reading.walk.parsed)
+    limits = where.name == "from_pretrained" if where is not None else named
+    return limits and not any(_CUTS.search(text) for text in reading.calls.texts())
 
 
 def _take(reading: Reading, value: Value, where: Record | None, known: int) -> None:
