@@ -27,6 +27,7 @@ _CUTS = re.compile(
     r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
+_TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
 
@@ -110,10 +111,13 @@ def _first_known(reading: Reading) -> bool:
 
 
 def _merely_a_limit(reading: Reading, value: Value, where: Record | None) -> bool:
-    """Whether a length is what a tokenizer allows (``model_max_length``), and no text in sight does anything by it."""
+    """Whether a length is what a tokenizer allows (``model_max_length``), and samples are tokenized without a cut."""
     named = any(made.attributes.get("model_max_length") is value for made in reading.walk.parsed)
     limits = where.name == "from_pretrained" if where is not None else named
-    return limits and not any(_CUTS.search(text) for text in reading.calls.texts())
+    if not limits:
+        return False
+    texts = list(reading.calls.texts())
+    return any(map(_TOKENIZES.search, texts)) and not any(map(_CUTS.search, texts))
 
 
 def _take(reading: Reading, value: Value, where: Record | None, known: int) -> None:
