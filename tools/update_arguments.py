@@ -4,8 +4,9 @@
     python tools/update_arguments.py WHEELS
 
 Reads the wheels' source without importing it: the fields of transformers' ``TrainingArguments`` and
-``Seq2SeqTrainingArguments`` and of every dataclass of TRL whose name ends with ``Config`` or ``Arguments``, each with what
-``HfArgumentParser`` makes of it (``lintfit/sources/flag_grammars/kinds.py``), and the options of ``accelerate launch``.
+``Seq2SeqTrainingArguments`` and of every dataclass of TRL whose name ends with ``Config`` or ``Arguments``, each with
+what ``HfArgumentParser`` makes of it (``lintfit/sources/flag_grammars/kinds.py``), and the options of
+``accelerate launch``. ClassVars and fields that the constructor does not take have the empty kind.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if str(ROOT) not in sys.path:
 
 from packaging.version import Version  # noqa: E402
 
-from lintfit.sources.flag_grammars.kinds import default_of, kind_of  # noqa: E402
+from lintfit.sources.flag_grammars.kinds import field_kind  # noqa: E402
 
 DATA = ROOT / "lintfit" / "catalog" / "data" / "arguments.json"
 LAUNCH = "accelerate/commands/launch.py"
 PARSER = "transformers/hf_argparser.py"
 OF_TRANSFORMERS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 ABOUT = (
-    "arguments by version, as the sources in the libraries' wheels declare them; a field is a list of [index of the first "
-    "version, kind], or [index] where it is gone from then on; kinds: lintfit/sources/flag_grammars/kinds.py"
+    "arguments by version, as the sources in the libraries' wheels declare them; a field is a list of [index of the "
+    "first version, kind], or [index] where it is gone from then on; kinds: lintfit/sources/flag_grammars/kinds.py"
 )
 BARE = frozenset({"store_true", "store_false", "help"})
 
@@ -78,11 +79,7 @@ def fields_of(node: ast.ClassDef, enums: Mapping[str, Sequence[str]]) -> dict[st
     found: dict[str, str] = {}
     for each in node.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-            annotation = ast.unparse(each.annotation)
-            if "ClassVar" in annotation:
-                continue
-            default, taken = default_of(each.value)
-            found[each.target.id] = kind_of(annotation, default, enums) if taken else ""
+            found[each.target.id] = field_kind(ast.unparse(each.annotation), each.value, enums)
     return found
 
 
@@ -170,7 +167,9 @@ def table(library: str, wheels: Sequence[Path]) -> dict[str, Any]:
         fields = list(dict.fromkeys(field for one in of_class if one for field in one["fields"]))
         made["classes"][name] = {
             "bases": steps([one["bases"] if one else None for one in of_class]),
-            "fields": {field: steps([one["fields"].get(field) if one else None for one in of_class]) for field in fields},
+            "fields": {
+                field: steps([one["fields"].get(field) if one else None for one in of_class]) for field in fields
+            },
         }
     return made
 

@@ -1,7 +1,7 @@
 """Which arguments the libraries' command lines take, by library version.
 
-``data/arguments.json`` is written by ``tools/update_arguments.py`` from the libraries' wheels. A library is studied at some
-versions; what lies between two of them is what either takes.
+``data/arguments.json`` is written by ``tools/update_arguments.py`` from the libraries' wheels. A library is studied at
+some versions; what lies between two of them is what either takes.
 """
 
 from __future__ import annotations

@@ -1,22 +1,25 @@
 """What HfArgumentParser makes of a dataclass's field: how many words its flag takes, and which.
 
-A kind is a word: ``str``, ``int``, ``float`` or ``any`` for a flag of one value, the same with ``...`` behind it for one of
-several; ``flag`` for a ``bool`` that may stand alone, ``flag+`` where it is on by default, so that ``--no_x`` is a flag, too;
-``bool`` for a truth value that must be given; ``=a|b`` for one of these words. Read in
-``HfArgumentParser._parse_dataclass_field`` (transformers 4.28 to 5.23).
+A kind is a word: ``str``, ``int``, ``float`` or ``any`` for a flag of one value, the same with ``...`` behind it for
+one of several and with ``?`` for one that may stand alone; ``open`` for any number of words; ``flag`` for a ``bool``
+that may stand alone, ``flag+`` where it is on by default, so that ``--no_x`` is a flag, too; ``bool`` for a truth value
+that must be given; ``=a|b`` for one of these words. Read in ``HfArgumentParser._parse_dataclass_field`` (transformers
+4.28 to 5.23).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 Default = Literal["missing", "None", "True", "other"]
 """What a field has where nobody says anything."""
 
 ANY = "any"
+OPEN = "open"
 SEVERAL = "..."
+OPTIONAL = "?"
 CHOICE = "="
 _PLAIN = frozenset({"str", "int", "float"})
 _LISTS = frozenset({"list", "List"})
@@ -37,6 +40,38 @@ def default_of(value: ast.expr | None) -> tuple[Default, bool]:
     if isinstance(value, ast.Constant) and (value.value is None or value.value is True):
         return ("None" if value.value is None else "True"), True
     return "other", True
+
+
+def field_kind(annotation: str, value: ast.expr | None, enums: Mapping[str, Sequence[str]]) -> str:
+    """The kind of a field, by what is assigned to it, too; the empty word for one that is no argument.
+
+    ``metadata={"nargs": …}`` is handed to ``add_argument``.
+    """
+    default, taken = default_of(value)
+    if not taken or "ClassVar" in annotation:
+        return ""
+    kind = kind_of(annotation, default, enums)
+    counts = list(_nargs(value))
+    if not counts or kind.startswith("flag"):
+        return kind
+    if counts != ["?"] or kind.startswith(CHOICE) or kind.endswith(SEVERAL):
+        return OPEN
+    return "flag" if kind == "bool" else kind + OPTIONAL
+
+
+def _nargs(value: ast.expr | None) -> Iterator[object]:
+    """What a field's metadata says of the number of words; None where that is no literal."""
+    for node in ast.walk(value) if value is not None else ():
+        if isinstance(node, ast.Dict):
+            for key, each in zip(node.keys, node.values, strict=True):
+                if key is None or (isinstance(key, ast.Constant) and key.value == "nargs"):
+                    yield each.value if key is not None and isinstance(each, ast.Constant) else None
+        elif isinstance(node, ast.keyword) and node.arg == "nargs":
+            yield node.value.value if isinstance(node.value, ast.Constant) else None
+        elif (
+            isinstance(node, ast.keyword) and node.arg == "metadata" and not isinstance(node.value, ast.Dict | ast.Call)
+        ):
+            yield None
 
 
 def kind_of(annotation: str, default: Default, enums: Mapping[str, Sequence[str]]) -> str:

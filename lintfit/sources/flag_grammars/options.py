@@ -1,23 +1,26 @@
 """One option of a command line's parser, and whether argparse takes the words of one flag for it.
 
-Which option a flag means is argparse's rule (its full name, else the one that it begins); its words are handed to argparse
-itself. Error messages are argparse's own.
+Which option a flag means is argparse's rule (its full name, else the one that it begins); its words are handed to
+argparse itself. Error messages are argparse's own.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from lintfit.frozen import field, frozen
-from lintfit.sources.flag_grammars.kinds import ANY, CHOICE, SEVERAL
+from lintfit.frozen import frozen, replace
+from lintfit.sources.flag_grammars.kinds import ANY, CHOICE, OPEN, OPTIONAL, SEVERAL
 from lintfit.suggest import most_alike, nearest
 
 _ALIKE = 0.75
 """The share that a longer flag and the one that was meant have in common."""
 _UNSEEN = "\0"
 """Stands for a word that only the shell knows; every option takes it."""
+_TO_FILL_IN = re.compile(r"[$`<>{}]|\.\.\.|^[.…]+$")
+"""What a word holds that only the shell knows, or that whoever runs the command puts something in for."""
 _TRUTH = frozenset({"yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"})
 """What HfArgumentParser takes for a truth value (``string_to_bool``, transformers 4.28 to 5.23)."""
 
@@ -26,7 +29,8 @@ _TRUTH = frozenset({"yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"})
 class Option:
     """An option: how it may be written (with its dashes), and which words it takes.
 
-    ``kind`` is one of :mod:`.kinds`; ``nargs`` is argparse's, ``0`` for an option without a value and ``None`` for one value.
+    ``kind`` is one of :mod:`.kinds`; ``nargs`` is argparse's, ``0`` for an option without a value and ``None`` for one
+    value.
     """
 
     names: tuple[str, ...]
@@ -49,7 +53,7 @@ class Refusal:
     meant: str | None = None
     unrecognized: tuple[str, ...] = ()
     by_value: bool = False
-    known_as: str = field(default="")
+    known_as: str = ""
     """The full name of the option that it knows the flag as."""
 
 
@@ -67,21 +71,41 @@ def written_in_full(name: str, options: Iterable[Option]) -> bool:
     return any(name in option.names for option in options)
 
 
-def refusal(
-    name: str, words: Sequence[str], options: Sequence[Option], abbreviates: bool = True, positional: bool = False
-) -> Refusal | None:
-    """Why a parser of these options refuses a flag with these words; None where it takes them.
+@frozen
+class Given:
+    """A flag of a command line as it is written: its name with its dashes, and the words behind it.
 
-    ``name`` is with its dashes, ``positional`` says that the parser takes words of its own as well.
+    A word that only the shell knows has a ``$``. ``glued`` says that the one word stands behind a ``=``.
     """
+
+    name: str
+    words: tuple[str, ...] = ()
+    glued: bool = False
+
+    def split(self) -> tuple[str, ...]:
+        """The words that a parser is handed."""
+        words = tuple(_UNSEEN if _TO_FILL_IN.search(word) else word for word in self.words)
+        return (f"{self.name}={words[0]}",) if self.glued else (self.name, *words)
+
+
+def refusal(
+    given: Given, options: Sequence[Option], abbreviates: bool = True, positional: bool = False
+) -> Refusal | None:
+    """Why a parser of these options refuses a flag; None where it takes it with its words.
+
+    ``positional`` says that the parser takes words of its own as well.
+    """
+    name = given.name
     found = _meant_by(name, options, abbreviates)
     if not found:
-        loose = words if not positional else ()
-        return Refusal("unrecognized arguments", suggested(name, options), (name, *loose))
+        unrecognized = given.split() if not positional else given.split()[:1]
+        return Refusal("unrecognized arguments", suggested(name, options), tuple(map(_said, unrecognized)))
     if len(found) > 1:
-        could = ", ".join(next(each for each in option.names if each.startswith(name)) for option in found)
-        return Refusal(f"ambiguous option: {name} could match {could}", None)
-    return _of_words(found[0], words, positional)
+        could = [next(each for each in option.names if each.startswith(name)) for option in found]
+        stem = min(could, key=len)
+        meant = stem if all(each.startswith(stem) for each in could) else None
+        return Refusal(f"ambiguous option: {name} could match {', '.join(could)}", meant)
+    return _of_words(found[0], given, positional)
 
 
 def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[Option]:
@@ -89,7 +113,9 @@ def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[O
     if exact:
         return exact[-1:]
     if not name.startswith("--"):
-        short = [option for option in options if any(each.startswith(name) or name[:2] == each for each in option.names)]
+        short = [
+            option for option in options if any(each.startswith(name) or name[:2] == each for each in option.names)
+        ]
         return short[:1]
     return [option for option in options if abbreviates and any(each.startswith(name) for each in option.names)]
 
@@ -98,30 +124,38 @@ def suggested(name: str, options: Iterable[Option]) -> str | None:
     """The option that a misspelt flag stands for."""
     names = {each.lstrip("-"): each for option in options for each in option.names if each.startswith("--")}
     bare = name.lstrip("-")
-    found = nearest(bare, names) or most_alike(bare, names, _ALIKE)
+    found = nearest(bare, names) or _shortened(bare, names) or most_alike(bare, names, _ALIKE)
     return names[found] if found is not None else None
 
 
-def _of_words(option: Option, words: Sequence[str], positional: bool) -> Refusal | None:
+def _shortened(name: str, names: Iterable[str]) -> str | None:
+    """The first name that has all words of a shorter one in their order, or longer ones: ``max_seq_len``."""
+    words = name.replace("-", "_").split("_")
+    for each in names:
+        rest = iter(each.replace("-", "_").split("_"))
+        if len(words) > 1 and all(any(longer.startswith(word) for longer in rest) for word in words):
+            return each
+    return None
+
+
+def _of_words(option: Option, given: Given, positional: bool) -> Refusal | None:
     """What argparse says of the words behind an option."""
     parser, name = _Parser(add_help=False, allow_abbrev=False), max(option.names, key=len)
-    given: dict[str, Any] = {"dest": "value"}
+    how: dict[str, Any] = {"dest": "value"}
     if option.nargs == 0:
-        given["action"] = "store_true"
+        how["action"] = "store_true"
     else:
-        given |= {"nargs": option.nargs, "type": _converter(option)}
+        how |= {"nargs": option.nargs, "type": _converter(option)}
         if option.nargs == "?":
-            given["const"] = _UNSEEN
+            how["const"] = _UNSEEN
     if option.choices:
-        given["choices"] = [*option.choices, _UNSEEN]
-    parser.add_argument(name, **given)
+        how["choices"] = [*option.choices, _UNSEEN]
+    parser.add_argument(name, **how)
     try:
-        rest = parser.parse_known_args([name, *(_UNSEEN if _by_shell(word) else word for word in words)])[1]
+        rest = parser.parse_known_args(replace(given, name=name).split())[1]
     except _Refused as error:
-        meant = None
-        if option.choices and words:
-            meant = nearest(words[0], map(str, option.choices))
         message = str(error).partition(" (choose from")[0].partition(": ")[2]
+        meant = nearest(given.words[0], map(str, option.choices)) if option.choices and given.words else None
         return Refusal(message, meant, by_value=True, known_as=name)
     loose = tuple(word for word in rest if word != _UNSEEN)
     if loose and not positional:
@@ -129,8 +163,8 @@ def _of_words(option: Option, words: Sequence[str], positional: bool) -> Refusal
     return None
 
 
-def _by_shell(word: str) -> bool:
-    return "$" in word or "`" in word
+def _said(word: str) -> str:
+    return word.replace(_UNSEEN, "…")
 
 
 def _converter(option: Option) -> Callable[[str], Any]:
@@ -157,6 +191,10 @@ def of_kind(name: str, kind: str, dashes: bool) -> Iterable[Option]:
         yield Option(names, choices=tuple(kind[1:].split("|")))
     elif kind.endswith(SEVERAL):
         yield Option(names, kind, "+")
+    elif kind == OPEN:
+        yield Option(names, nargs="*")
+    elif kind.endswith(OPTIONAL):
+        yield Option(names, kind.removesuffix(OPTIONAL), "?")
     elif kind:
         yield Option(names, kind, "?" if kind in ("flag", "flag+") else None)
     if kind == "flag+":
