@@ -14,7 +14,7 @@ from typing import Any
 
 from lintfit.frozen import frozen
 from lintfit.resources import packaged
-from lintfit.versions import parsed
+from lintfit.versions import release
 
 DATA = Path(__file__).parent / "data" / "arguments.json"
 
@@ -76,8 +76,7 @@ def _is_recent(packed: Sequence[str], index: int) -> bool:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    found = parsed(version)
-    return found.release if found is not None else ()
+    return release(version) or ()
 
 
 def knows(cls: str) -> bool:

@@ -11,6 +11,8 @@ from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.options import Given, Refusal
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import DataDocument
+    from lintfit.sources.flag_grammars.grammar import Grammar
     from lintfit.sources.launchers.command_line import Option
     from lintfit.sources.launchers.launch import Launch
 
@@ -55,16 +57,20 @@ class Refused:
         refusal = self.refusal
         if refusal.unrecognized and self.parser in HUGGING_FACE:
             what = "keys" if self.key else "specified arguments"
+            if self.key and self.parser == "TrlParser":
+                return f"Unknown arguments from config file: ['--{self.name}', …]"
             return f"Some {what} are not used by the HfArgumentParser: {list(refusal.unrecognized)}"
         if refusal.unrecognized and self.parser in _OWN_WORDS:
             return f"{_OWN_WORDS[self.parser]}: {refusal.unrecognized[0]}"
         if refusal.unrecognized:
-            return f"{refusal.message}: {' '.join(refusal.unrecognized)}"
+            return f"unrecognized arguments: {' '.join(refusal.unrecognized)}"
         return f"argument {refusal.known_as}: {refusal.message}" if refusal.by_value else refusal.message
 
     @property
     def decides(self) -> bool:
         """Whether the flag, or the one that was meant, decides how much memory the run needs."""
+        if self.refusal.plain:
+            return False
         names = (self.name, self.refusal.known_as, self.refusal.meant or "")
         plain = [name.lstrip("-").replace("-", "_").lower() for name in names]
         return any(_DECIDES.search(name) and not _IDLE.search(name) for name in plain)
@@ -91,5 +97,17 @@ def given_by(option: Option) -> Given | None:
 
 
 def _words(values: Sequence[str | None]) -> tuple[str, ...]:
+    """The words behind a flag; quotes among them are gone after an ``eval``, with who knows which words between."""
     words = tuple("$" if value is None else value for value in values)
+    if any("'" in word or '"' in word for word in words):
+        return ("$",)
     return words[: words.index("--")] if "--" in words else words
+
+
+def of_file(parser: str, grammar: Grammar, document: DataDocument, ignored: bool = False) -> Iterator[Refused]:
+    """The keys of a file of arguments that no dataclass of a parser has."""
+    root = document.root
+    for entry in root.entries if root is not None and root.shape == "mapping" else ():
+        if grammar.lacks(entry.key):
+            refusal = Refusal("unused keys", grammar.suggested_key(entry.key), (entry.key,))
+            yield Refused(Place(document, entry.key_span), entry.key, parser, refusal, key=True, ignored=ignored)

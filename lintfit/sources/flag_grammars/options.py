@@ -55,6 +55,8 @@ class Refusal:
     by_value: bool = False
     known_as: str = ""
     """The full name of the option that it knows the flag as."""
+    plain: bool = False
+    """Whether what is meant is plain: a truth value without its value is true."""
 
 
 class _Refused(Exception):
@@ -124,7 +126,8 @@ def suggested(name: str, options: Iterable[Option]) -> str | None:
     """The option that a misspelt flag stands for."""
     names = {each.lstrip("-"): each for option in options for each in option.names if each.startswith("--")}
     bare = name.lstrip("-")
-    found = nearest(bare, names) or _shortened(bare, names) or most_alike(bare, names, _ALIKE)
+    inner = next((each for each in names if each.rpartition(".")[2] == bare), None)
+    found = inner or nearest(bare, names) or _shortened(bare, names) or most_alike(bare, names, _ALIKE)
     return names[found] if found is not None else None
 
 
@@ -156,7 +159,7 @@ def _of_words(option: Option, given: Given, positional: bool) -> Refusal | None:
     except _Refused as error:
         message = str(error).partition(" (choose from")[0].partition(": ")[2]
         meant = nearest(given.words[0], map(str, option.choices)) if option.choices and given.words else None
-        return Refusal(message, meant, by_value=True, known_as=name)
+        return Refusal(message, meant, by_value=True, known_as=name, plain=option.kind == "bool" and not given.words)
     loose = tuple(word for word in rest if word != _UNSEEN)
     if loose and not positional:
         return Refusal("unrecognized arguments", None, loose, by_value=True, known_as=name)

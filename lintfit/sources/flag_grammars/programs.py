@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lintfit.catalog import arguments
+from lintfit.frozen import replace
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.grammar import Grammar, ranges_of
 from lintfit.sources.flag_grammars.kinds import CHOICE
-from lintfit.sources.flag_grammars.model import Refused, given_by, given_flags
+from lintfit.sources.flag_grammars.model import Refused, given_by, given_flags, of_file
 from lintfit.sources.flag_grammars.options import Option, refusal
 from lintfit.sources.launchers.grammars import GRAMMARS
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import DataDocument
     from lintfit.sources.launchers.launch import Launch
 
 _STRICT = frozenset({"torchrun", "torch.distributed.launch", "deepspeed"})
@@ -90,8 +92,11 @@ def _spellings(name: str, short: str | None = None) -> tuple[str, ...]:
     return (*letter, *dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}")))
 
 
-def of_trl(launch: Launch, versions: Mapping[str, str]) -> Iterator[Refused]:
-    """The flags of ``trl sft`` that neither its dataclasses nor ``accelerate launch``, which gets the rest, take."""
+def of_trl(launch: Launch, config: DataDocument | None, versions: Mapping[str, str]) -> Iterator[Refused]:
+    """The flags of ``trl sft`` that neither its dataclasses nor ``accelerate launch``, which gets the rest, take.
+
+    ``config`` is the file of its ``--config``, whose other keys it gets as flags, too.
+    """
     command = launch.action or ""
     accelerate = _of_accelerate(versions)
     if command not in _CONFIGS or accelerate is None:
@@ -107,3 +112,5 @@ def of_trl(launch: Launch, versions: Mapping[str, str]) -> Iterator[Refused]:
         refused = grammar.refused(given)
         if refused is not None:
             yield Refused(place, given.name, "accelerate launch" if not refused.by_value else "trl", refused)
+    if config is not None:
+        yield from of_file("accelerate launch", replace(grammar, own=(*own, Option(("--env",)))), config)

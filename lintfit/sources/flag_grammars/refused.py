@@ -6,13 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lintfit.documents.model import DataDocument
-from lintfit.settings.model import Place
-from lintfit.sources.flag_grammars.model import Refused, given_flags
-from lintfit.sources.flag_grammars.options import Refusal
+from lintfit.sources.flag_grammars.model import Refused, given_flags, of_file
 
 if TYPE_CHECKING:
-    from lintfit.sources.flag_grammars.grammar import Grammar, Read
+    from lintfit.sources.flag_grammars.grammar import Read
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
@@ -30,10 +27,11 @@ def of_launch(
     found: list[Refused] = []
     if launch is not None:
         from lintfit.sources.flag_grammars import programs
+        from lintfit.sources.recipes.trl import TrlRecipe
 
         found += programs.of_launcher(launch, versions)
-        if recipe is not None and recipe.dialect == "trl":
-            found += programs.of_trl(launch, versions)
+        if isinstance(recipe, TrlRecipe):
+            found += programs.of_trl(launch, recipe.arguments.keys.config, versions)
     if script is not None and script.walk.parsed:
         found += _of_script(launch, script, versions)
     return tuple(found)
@@ -63,12 +61,3 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         refusal = parser.grammar.refused(given)
         if refusal is not None:
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops)
-
-
-def of_file(parser: str, grammar: Grammar, document: DataDocument, ignored: bool = False) -> Iterator[Refused]:
-    """The keys of a file of arguments that no dataclass of a parser has."""
-    root = document.root
-    for entry in root.entries if root is not None and root.shape == "mapping" else ():
-        if grammar.lacks(entry.key):
-            refusal = Refusal("unused keys", grammar.suggested_key(entry.key), (entry.key,))
-            yield Refused(Place(document, entry.key_span), entry.key, parser, refusal, key=True, ignored=ignored)

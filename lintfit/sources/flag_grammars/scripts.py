@@ -33,6 +33,8 @@ _REMAINING = ("return_remaining_strings", "return_remaining_args")
 _FOREIGN = ("prefix_chars", "parents", "fromfile_prefix_chars", "conflict_handler")
 """Keywords of ``ArgumentParser`` after which flags are not what they look like."""
 _GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group"})
+_HARMLESS = _STRICT | _GROUPS | {"set_defaults", "print_help", "parse_known_args", "parse_dict", "error"}
+"""Methods that give a parser no option."""
 _WITHOUT_VALUE = frozenset({"store_true", "store_false", "store_const", "append_const", "count", "help", "version"})
 _WITH_VALUE = frozenset({"store", "append", "extend"})
 _TYPES = frozenset({"int", "float"})
@@ -107,7 +109,7 @@ def _own_command_line(call: Record) -> bool:
 
 
 def _name(parser: Parser) -> str:
-    return parser.kind.rpartition(".")[2]
+    return "argparse" if parser.kind.startswith("argparse.") else parser.kind.rpartition(".")[2]
 
 
 def _grammar(walk: Walk, parser: Parser, versions: Mapping[str, str]) -> Grammar:
@@ -148,7 +150,7 @@ def _added(walk: Walk, parser: Parser) -> tuple[list[Option], bool]:
                 option = _option(record)
                 positional |= option is None
                 options += [option] if option is not None else []
-            elif record.name not in _STRICT | _GROUPS | {"set_defaults", "print_help", "parse_known_args", "error"}:
+            elif record.name not in _HARMLESS and record.name not in _KEYS:
                 raise _NotWhole
         elif any(_holds(passed.value, parser) for passed in record.passed):
             if record.name == "add_config_arguments" and record.function.startswith("deepspeed"):
