@@ -48,7 +48,7 @@ def sources(wheel: Path) -> dict[str, ast.Module]:
         texts = {
             name: archive.read(name).decode("utf-8")
             for name in archive.namelist()
-            if re.fullmatch(r"transformers/(hf_argparser|train\w+)\.py|trl/.*\.py|accelerate/commands/launch\.py", name)
+            if re.fullmatch(r"transformers/(hf_argparser|train\w+)\.py|trl/(?!scripts/vllm_serve).*\.py|accelerate/commands/launch\.py", name)
         }
     return {name: ast.parse(text) for name, text in texts.items()}
 

@@ -88,7 +88,8 @@ def kind_of(annotation: str, default: Default, enums: Mapping[str, Sequence[str]
     if len(members) == 1:
         return _of_type(members[0], enums)
     if _NONE not in names:
-        return _of_type(members[0] if names[1] == "str" else members[1], enums)
+        kind = _of_type(members[0] if names[1] == "str" else members[1], enums)
+        return kind if kind != "bool" else "flag+" if default == "True" else "flag"
     if "bool" in names:
         return ANY
     return _of_type(members[0] if names[1] == _NONE else members[1], enums)

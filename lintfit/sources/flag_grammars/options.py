@@ -17,6 +17,10 @@ from lintfit.suggest import most_alike, nearest
 
 _ALIKE = 0.75
 """The share that a longer flag and the one that was meant have in common."""
+_NAMED = 2
+"""How many words a message repeats."""
+_LONGEST = 40
+"""Characters of a word that it repeats."""
 _UNSEEN = "\0"
 """Stands for a word that only the shell knows; every option takes it."""
 _TO_FILL_IN = re.compile(r"[$`<>{}]|\.\.\.|^[.…]+$")
@@ -101,12 +105,14 @@ def refusal(
     found = _meant_by(name, options, abbreviates)
     if not found:
         unrecognized = given.split() if not positional else given.split()[:1]
-        return Refusal("unrecognized arguments", suggested(name, options), tuple(map(_said, unrecognized)))
+        return Refusal("unrecognized arguments", suggested(name, options), _few([_said(word) for word in unrecognized]))
     if len(found) > 1:
         could = [next(each for each in option.names if each.startswith(name)) for option in found]
         stem = min(could, key=len)
         meant = stem if all(each.startswith(stem) for each in could) else None
-        return Refusal(f"ambiguous option: {name} could match {', '.join(could)}", meant)
+        return Refusal(f"ambiguous option: {name} could match {', '.join(_few(could))}", meant)
+    if not name.startswith("--") and not written_in_full(name, found):
+        return None  # ``-b4``: the value stands in the same word
     return _of_words(found[0], given, positional)
 
 
@@ -162,12 +168,18 @@ def _of_words(option: Option, given: Given, positional: bool) -> Refusal | None:
         return Refusal(message, meant, by_value=True, known_as=name, plain=option.kind == "bool" and not given.words)
     loose = tuple(word for word in rest if word != _UNSEEN)
     if loose and not positional:
-        return Refusal("unrecognized arguments", None, loose, by_value=True, known_as=name)
+        return Refusal("unrecognized arguments", None, _few(loose), by_value=True, known_as=name)
     return None
 
 
 def _said(word: str) -> str:
     return word.replace(_UNSEEN, "…")
+
+
+def _few(words: Sequence[str]) -> tuple[str, ...]:
+    """As many words as a message has room for."""
+    short = tuple(word if len(word) <= _LONGEST else f"{word[:_LONGEST]}…" for word in words[:_NAMED])
+    return short if len(words) <= _NAMED else (*short, "…")
 
 
 def _converter(option: Option) -> Callable[[str], Any]:
