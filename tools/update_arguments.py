@@ -32,6 +32,10 @@ from lintfit.sources.flag_grammars.kinds import field_kind  # noqa: E402
 DATA = ROOT / "lintfit" / "catalog" / "data" / "arguments.json"
 LAUNCH = "accelerate/commands/launch.py"
 PARSER = "transformers/hf_argparser.py"
+_MODULES = re.compile(
+    r"transformers/(hf_argparser|train\w+)\.py|trl/(?!scripts/vllm_serve).*\.py|accelerate/commands/launch\.py"
+)
+"""The modules that may declare arguments; those of ``trl vllm-serve`` are no trainer's."""
 OF_TRANSFORMERS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 ABOUT = (
     "arguments by version, as the sources in the libraries' wheels declare them; a field is a list of [index of the "
@@ -45,11 +49,7 @@ Classes = dict[str, dict[str, Any]]
 def sources(wheel: Path) -> dict[str, ast.Module]:
     """The modules of a wheel that may declare arguments, by their path."""
     with zipfile.ZipFile(wheel) as archive:
-        texts = {
-            name: archive.read(name).decode("utf-8")
-            for name in archive.namelist()
-            if re.fullmatch(r"transformers/(hf_argparser|train\w+)\.py|trl/(?!scripts/vllm_serve).*\.py|accelerate/commands/launch\.py", name)
-        }
+        texts = {name: archive.read(name).decode("utf-8") for name in archive.namelist() if _MODULES.fullmatch(name)}
     return {name: ast.parse(text) for name, text in texts.items()}
 
 
