@@ -28,6 +28,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.broken or any(each.certainty != "open" for each in run.missing):
         return  # syntax-error, invalid-json and missing-file say it
+    if any(each.decides for each in run.refused):
+        return  # refused-flag says it
     if context.verdict is not Verdict.UNKNOWN or not _trains(run):
         return
     if run.unknown:

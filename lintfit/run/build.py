@@ -26,10 +26,11 @@ from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
 from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.resolve import resolve
-from lintfit.run.spec import Assembled, assemble
+from lintfit.run.spec import Assembled, assemble, without_refused
 from lintfit.run.versions import versions_near, with_transformers
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
+from lintfit.sources.flag_grammars.refused import of_launch
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
 
@@ -116,6 +117,8 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
+        refused = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
+        assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]
         return Run(
@@ -137,6 +140,7 @@ class _Builder:
             doubtful=assembled.doubtful,
             missing=self.lacking.missing,
             broken=self.lacking.broken,
+            refused=refused,
             versions=self.versions,
             options=self.options,
             origin=self.origin,

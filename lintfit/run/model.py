@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lintfit.run.missing import Missing
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
+    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
@@ -29,6 +30,9 @@ _WITHOUT_BYTES = NUMERICS | {"warmup_ratio", "beta"}
 
 UNPARSED = ", which cannot be parsed)"
 """What a reason ends with that a run's file gives for knowing nothing."""
+
+REFUSED = ", which decides memory and which its parser refuses"
+"""What a reason ends with that names a flag or a key."""
 
 OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that of `accelerate config` may say more")
 """Where an engine comes from that a file outside of the project may replace."""
@@ -106,6 +110,8 @@ class Run:
     """The script or configs that it names and that were not found: without them nothing is known of its memory."""
     broken: tuple[Document, ...] = ()
     """Those that were found and cannot be parsed."""
+    refused: tuple[Refused, ...] = ()
+    """Flags and keys of argument files that the parser which reads them refuses."""
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     origin: Origin = field(default_factory=lambda: Origin("config", Path()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -25,7 +25,7 @@ from lintfit.run.facts import FoundModel
 from lintfit.run.generation import length_stated, set_trainer
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import loading
-from lintfit.run.model import Hardware
+from lintfit.run.model import REFUSED, Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import own_steps, unfollowed_trainer, unread_training
 from lintfit.run.versions import installed
@@ -33,6 +33,7 @@ from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS
 from lintfit.settings.values import Fsdp
+from lintfit.sources.flag_grammars.model import Refused
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
@@ -111,6 +112,15 @@ def assemble(
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
     return Assembled(spec, tuple(unknown), tuple(doubtful))
+
+
+def without_refused(assembled: Assembled, refused: Sequence[Refused]) -> Assembled:
+    """No spec where a parser refuses a flag that decides memory: what the run is without it is nobody's intent."""
+    deciding = [each for each in refused if each.decides]
+    if not deciding:
+        return assembled
+    reasons = tuple(dict.fromkeys(f"{each.name}{REFUSED}" for each in deciding))
+    return Assembled(None, (*reasons, *assembled.unknown), (), assembled.lacks_model)
 
 
 def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]:

@@ -12,7 +12,7 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import bounded
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.hardware import missing_gpu
-from lintfit.run.model import UNPARSED, Run
+from lintfit.run.model import REFUSED, UNPARSED, Run
 from lintfit.settings.model import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
@@ -51,6 +51,8 @@ def _missing(run: Run) -> Iterator[str]:
             yield f"{line} (correct the path, or put the file there)"
         elif run.broken and line.endswith(UNPARSED):
             yield f"{line} (mend its syntax)"
+        elif line.endswith(REFUSED):
+            yield f"{line} (correct it)"
         elif run.spec is None and not run.lacks_model:
             yield f"{line} ({_unread(run)})"
         else:

@@ -306,7 +306,8 @@ def _own_options(grammar: Grammar, words: Sequence[Word], index: int) -> tuple[d
             index += 1
             break
         name, glued = _option_name(grammar, text)
-        taken = 0 if glued is not None or name in grammar.bare else 1
+        listed = name in grammar.valued or index + 1 >= len(words) or not words[index + 1].text.endswith(".py")
+        taken = 1 if glued is None and name not in grammar.bare and listed else 0
         following = words[index + 1 : index + 1 + taken]
         known = glued if word.value is not None else None
         values = (known,) if glued is not None else tuple(value.value for value in following)

@@ -64,6 +64,7 @@ class Invocations(Expressions):
             statement=self.walk.statement,
             loops=self.walk.depth,
             classes=tuple(option for option in alternatives(function) if isinstance(option, Class)),
+            callee=function if isinstance(function, Function) else None,
         )
         self.walk.records.append(record)
         if record.name == "requires_grad_":

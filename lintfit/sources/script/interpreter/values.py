@@ -226,6 +226,8 @@ class Record:
     """Loops around it that are open where it is called."""
     classes: tuple[Class, ...] = ()
     """The classes of the script that it may construct, whatever name it has them by."""
+    callee: Function | None = None
+    """The function of the script that it calls."""
     name: str = field(init=False)
     """The last part of the function's name; rules ask every record for it."""
 

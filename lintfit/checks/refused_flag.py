@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks import bare_optional_flag
+from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.findings.model import Severity
+from lintfit.sources.flag_grammars.model import Refused
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    if not context.run.refused:
+        return
+    said = {report.place.span for report in bare_optional_flag.check_run(context)}
+    for each in context.run.refused:
+        if each.place.span not in said:
+            yield Report(each.place, _message(each), Severity.WARNING if each.ignored else None, help=_help(each))
+
+
+def _message(each: Refused) -> str:
+    if each.ignored:
+        return (
+            f'no dataclass of {each.parser} has "{each.name}": the key is ignored, and the default stands{_meant(each)}'
+        )
+    whose = f"{each.parser} refuses {each.name}"
+    ends = "stops with" if each.stops else "goes on without it, and then ends with"
+    return f"{whose}: the run {ends} “{each.error}”{_meant(each)}"
+
+
+def _meant(each: Refused) -> str:
+    return f"; did you mean {each.refusal.meant}?" if each.refusal.meant is not None else ""
+
+
+def _help(each: Refused) -> str:
+    if each.refusal.meant is not None:
+        return f"write {each.refusal.meant}"
+    if each.refusal.message.startswith("ambiguous"):
+        return "write the flag in full"
+    return "give it a value that it takes" if each.refusal.by_value else f"take {each.name} out, or declare it"

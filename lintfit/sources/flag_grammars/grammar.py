@@ -1,0 +1,135 @@
+"""What a command line's parser takes, over the versions of the libraries that a project may have."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from lintfit.catalog import arguments
+from lintfit.catalog.arguments import Studied
+from lintfit.frozen import field, frozen
+from lintfit.sources.flag_grammars.options import (
+    HELP,
+    Given,
+    Option,
+    Refusal,
+    of_kind,
+    refusal,
+    suggested,
+    written_in_full,
+)
+
+_FLOOR = ">="
+"""Ends the key of a project's versions under which the oldest stands that it takes."""
+_COMMIT = "@"
+"""Ends the key under which the commit stands that it takes a library from."""
+_LIBRARIES = ("transformers", "trl")
+
+
+@frozen
+class Grammar:
+    """A parser that was wholly read.
+
+    ``own`` are the options that it has at any version, ``fields`` those of the script's own dataclasses by their kind,
+    ``classes`` the dataclasses of libraries (``trl.SFTConfig``) whose fields are options, too. ``ranges`` are the
+    studied versions that count, by library; ``positional`` says that it takes words without a name.
+    """
+
+    own: tuple[Option, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    ranges: tuple[Studied, ...] = ()
+    abbreviates: bool = True
+    positional: bool = False
+
+    def newest(self) -> tuple[Option, ...]:
+        """The options at the newest versions that count."""
+        return self._at(tuple(each.possible[-1] for each in self.ranges))
+
+    def refused(self, given: Given) -> Refusal | None:
+        """Why every version refuses a flag with its words; None where one takes it.
+
+        Where nothing says which version it is, one that is older than the recent ones counts only if it has a flag of
+        exactly this name: that dates the command. Of an abbreviation nobody says so.
+        """
+        first = refusal(given, self.newest(), self.abbreviates, self.positional)
+        if first is None or not self.ranges:
+            return first
+        for indices in product(*(reversed(each.possible) for each in self.ranges)):
+            options = self._at(indices)
+            recent = all(at in each.recent for at, each in zip(indices, self.ranges, strict=True))
+            if not recent and not written_in_full(given.name, options):
+                continue
+            if refusal(given, options, self.abbreviates, self.positional) is None:
+                return None
+        return first
+
+    def lacks(self, key: str) -> bool:
+        """Whether no version has a field of this name: what a file of arguments is asked for."""
+        if key in self.fields or any(f"--{key}" in option.names for option in self.own):
+            return False
+        every = product(*(each.possible for each in self.ranges))
+        return not any(key in _fields(self.classes, self._named(indices)) for indices in every)
+
+    def suggested_key(self, key: str) -> str | None:
+        """The field that a misspelt key of a file stands for."""
+        found = suggested(f"--{key}", [option for option in self.newest() if option is not HELP])
+        return found.lstrip("-").replace("-", "_") if found is not None else None
+
+    def _at(self, indices: tuple[int, ...]) -> tuple[Option, ...]:
+        named = self._named(indices)
+        dashes = arguments.dashes_at(dict(named).get("transformers", 0)) if self.ranges else False
+        own = (option for name, kind in self.fields.items() for option in of_kind(name, kind, dashes))
+        library = (option for option in _options(self.classes, named, dashes) if option.names[0][2:] not in self.fields)
+        return (HELP, *self.own, *own, *library)
+
+    def _named(self, indices: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+        return tuple((each.library, at) for each, at in zip(self.ranges, indices, strict=True))
+
+
+@frozen(eq=False)
+class Read:
+    """A parser: what it is called, and what it takes.
+
+    ``stops`` is False where what it refuses ends the script only when that has run.
+    """
+
+    name: str
+    grammar: Grammar
+    stops: bool = True
+
+
+def ranges_of(classes: Sequence[str], versions: Mapping[str, str]) -> tuple[Studied, ...] | None:
+    """The studied versions of the libraries of these classes that a project may have; None where it may have others."""
+    found: list[Studied] = []
+    for library in _LIBRARIES:
+        needed = library == "transformers" or any(cls.startswith(f"{library}.") for cls in classes)
+        if not needed:
+            continue
+        if library + _COMMIT in versions:
+            return None
+        one = arguments.studied(library, versions.get(library), versions.get(library + _FLOOR))
+        if one is None:
+            return None
+        found.append(one)
+    return tuple(found)
+
+
+def exist(classes: Sequence[str], ranges: Sequence[Studied]) -> bool:
+    """Whether the newest versions that count have all of these classes."""
+    named = {each.library: each.possible[-1] for each in ranges}
+    return all(arguments.fields_at(cls, named) is not None for cls in classes)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields(classes: tuple[str, ...], named: tuple[tuple[str, int], ...]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for cls in classes:
+        found |= arguments.fields_at(cls, dict(named)) or {}
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _options(classes: tuple[str, ...], named: tuple[tuple[str, int], ...], dashes: bool) -> tuple[Option, ...]:
+    return tuple(option for name, kind in _fields(classes, named).items() for option in of_kind(name, kind, dashes))

@@ -1,0 +1,63 @@
+"""The flags of a launch, and the keys of its argument files, that the parser which reads them refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from lintfit.sources.flag_grammars.model import Refused, given_flags, of_file
+
+if TYPE_CHECKING:
+    from lintfit.sources.flag_grammars.grammar import Read
+    from lintfit.sources.launchers.launch import Launch
+    from lintfit.sources.recipes.base import Recipe
+    from lintfit.sources.script.source import ScriptSource
+
+_REWRITES = re.compile(
+    r"\bsys\.argv\s*(?:=[^=]|\+=|\.\w+\(|\[[^]]*\]\s*=[^=])|\bdel\s+sys\.argv|\bargv\.(?:pop|remove)\("
+)
+"""Code that changes the command line before a parser reads it."""
+
+
+def of_launch(
+    launch: Launch | None, script: ScriptSource | None, recipe: Recipe | None, versions: Mapping[str, str]
+) -> tuple[Refused, ...]:
+    """What the parsers of a run refuse: its launcher's, its script's or its front end's."""
+    found: list[Refused] = []
+    if launch is not None:
+        from lintfit.sources.flag_grammars import programs
+        from lintfit.sources.recipes.trl import TrlRecipe
+
+        found += programs.of_launcher(launch, versions)
+        if isinstance(recipe, TrlRecipe):
+            found += programs.of_trl(launch, recipe.arguments.keys.config, versions)
+    if script is not None and script.walk.parsed:
+        found += _of_script(launch, script, versions)
+    return tuple(found)
+
+
+def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[str, str]) -> Iterator[Refused]:
+    """What the parser of a script refuses, each flag once."""
+    if (launch is None or not launch.flags) and all(each.home is None for each in script.walk.parsed):
+        return
+    if any(_REWRITES.search(text) for text in script.reading.calls.texts()):
+        return
+    from lintfit.sources.flag_grammars.functions import made_of_functions
+    from lintfit.sources.flag_grammars.scripts import files_of, parsers_of
+
+    found: set[int] = set()
+    made = (*parsers_of(script.walk, versions), *made_of_functions(script.walk, script.reading.calls.documents))
+    for each in (each for parser in made if launch is not None for each in _of_flags(launch, parser)):
+        if each.place.span.start not in found:
+            found.add(each.place.span.start)
+            yield each
+    for parser, document, ignored in files_of(script.walk, versions):
+        yield from of_file(parser.name, parser.grammar, document, ignored)
+
+
+def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
+    for place, given in given_flags(launch):
+        refusal = parser.grammar.refused(given)
+        if refusal is not None:
+            yield Refused(place, given.name, parser.name, refusal, stops=parser.stops)

@@ -1,0 +1,267 @@
+"""The parsers of a script's command line that were wholly read: argparse, HfArgumentParser, TrlParser.
+
+A parser whose options are not all in sight takes any flag, as far as anybody can tell: one that is handed to a function
+out of sight, an ``add_argument`` in a loop or with a name that is not known, a dataclass from elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from lintfit.catalog import arguments
+from lintfit.documents.model import DataDocument
+from lintfit.frozen import replace
+from lintfit.sources.flag_grammars.grammar import Grammar, Read, exist, ranges_of
+from lintfit.sources.flag_grammars.kinds import field_kind
+from lintfit.sources.flag_grammars.options import Option
+from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.interpreter.parsers import Parser
+from lintfit.sources.script.interpreter.values import Class, Const, Field, Items, Record, Ref, Value
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.interpreter.state import Walk
+
+_HUGGING_FACE = re.compile(r"^(transformers|trl)(\.\w+)*\.(HfArgumentParser|TrlParser)$")
+_STRICT = frozenset({"parse_args", "parse_args_into_dataclasses", "parse_args_and_config"})
+"""Methods that refuse what they do not know."""
+_REMAINING = ("return_remaining_strings", "return_remaining_args")
+_FOREIGN = ("prefix_chars", "parents", "fromfile_prefix_chars", "conflict_handler")
+"""Keywords of ``ArgumentParser`` after which flags are not what they look like."""
+_GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group"})
+_HARMLESS = _STRICT | _GROUPS | {"set_defaults", "print_help", "parse_known_args", "parse_dict", "error"}
+"""Methods that give a parser no option."""
+_WITHOUT_VALUE = frozenset({"store_true", "store_false", "store_const", "append_const", "count", "help", "version"})
+_WITH_VALUE = frozenset({"store", "append", "extend"})
+_TYPES = frozenset({"int", "float"})
+_BASES = frozenset({"object", "abc.ABC", "typing.Generic", "typing.Protocol"})
+"""Bases that bring no fields."""
+
+
+class _NotWhole(Exception):
+    """Some of a parser is out of sight."""
+
+
+def parsers_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[Read]:
+    """The parsers of a walk that surely read the command line and refuse what they do not know."""
+    seen: set[int] = set()
+    for made in walk.parsed:
+        call = made.call
+        parser = call.receiver if call is not None else None
+        if call is None or not isinstance(parser, Parser) or id(call) in seen:
+            continue
+        seen.add(id(call))
+        if call.taken is True and call.name in _STRICT and _own_command_line(call):
+            try:
+                yield Read(_name(parser), _grammar(walk, parser, versions))
+            except _NotWhole:
+                continue
+
+
+def files_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[tuple[Read, DataDocument, bool]]:
+    """The files of arguments that parsers of a walk read, and whether they pass over keys that they do not know."""
+    seen: set[int] = set()
+    for made in walk.parsed:
+        call, home = made.call, made.home
+        parser = call.receiver if call is not None else None
+        if call is None or home is None or home.path or id(call) in seen or not isinstance(parser, Parser):
+            continue
+        seen.add(id(call))
+        ignored = _passes_over(call, parser)
+        if call.taken is True and ignored is not None:
+            try:
+                grammar = _grammar(walk, parser, versions)
+            except _NotWhole:
+                continue
+            yield Read(_name(parser), replace(grammar, own=(*grammar.own, *_KEYS[call.name]))), home.document, ignored
+
+
+_KEYS: Mapping[str, tuple[Option, ...]] = {
+    "parse_json_file": (),
+    "parse_yaml_file": (),
+    "parse_args_and_config": (Option(("--env",)),),
+}
+"""Methods that read a file of arguments, with the keys that are no field of a dataclass."""
+
+
+def _passes_over(call: Record, parser: Parser) -> bool | None:
+    """Whether a call passes over keys that it does not know; None where that cannot be said."""
+    if call.name not in _KEYS or call.spreads or call.keyword(*_REMAINING) is not None:
+        return None
+    if parser.call is not None and parser.call.keyword("ignore_extra_args") is not None:
+        return None
+    extra, strict = call.value(1, "allow_extra_keys"), call.keyword("fail_with_unknown_args")
+    if call.name == "parse_args_and_config":
+        known = operators.truth(strict) if strict is not None else True
+        return None if known is None else not known
+    return operators.truth(extra) if extra is not None else False
+
+
+def _own_command_line(call: Record) -> bool:
+    if call.spreads or call.value(0, "args") is not None:
+        return False
+    asked = call.keyword(*_REMAINING)
+    return asked is None or operators.truth(asked) is False
+
+
+def _name(parser: Parser) -> str:
+    return "argparse" if parser.kind.startswith("argparse.") else parser.kind.rpartition(".")[2]
+
+
+def _grammar(walk: Walk, parser: Parser, versions: Mapping[str, str]) -> Grammar:
+    made = parser.call
+    hugging_face = _HUGGING_FACE.match(parser.kind) is not None
+    if made is None or made.spreads or made.classes or made.keyword(*_FOREIGN) is not None or parser.commands:
+        raise _NotWhole
+    if not hugging_face and parser.kind != "argparse.ArgumentParser":
+        raise _NotWhole
+    own, positional = _added(walk, parser)
+    abbreviates = made.keyword("allow_abbrev")
+    if parser.kind.endswith("TrlParser"):
+        own.append(Option(("--config",)))
+    fields, classes = _fields(made) if hugging_face else ({}, ())
+    ranges = ranges_of(classes, versions) if hugging_face else ()
+    if ranges is None or not exist(classes, ranges):
+        raise _NotWhole
+    return Grammar(
+        own=tuple(own),
+        fields=fields,
+        classes=classes,
+        ranges=ranges,
+        abbreviates=abbreviates is None or operators.truth(abbreviates) is not False,
+        positional=positional,
+    )
+
+
+# -- add_argument ------------------------------------------------------------------------------------------------------
+
+
+def _added(walk: Walk, parser: Parser) -> tuple[list[Option], bool]:
+    """The options that ``add_argument`` gives a parser, and whether it takes words without a name."""
+    options: list[Option] = []
+    positional = False
+    for record in walk.records:
+        if record.receiver is parser and record.taken is not False:
+            if record.name == "add_argument":
+                option = _option(record)
+                positional |= option is None
+                options += [option] if option is not None else []
+            elif record.name not in _HARMLESS and record.name not in _KEYS:
+                raise _NotWhole
+        elif any(_holds(passed.value, parser) for passed in record.passed):
+            if record.name == "add_config_arguments" and record.function.startswith("deepspeed"):
+                options += [Option((f"--{name}",), nargs=0) for name in ("deepspeed", "deepscale", "deepspeed_mpi")]
+                options += [Option((f"--{name}",)) for name in ("deepspeed_config", "deepscale_config")]
+            elif not _entered(walk, record):
+                raise _NotWhole
+    return options, positional
+
+
+def _holds(value: Value, parser: Parser) -> bool:
+    return value is parser or (isinstance(value, Items) and any(item is parser for item in value.items))
+
+
+def _entered(walk: Walk, record: Record) -> bool:
+    """Whether a call is of a function of the script that was followed."""
+    node = record.callee.node if record.callee is not None else None
+    return isinstance(node, cst.FunctionDef) and id(node) in walk.entered
+
+
+def _option(record: Record) -> Option | None:
+    """The option of an ``add_argument``; None for a word without a name. Raises _NotWhole."""
+    names = tuple(value.value for value in record.positional if isinstance(value, Const))
+    keywords = {passed.name: passed.value for passed in record.passed if passed.name is not None}
+    if record.spreads or record.loops or not names or len(names) < len(record.positional):
+        raise _NotWhole
+    if not all(isinstance(name, str) for name in names):
+        raise _NotWhole
+    nargs = _known(keywords.get("nargs"))
+    if nargs in ("...", "A..."):
+        raise _NotWhole
+    if not str(names[0]).startswith("-"):
+        return None
+    action = keywords.get("action")
+    if isinstance(action, Ref) and action.name.endswith("BooleanOptionalAction"):
+        negated = tuple(f"--no-{name[2:]}" for name in names if name.startswith("--"))
+        return Option((*names, *negated), nargs=0)
+    act = _known(action) if action is not None else "store"
+    if act in _WITHOUT_VALUE:
+        return Option(names, nargs=0)
+    if act not in _WITH_VALUE:
+        return Option(names, nargs="*")
+    kind, choices = _type(keywords.get("type")), _choices(keywords.get("choices"))
+    return Option(names, kind or "any", nargs, choices if kind is not None else ())
+
+
+def _known(value: Value | None) -> Any:
+    """A keyword's plain value. Raises _NotWhole where it is not known."""
+    if value is None:
+        return None
+    if not isinstance(value, Const):
+        raise _NotWhole
+    return value.value
+
+
+def _type(value: Value | None) -> str | None:
+    """``str``, ``int`` or ``float``; None for a function that makes something else of a word."""
+    if value is None:
+        return "str"
+    return value.name if isinstance(value, Ref) and value.name in {*_TYPES, "str"} else None
+
+
+def _choices(value: Value | None) -> tuple[Any, ...]:
+    if not isinstance(value, Items) or value.open or not all(isinstance(item, Const) for item in value.items):
+        return ()
+    return tuple(item.value for item in value.items if isinstance(item, Const))
+
+
+# -- dataclasses -------------------------------------------------------------------------------------------------------
+
+
+def _fields(made: Record) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The fields of the script's own dataclasses by their kind, and the libraries' dataclasses. Raises _NotWhole."""
+    given = made.value(0, "dataclass_types", "parsers")
+    values = given.items if isinstance(given, Items) and not given.open else [given]
+    own: dict[str, str] = {}
+    libraries: list[str] = []
+    for value in values:
+        for name, kind in _of_class(value, libraries).items():
+            own[name] = kind
+    return own, tuple(dict.fromkeys(libraries))
+
+
+def _of_class(value: Value | None, libraries: list[str]) -> dict[str, str]:
+    if isinstance(value, Ref):
+        library = f"{value.name.partition('.')[0]}.{value.name.rpartition('.')[2]}"
+        if value.name in _BASES:
+            return {}
+        if not arguments.knows(library):
+            raise _NotWhole
+        libraries.append(library)
+        return {}
+    if not isinstance(value, Class):
+        raise _NotWhole
+    found: dict[str, str] = {}
+    for base in value.bases:
+        found |= _of_class(base, libraries)
+    return found | {name: _kind(field) for name, field in value.fields.items()}
+
+
+def _kind(field: Field) -> str:
+    """What HfArgumentParser makes of a field of the script. Raises _NotWhole where it may have other names."""
+    node = field.node
+    if not isinstance(node, cst.AnnAssign):
+        raise _NotWhole
+    code = cst.Module([]).code_for_node
+    text = code(node.value) if node.value is not None else ""
+    if "alias" in text or "**" in text:
+        raise _NotWhole
+    try:
+        value = ast.parse(text.strip(), mode="eval").body if text else None
+    except SyntaxError as error:
+        raise _NotWhole from error
+    return field_kind(code(node.annotation.annotation), value, {})
