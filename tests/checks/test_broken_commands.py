@@ -21,7 +21,8 @@ Trainer(model=model, args=args, train_dataset=load()).train()
 def _reported(folder: Path, behind: str) -> set[str]:
     (folder / "train.py").write_text(SCRIPT)
     (folder / "run.sh").write_text(
-        f"torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True \\{behind}\n    --gradient_checkpointing True\n"
+        f"torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True \\{behind}\n"
+        "    --gradient_checkpointing True\n"
     )
     (folder / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 2048\n')
     return {finding.rule for finding in check([folder], Options()).findings}
