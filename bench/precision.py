@@ -5,6 +5,10 @@ of a repository (``repo``, ``commit``, ``path``, and in ``with`` the launch scri
 the line, ``right``, ``wrong`` or ``arguable``, and the reason. Rows of a finding that is no longer reported stay as
 ``mended`` where it was wrong; arguable ones count against the precision. Findings without a row are listed.
 
+``bench/precision/findings.jsonl`` are errors and warnings on whole repositories that no rule was tuned on, as
+they stood when they were judged (``check . --isolated --gpu "RTX 3090" --gpus 8``). It is a record: a wrong one whose
+cause is mended says so (``mended``), with a case on the rule's page.
+
     python -m bench.precision [CHECKOUTS] [--json FILE]
 
 ``CHECKOUTS`` holds a folder for each repository, named ``owner+name``, at the commit of its rows; without it only the

@@ -47,12 +47,28 @@ def _loaded(document: PythonDocument, handed: cst.BaseExpression, user: cst.Call
     """The ``torch.load`` without a place that a state dict comes from: handed over, or by the name bound just above."""
     handed = _whole(handed)
     if isinstance(handed, cst.Name):
-        for statement in reversed(loops.sibling_before(document, user)):
-            for name, value, _ in loops.assignments(statement):
-                if name == handed.value:
-                    return _unplaced(value)
-        return None
+        return _unplaced(_bound_above(document, handed.value, user))
     return _unplaced(handed)
+
+
+def _bound_above(document: PythonDocument, name: str, user: cst.Call) -> cst.BaseExpression | None:
+    """What a name was last bound to above a call: in its own block, or around the ``with`` that it stands in."""
+    line: cst.CSTNode | None = loops.line_of(document, user)
+    while line is not None:
+        block = document.parent(line)
+        for statement in reversed(_above(block, line)):
+            values = [value for bound, value, _ in loops.assignments(statement) if bound == name]
+            if values:
+                return values[-1]
+        outer = document.parent(block) if isinstance(block, cst.IndentedBlock) else None
+        line = outer if isinstance(outer, cst.With | cst.If) else None
+    return None
+
+
+def _above(block: cst.CSTNode | None, line: cst.CSTNode) -> list[cst.CSTNode]:
+    """The statements of a block up to one of them."""
+    statements = list(getattr(block, "body", ()))
+    return statements[: next((i for i, statement in enumerate(statements) if statement is line), 0)]
 
 
 def _whole(handed: cst.BaseExpression) -> cst.BaseExpression:

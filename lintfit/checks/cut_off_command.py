@@ -9,6 +9,8 @@ from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings.model import Applicability
 from lintfit.settings.model import Place
 
+BREAKS_THE_COMMAND = True
+
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""
 _COMMENT = re.compile(r"[ \t]+\\\r?\n([ \t]*(?:#[^\n]*\n[ \t]*)+)(?=--?[A-Za-z])")

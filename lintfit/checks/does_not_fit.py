@@ -24,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     doubts = f", whatever {in_words(context.run.doubtful)} may be" if context.run.doubtful else ""
     yield Report(
         anchor(context.run),
-        f"{spec.facts.name}, {_method(spec)}, {strategy(spec)} on {cards(context.run)}: "
+        f"{spec.facts.name}, {_method(context)}{strategy(spec)} on {cards(context.run)}: "
         f"the peak{_when(spec, estimate)} is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU "
         f"({_parts(estimate)})"
         f"{doubts}{_on_any_number(context)}",
@@ -33,12 +33,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     )
 
 
-def _method(spec: Spec) -> str:
-    """What is trained."""
+def _method(context: RunContext) -> str:
+    """What is trained, with a comma; nothing where no file says so and the estimate is of what needs least."""
+    spec = context.run.spec
+    if spec is None or "method" in context.run.doubtful:
+        return ""
     if spec.method == "lora":
-        return "LoRA"
+        return "LoRA, "
     trained = f" of {billions(trained_parameters(spec))}" if frozen_parts(spec).of_text else ""
-    return f"full fine-tuning{trained}"
+    return f"full fine-tuning{trained}, "
 
 
 def _when(spec: Spec, estimate: Estimate) -> str:

@@ -26,6 +26,11 @@ def check_file(context: FileContext) -> Iterator[Report]:
             yield _report(source.document, found, found.function)
         elif id(found.forward) not in left:
             yield _inline(source.document, found)
+    for helper in source.reading.calls.documents:
+        if helper is not source.document:
+            for found in evaluation_loops.with_graphs_in_helper(source.document, helper):
+                assert found.function is not None
+                yield _report(helper, found, found.function)
 
 
 def _inline(document: PythonDocument, found: Evaluation) -> Report:

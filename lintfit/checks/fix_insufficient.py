@@ -8,6 +8,9 @@ from lintfit.checks.helpers.wording import gib, peak
 from lintfit.findings.model import Rejected
 from lintfit.memory.result import Verdict
 
+_LADDER = frozenset({"engine", "zero_stage", "offload_optimizer", "offload_param"})
+"""What the usual advice itself changes."""
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict is not Verdict.DOES_NOT_FIT or context.estimate is None:
@@ -15,9 +18,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     rejected = context.rejected or (context.plan.rejected if context.plan is not None else ())
     if rejected:
         now = gib(context.estimate.peak.likely)
+        # Beside a plan the steps are judged with its other changes made.
+        alone = context.plan is None or all(step.setting in _LADDER for step in context.plan.steps)
+        how = "by itself" if alone else "even with the plan's other changes made"
         yield Report(
             anchor(context.run),
-            f"not enough by itself (the peak is {now} now): {'; '.join(_line(one) for one in rejected)}",
+            f"not enough {how} (the peak is {now} now): {'; '.join(_line(one) for one in rejected)}",
             help="take the plan, which goes further" if context.plan is not None else "nothing in reach suffices",
         )
 

@@ -26,14 +26,20 @@ def check_run(context: RunContext) -> Iterator[Report]:
     without = severity is Severity.INFO and run.hardware.gpu is not None
     yield Report(
         place,
-        f"{run.facts.name} was trained in bf16, and fp16 is on: activations beyond 65,504 overflow, and the loss scale "
-        "falls until the run stops (DeepSpeed: Current loss scale already at minimum)",
+        f"{run.facts.name} was trained in bf16, and fp16 is on: activations beyond 65,504 overflow, and {_then(run)}",
         severity=severity,
         fix=_fix(run) if severity is Severity.WARNING else None,
         help="this GPU has no bf16: watch the loss scale, or train adapters in fp32"
         if without
         else "train in bf16 (GPUs of compute capability 8.0 and up)",
     )
+
+
+def _then(run: Run) -> str:
+    """What comes of an overflow: DeepSpeed stops at the smallest scale, torch's GradScaler goes on without a step."""
+    if run.value("engine") == "deepspeed":
+        return "the loss scale falls until the run stops (DeepSpeed: Current loss scale already at minimum)"
+    return "steps are skipped while the loss scale falls"
 
 
 def _fix(run: Run) -> Fix | None:

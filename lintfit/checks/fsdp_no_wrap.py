@@ -20,15 +20,26 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.value("engine") != "fsdp":
         return
     fsdp, policy = run.value("fsdp"), wrap_policy(run.launch, run.accelerate)
-    if isinstance(fsdp, Fsdp) and not fsdp.auto_wrap and _gathers(run) and not _left_to_the_script(run):
+    if isinstance(fsdp, Fsdp) and not fsdp.auto_wrap and _gathers(run) and not _left_open(run):
         yield _unwrapped(context, policy)
     elif policy is not None and policy.value == "TRANSFORMER_BASED_WRAP" and not _names_class(run):
         yield from _wrong_class(run)
 
 
+def _left_open(run: Run) -> bool:
+    return _left_to_the_script(run) or _left_to_the_launch(run)
+
+
 def _left_to_the_script(run: Run) -> bool:
     """Whether an Accelerate file on its own says nothing of how FSDP wraps: the script's plugin may."""
     return run.origin.kind == "config" and run.accelerate is not None and run.accelerate.node("fsdp_config") is None
+
+
+def _left_to_the_launch(run: Run) -> bool:
+    """Whether Accelerate's plugin takes its policy from what an unseen launch exports (``FSDP_AUTO_WRAP_POLICY``)."""
+    if run.script is None or run.launch is not None or run.accelerate is not None:
+        return False
+    return any(True for _ in run.script.calls("FullyShardedDataParallelPlugin"))
 
 
 def _names_class(run: Run) -> bool:

@@ -6,6 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, enough, most, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability
+from lintfit.sources.launchers.flags import Flag
 
 _WORTH_IT = 0.05
 """Share of the GPU that checkpointing must give back to be mentioned."""
@@ -20,6 +21,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.gradient_checkpointing or "gradient_checkpointing" in run.doubtful:
         return
+    if run.launch is not None and _asked_for(run.launch.flag("gradient_checkpointing")):
+        return  # whoever wrote that has another mistake: the script does not take the flag
     severity = breaks_or_strains(context)
     checkpointed = context.what_if(gradient_checkpointing=True)
     if severity is None or checkpointed is None or estimate.capacity_bytes is None:
@@ -35,3 +38,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )
+
+
+def _asked_for(flag: Flag | None) -> bool:
+    """Whether the command line switches it on, whatever the script makes of that."""
+    return flag is not None and (flag.value is None or flag.value.lower() in ("true", "1", "yes"))

@@ -17,6 +17,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if not {"offload_optimizer", "offload_param"}.isdisjoint(run.doubtful):
         return
+    # How many processes share the host, and whether they share the states, is up to a launch that nobody sees.
+    engine = run.settings.get("engine")
+    if run.launch is None and engine is not None and engine.provenance.kind == "assumed":
+        return
     host, there = estimate.host, estimate.host_capacity_bytes
     per_node = max(1, spec.gpus // max(1, spec.nodes))
     if there is not None and host.peak <= there:
@@ -30,7 +34,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         copies = f"a copy of the model on each of {per_node} ranks" if per_node > 1 else "the model"
         what, pinned = f"loading {copies}", ""
     else:
-        what, pinned = "offloading", f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
+        offloads = spec.offload_optimizer != "none" or spec.offload_param != "none" or spec.activation_offload
+        what = "offloading" if offloads or spec.engine == "fsdp" else "the paged optimizer"
+        pinned = f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
         f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import one_load
+from lintfit.checks.helpers.runs import stated_at
 from lintfit.findings.model import Severity
+from lintfit.run.model import Run
+from lintfit.sources.script.model import Call
 
 _LANGUAGE_MODEL = re.compile(r"(CausalLM|LMHeadModel|Seq2SeqLM|ConditionalGeneration)\.from_pretrained$")
 _STATIC = re.compile(r"\b(xla|tpu|neuron|habana|hpu|torch\.compile|torch_compile|packing|group_texts|optimum)\b", re.I)
@@ -21,14 +24,27 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if load is None or not _LANGUAGE_MODEL.search(load.function):
         return
     for call in run.script.calls("tokenizer"):
-        padding, length = call.argument("padding"), call.argument("max_length")
-        if padding is None or padding.value != "max_length" or length is None:
+        padding = call.argument("padding")
+        if padding is None or padding.value != "max_length" or call.spreads:
             continue
-        if isinstance(length.value, int) and length.value >= _LONG:
+        length = _length(run, call)
+        if length is not None and length >= _LONG:
             yield Report(
                 padding.whole,
-                f'padding="max_length" makes every sample {length.value:,} tokens: activations, logits and time of the '
+                f'padding="max_length" makes every sample {length:,} tokens: activations, logits and time of the '
                 "longest possible one in every batch",
                 severity=Severity.WARNING if call.taken is True else Severity.INFO,
                 help="pad each batch to its longest sample (padding=True in a DataCollatorWithPadding)",
             )
+
+
+def _length(run: Run, call: Call) -> int | None:
+    """Tokens that a tokenizer pads to: its ``max_length``, else the ``model_max_length`` that a file states."""
+    given = call.argument("max_length")
+    if given is not None:
+        return given.value if isinstance(given.value, int) else None
+    length, place = run.value("seq_len"), stated_at(run, "seq_len")
+    if place is None or not isinstance(length, int):
+        return None
+    line = place.document.position(place.span.start).line
+    return length if "model_max_length" in place.document.text.splitlines()[line - 1] else None

@@ -66,12 +66,23 @@ def _said(run: Run, name: str) -> str:
 
 
 def _follow(run: Run, name: str, arguments_decide: bool) -> Fix | None:
-    """The stated argument wins; where only the config asks for 16 bits, the argument is added."""
+    """The stated argument wins; where only the config asks for 16 bits, the argument is added.
+
+    Not beside the other precision, which the arguments ask for: which of the two is meant, nobody says.
+    """
     assert run.deepspeed is not None
     if arguments_decide:
         document = run.deepspeed.document
         return assigned(document, f"let the arguments fill {name}", Applicability.SAFE, {(name, "enabled"): "auto"})
+    if _other_is_on(run, name):
+        return None
     return change(run, f"pass {_spelled(run, name)}, as the config has it", Applicability.UNSAFE, {name: True})
+
+
+def _other_is_on(run: Run, name: str) -> bool:
+    """Whether the arguments ask for the other of fp16 and bf16; a default gives way."""
+    other = run.training.settings.get("fp16" if name == "bf16" else "bf16") if run.training is not None else None
+    return other is not None and other.value not in (False, None) and other.provenance.kind != "default"
 
 
 def _launcher_is_not_heard(run: Run) -> Iterator[Report]:
@@ -84,7 +95,7 @@ def _launcher_is_not_heard(run: Run) -> Iterator[Report]:
     block = run.deepspeed.settings.get(name)
     if run.training.settings.get("deepspeed") is None or asked.provenance.place is None:
         return
-    if block is not None and block.value is not AUTO:
+    if (block is not None and block.value is not AUTO) or _other_is_on(run, name):
         return
     yield Report(
         asked.provenance.place,
@@ -113,7 +124,9 @@ def _launcher_against_arguments(run: Run) -> Iterator[Report]:
         f"mixed_precision is {name} here, and the trainer's {name} is off: the Trainer stops with ValueError "
         "(DeepSpeed config values that mismatch TrainingArguments values)",
         related=related(argument.provenance.place, f"{name} is set here"),
-        fix=change(run, f"pass {_spelled(run, name)}, as the launcher has it", Applicability.UNSAFE, {name: True}),
+        fix=None
+        if _other_is_on(run, name)
+        else change(run, f"pass {_spelled(run, name)}, as the launcher has it", Applicability.UNSAFE, {name: True}),
         help=f"pass {_spelled(run, name)}, or set mixed_precision to what the arguments say",
     )
 

@@ -9,6 +9,10 @@ from lintfit.run.model import Run
 from lintfit.settings.model import is_count
 
 _ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
+_OTHERS = frozenset(
+    {"ASCEND_RT_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "HABANA_VISIBLE_MODULES", "MLU_VISIBLE_DEVICES"}
+)
+"""The variables of torch_npu, Gaudi and torch_mlu for the same."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -20,6 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         or not is_count(gpus.value)
         or gpus.provenance.kind == "option"
         or not (nodes is None or nodes.known)
+        or _on_other_devices(run)
     ):
         return
     visible = _visible(run) if run.hardware.nodes == 1 else None
@@ -47,6 +52,11 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
         help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
         "or state how many GPUs there are",
     )
+
+
+def _on_other_devices(run: Run) -> bool:
+    """Whether the launch names devices that are no GPUs: what is known of the machine's GPUs says nothing of those."""
+    return run.launch is not None and not _OTHERS.isdisjoint(run.launch.environment)
 
 
 def _visible(run: Run) -> int | None:

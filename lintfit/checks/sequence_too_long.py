@@ -29,8 +29,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     as_long = context.plan is not None and all(step.setting != "seq_len" for step in context.plan.steps)
     yield Report(
         place,
-        f"{spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of activations and logits; "
-        f"{length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
+        f"samples of {spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of activations and "
+        f"logits; {length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
         severity=Severity.INFO if as_long else Severity.ERROR,
         help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
     )

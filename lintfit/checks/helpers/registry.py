@@ -1,12 +1,13 @@
 """Finds the modules of rules and runs them, importing only what the files at hand need.
 
 A rule's module has the name of its page with underscores and defines ``check_file``, ``check_run`` or both;
-``check_unused`` is asked last, when it is known which comments have silenced something.
+``check_unused`` is asked last, when it is known which comments have silenced something. ``BREAKS_THE_COMMAND = True``
+says that a run of which the rule reports something is not the one that was meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -59,6 +60,9 @@ _DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script
 def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: Apart = to_the_end) -> Iterator[Finding]:
     """What the rules say of one run: its settings, its estimate and its plan.
 
+    Where a command is not the one that somebody wrote (``BREAKS_THE_COMMAND``), that is all: the rest would be said of
+    what is left of it.
+
     Where one of them fails, ``apart`` says whether the others are still asked.
     """
     run = context.run
@@ -69,12 +73,23 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
         "script": run.script,
         "launcher": run.launch,
     }
-    for rule, module in rules_for({name for name, source in present.items() if source is not None}, enabled):
+    rules = rules_for({name for name, source in present.items() if source is not None}, enabled)
+    first = [(rule, module) for rule, module in rules if getattr(module, "BREAKS_THE_COMMAND", False)]
+    broken = False
+    for finding in _of_run(first, context, apart):
+        broken = True
+        yield finding
+    if not broken:
+        yield from _of_run([pair for pair in rules if pair not in first], context, apart)
+
+
+def _of_run(rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart: Apart) -> Iterator[Finding]:
+    for rule, module in rules:
         check = getattr(module, "check_run", None)
         if check is not None:
-            with apart(run.id):
+            with apart(context.run.id):
                 for report in check(context):
-                    yield _finding(rule, report, run.id)
+                    yield _finding(rule, report, context.run.id)
 
 
 def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:

@@ -40,15 +40,47 @@ def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
     """Those that certainly build the graph of every batch: nothing around them switches gradients off."""
     if document.module is None or _ELSEWHERE.search(document.text) or ".eval(" not in document.text:
         return
-    for function in document.module.body:
-        if isinstance(function, cst.FunctionDef) and not function.decorators and function.asynchronous is None:
-            found = _forward(document, function)
-            if found is not None and _called_with_gradients(document, function):
-                yield found
+    yield from (found for found, function in _evaluating(document) if _called_with_gradients(document, function))
     for loop in loops.loops(document):
         found = _beside_training(document, loop)
         if found is not None:
             yield found
+
+
+def with_graphs_in_helper(document: PythonDocument, helper: PythonDocument) -> Iterator[Evaluation]:
+    """Those in a module from which a script imports them by their names, and calls them where gradients are on."""
+    if document.module is None or _ELSEWHERE.search(document.text) or _ELSEWHERE.search(helper.text):
+        return
+    for found, function in _evaluating(helper):
+        if _imports(document.module, helper, function.name.value) and _called_with_gradients(
+            document, function, helper
+        ):
+            yield found
+
+
+def _evaluating(document: PythonDocument) -> Iterator[tuple[Evaluation, cst.FunctionDef]]:
+    """The loops in a module's own functions that evaluate without a word on gradients."""
+    if document.module is None or ".eval(" not in document.text:
+        return
+    for function in document.module.body:
+        if isinstance(function, cst.FunctionDef) and not function.decorators and function.asynchronous is None:
+            found = _forward(document, function)
+            if found is not None:
+                yield found, function
+
+
+def _imports(module: cst.Module, helper: PythonDocument, name: str) -> bool:
+    """Whether a script says ``from helper import name`` at its top."""
+    for line in module.body:
+        for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if not isinstance(statement, cst.ImportFrom) or isinstance(statement.names, cst.ImportStar):
+                continue
+            origin = loops.name_of(statement.module) if statement.module is not None else None
+            if (origin or "").rpartition(".")[2] != helper.path.stem:
+                continue
+            if any(alias.evaluated_name == name and alias.asname is None for alias in statement.names):
+                return True
+    return False
 
 
 def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
@@ -160,20 +192,29 @@ def _switched(document: PythonDocument, loop: cst.For | cst.While) -> dict[str, 
     return found
 
 
-def _called_with_gradients(document: PythonDocument, function: cst.FunctionDef) -> bool:
-    """Whether the function is only called by its name, in this file, and never under ``no_grad``."""
+def _called_with_gradients(
+    document: PythonDocument, function: cst.FunctionDef, helper: PythonDocument | None = None
+) -> bool:
+    """Whether the function is only called by its name, in this file or the helper that it is in, and never under
+    ``no_grad``; this file calls it."""
+    calls = [_plain_calls(each, function) for each in (document, *([helper] if helper is not None else []))]
+    return None not in calls and bool(calls[0])
+
+
+def _plain_calls(document: PythonDocument, function: cst.FunctionDef) -> int | None:
+    """How often a file calls a function by its name; None where it does anything else with it, or under ``no_grad``."""
     assert document.module is not None
     name, calls = function.name.value, 0
     for node in walk(document.module):
         if not isinstance(node, cst.Name) or node.value != name or node is function.name:
             continue
         parent = document.parent(node)
-        if not isinstance(parent, cst.Call) or parent.func is not node:
-            return False
-        if loops.without_gradients(document, parent):
-            return False
+        if isinstance(parent, cst.ImportAlias):
+            continue
+        if not isinstance(parent, cst.Call) or parent.func is not node or loops.without_gradients(document, parent):
+            return None
         calls += 1
-    return calls > 0
+    return calls
 
 
 _WITH_GRAPH = r"(\.loss|\.logits|\[0\])?(\.(mean|sum|cpu|float)\(\))*(\s*[*/]\s*[\w.]+(\([\w., ]*\))?)?"

@@ -67,7 +67,7 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
     if writer.source.settings["method"].value == "lora":
         return ()
     made = [r for r in writer.source.reading.records if r.name in ("get_peft_model", "LoraConfig", "get_peft_config")]
-    if made:
+    if made and writer.found.unused_peft is None:
         tests = [test for record in made if record.taken is False for test in record.tests]
         return _switch_on(writer, {n.attr.value for t in tests for n in walk(t) if isinstance(n, cst.Attribute)})
     trainer = writer.found.trainer

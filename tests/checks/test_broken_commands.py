@@ -1,0 +1,38 @@
+"""Of a command that is not the one that somebody wrote, only that is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.commands.check import check
+from lintfit.options.model import Options
+
+SCRIPT = """
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+Trainer(model=model, args=args, train_dataset=load()).train()
+"""
+
+
+def _reported(folder: Path, behind: str) -> set[str]:
+    (folder / "train.py").write_text(SCRIPT)
+    (folder / "run.sh").write_text(
+        f"torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True \\{behind}\n"
+        "    --gradient_checkpointing True\n"
+    )
+    (folder / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 2048\n')
+    return {finding.rule for finding in check([folder], Options()).findings}
+
+
+def test_a_whole_command_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "does-not-fit" in _reported(tmp_path, "")
+
+
+def test_of_a_cut_off_command_only_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _reported(tmp_path, " ") == {"cut-off-command"}
