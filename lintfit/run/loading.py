@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.run.precedence import Sources
-from lintfit.run.versions import before
+from lintfit.versions import before
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.model import Argument, Call
 

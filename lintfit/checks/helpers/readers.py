@@ -7,7 +7,7 @@ from typing import Literal
 
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
-from lintfit.run.versions import COMMIT, FLOOR, before
+from lintfit.versions import COMMIT, FLOOR, before
 from lintfit.schema.sections import Older
 from lintfit.sources.script.model import Call
 

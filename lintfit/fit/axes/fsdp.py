@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from lintfit.fit.options import Effect, Option, Subject
-from lintfit.run.versions import before
+from lintfit.versions import before
 from lintfit.settings.values import Fsdp
 
 

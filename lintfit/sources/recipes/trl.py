@@ -300,4 +300,4 @@ def read_recipe(
         if field is not None:
             value = False if flag.name == f"no_{field}" else flag_value(flag)
             keys.put(field, Stated(value, of_flag(flag), flag))
-    return TrlRecipe(launch, Arguments(keys, classes, versions or {}, open_file, complete))
+    return TrlRecipe(launch, Arguments(keys, classes, {} if versions is None else versions, open_file, complete))
