@@ -137,6 +137,9 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
     if result.capacity_bytes is not None and result.peak.high > search.limit:
         need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
         return f"written into these files it would take {need}: they cannot say all that the plan counts on"
+    for older in applied.run.older():
+        if older.run.spec is not None and not suffices(estimate(older.run.spec), search.limit):
+            return f"it would not fit with {older.library} before {older.bound}, which may be installed (--versions)"
     if not suffices(result, search.limit):
         return "written into these files it would lack host memory: they cannot say all that the plan counts on"
     return result

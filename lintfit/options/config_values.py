@@ -141,6 +141,8 @@ def _versions(value: object) -> dict[str, str]:
     """``transformers=4.48.1,deepspeed=0.15.4``, or a table. ValueError says what is allowed."""
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",")]
+        if not all(name.strip() and version.strip("= ") for name, _, version in pairs):
+            raise ValueError("name=version pairs such as transformers=4.48.1")
         value = {name.strip(): version.lstrip("=").strip() for name, _, version in pairs}
     if not isinstance(value, Mapping) or not value:
         raise ValueError("name=version pairs such as transformers=4.48.1")

@@ -61,8 +61,10 @@ def _too_old_for_5(versions: Mapping[str, str]) -> bool:
     return bool(others) and before_transformers_5(others)
 
 
-def in_words(versions: Versions) -> str:
+def in_words(versions: Mapping[str, str]) -> str:
     """The versions that are known, each with who says so: ``transformers 4.48.1 (uv.lock)``; empty where none is."""
+    if not isinstance(versions, Versions):
+        return ""
     shown = []
     for library in LIBRARIES:
         exact, floor = versions.get(library), versions.get(library + FLOOR)

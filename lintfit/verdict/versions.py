@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from lintfit.frozen import frozen, replace
@@ -13,7 +13,6 @@ from lintfit.run.versions import in_words
 from lintfit.settings.model import spoken
 from lintfit.settings.values import Fsdp
 from lintfit.verdict.model import Judged
-from lintfit.versions import Versions
 
 WORTH = 0.005
 """Share of a peak by which versions must differ to be told of."""
@@ -36,12 +35,32 @@ _BY_TRL = "dtype of a model given by name"
 
 
 @frozen(eq=False)
-class _Older:
-    """The run where a library is older, with what comes out then."""
+class _Step:
+    """Two versions of a library that follow each other, and what comes out on either side of them."""
 
-    of: OlderRun
-    judged: Judged
-    estimate: Estimate
+    library: str
+    bound: str
+    newer: Judged
+    older: Judged
+
+    @property
+    def sizes(self) -> tuple[Estimate, Estimate]:
+        assert self.newer.estimate is not None and self.older.estimate is not None
+        return self.newer.estimate, self.older.estimate
+
+    @property
+    def apart(self) -> float:
+        """Share of the peak by which the two differ."""
+        newer, older = (each.peak.likely for each in self.sizes)
+        return abs(newer - older) / max(newer, 1)
+
+    @property
+    def decides(self) -> bool:
+        return self.newer.verdict is not self.older.verdict
+
+    @property
+    def told(self) -> bool:
+        return self.decides or self.apart > WORTH
 
 
 def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> Judged:
@@ -52,27 +71,48 @@ def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> J
     """
     if judged.estimate is None:
         return judged
-    others = [_Older(of, found, found.estimate) for of, found in older if found.estimate is not None]
-    differing = [other for other in others if _differs(judged, other)]
-    result, verdict, unknown = judged.estimate, judged.verdict, judged.unknown
-    result = replace(result, peak=_span([result, *(each.estimate for each in others)]))
-    deciding = [other for other in others if other.judged.verdict is not verdict]
-    if deciding and verdict is not Verdict.UNKNOWN:
-        verdict = _together([verdict, *(other.judged.verdict for other in deciding)])
+    steps = list(_steps(judged, older))
+    results = [judged.estimate, *(step.sizes[1] for step in steps)]
+    result = replace(judged.estimate, peak=_span(results))
+    verdict = judged.verdict
+    if verdict is not Verdict.UNKNOWN:
+        verdict = _together({verdict, *(step.older.verdict for step in steps)})
+        result = replace(result, verdict=_together({result.verdict, *(each.verdict for each in results)}))
+    told = _one_a_library([step for step in steps if step.told])
+    unknown = judged.unknown
+    if verdict is Verdict.UNKNOWN is not judged.verdict:
         result = replace(result, verdict=verdict)
-        if verdict is Verdict.UNKNOWN:
-            unknown = tuple(dict.fromkeys(_line(judged, other) for other in _one_a_library(judged, deciding)))
-    lines = tuple(_assumed(judged, differing, unknown))
-    if deciding:
-        result = replace(result, assumptions=(*lines, *result.assumptions))
-    else:
-        result = replace(result, assumptions=(*result.assumptions, *lines))
+        unknown = tuple(_line(step) for step in told if step.decides)
+    elif told:
+        lines = " | ".join(_line(step) for step in told)
+        result = replace(result, assumptions=_beside(result.assumptions, lines, first=verdict is not judged.verdict))
+    elif known := in_words(judged.run.versions):
+        result = replace(result, assumptions=_beside(result.assumptions, f"versions: {known}"))
     longest = judged.longest if verdict is Verdict.FITS else None
-    return replace(judged, estimate=result, verdict=verdict, unknown=unknown, longest=longest)
+    by_version = unknown if unknown is not judged.unknown else ()
+    return replace(
+        judged, estimate=result, verdict=verdict, unknown=unknown, by_version=by_version, longest=longest
+    )
 
 
-def _together(verdicts: Sequence[Verdict]) -> Verdict:
-    return Verdict.TIGHT if set(verdicts) <= {Verdict.FITS, Verdict.TIGHT} else Verdict.UNKNOWN
+def _beside(lines: tuple[str, ...], line: str, first: bool = False) -> tuple[str, ...]:
+    return (line, *lines) if first else (*lines, line)
+
+
+def _steps(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> Iterator[_Step]:
+    """From the newest version of each library to the oldest, step by step."""
+    last: dict[str, Judged] = {}
+    for each, found in reversed(older):
+        if found.estimate is not None:
+            yield _Step(each.library, each.bound, last.get(each.library, judged), found)
+            last[each.library] = found
+
+
+def _together(verdicts: Set[Verdict]) -> Verdict:
+    """What may be said where each of several verdicts may be the run's."""
+    if len(verdicts) == 1:
+        return next(iter(verdicts))
+    return Verdict.TIGHT if verdicts <= {Verdict.FITS, Verdict.TIGHT} else Verdict.UNKNOWN
 
 
 def _span(results: Sequence[Estimate]) -> Range:
@@ -81,49 +121,26 @@ def _span(results: Sequence[Estimate]) -> Range:
     return Range(min(peak.low for peak in peaks), peaks[0].likely, max(peak.high for peak in peaks))
 
 
-def _differs(judged: Judged, other: _Older) -> bool:
-    return abs(_apart(judged, other)) > WORTH or other.judged.verdict is not judged.verdict
-
-
-def _apart(judged: Judged, other: _Older) -> float:
-    """By how much of the peak an older version needs more."""
-    assert judged.estimate is not None
-    likely = judged.estimate.peak.likely
-    return (other.estimate.peak.likely - likely) / max(likely, 1)
-
-
-def _one_a_library(judged: Judged, others: Sequence[_Older]) -> list[_Older]:
-    """Of each library the version that makes most of a difference."""
-    found: dict[str, _Older] = {}
-    for other in others:
-        known = found.get(other.of.library)
-        if known is None or abs(_apart(judged, other)) > abs(_apart(judged, known)):
-            found[other.of.library] = other
+def _one_a_library(steps: Sequence[_Step]) -> list[_Step]:
+    """Of each library the step that decides, or else makes most of a difference."""
+    found: dict[str, _Step] = {}
+    for step in steps:
+        known = found.get(step.library)
+        if known is None or (step.decides, step.apart) > (known.decides, known.apart):
+            found[step.library] = step
     return list(found.values())
 
 
-def _assumed(judged: Judged, differing: Sequence[_Older], unknown: Sequence[str]) -> Iterator[str]:
-    """One line at most: what the versions decide, else which they are."""
-    told = [line for other in _one_a_library(judged, differing) if (line := _line(judged, other)) not in unknown]
-    versions = judged.run.versions
-    known = in_words(versions) if isinstance(versions, Versions) else ""
-    if told:
-        yield " | ".join(told)
-    elif known and not unknown:
-        yield f"versions: {known}"
-
-
-def _line(judged: Judged, other: _Older) -> str:
+def _line(step: _Step) -> str:
     """What a version decides, and what the run needs on either side of it."""
-    assert judged.estimate is not None
-    library, bound = other.of.library, other.of.bound
-    newer, older = f"in {library} {bound}", f"in {int(bound) - 1}.x" if bound.isdigit() else "before"
-    if not bound.isdigit():
-        newer += " and later"
-    sizes = _sizes(judged.estimate, other.estimate)
-    found = _decided(judged.run, other.of.run)
+    library, bound = step.library, step.bound
+    whole = bound.isdigit()
+    newer = f"in {library} {bound}" + ("" if whole else " and later")
+    older = f"in {int(bound) - 1}.x" if whole else "before"
+    sizes = _sizes(*step.sizes)
+    found = _decided(step.newer.run, step.older.run)
     if found is None:
-        return f"memory {newer} ({sizes[0]}) and {older} ({sizes[1]}); {_STATE}"
+        return f"{library}: {sizes[0]} {newer.removeprefix(f'in {library} ')}, {sizes[1]} {older}; {_STATE}"
     what, now, then = found
     return f"{what}: {now} {newer} ({sizes[0]}), {then} {older} ({sizes[1]}); {_STATE}"
 

@@ -8,7 +8,8 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.options.model import Options
-from lintfit.run.versions import before, concrete, versions_near
+from lintfit.run.requirements import asked_near
+from lintfit.versions import before, concrete
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,9 @@ from lintfit.run.versions import before, concrete, versions_near
 )  # fmt: skip
 def test_what_a_file_says(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
     (tmp_path / name).write_text(text)
-    assert dict(versions_near(tmp_path / "train.py", tmp_path)) == expected
+    found = asked_near(tmp_path / "train.py", tmp_path)
+    assert {library: version for library, (version, _) in found.items()} == expected
+    assert {Path(file).name for _, file in found.values()} <= {name}
 
 
 def test_the_nearest_file_wins(tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ def test_the_nearest_file_wins(tmp_path: Path) -> None:
     inner = tmp_path / "examples"
     inner.mkdir()
     (inner / "requirements.txt").write_text("transformers==4.50.0\n")
-    assert versions_near(inner / "train.py", tmp_path)["transformers"] == "4.50.0"
+    assert asked_near(inner / "train.py", tmp_path)["transformers"][0] == "4.50.0"
 
 
 @pytest.mark.parametrize(
