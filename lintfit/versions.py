@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ RECENT: Mapping[str, str] = {
     "bitsandbytes": "0.44",
 }
 """The releases that were current in November 2024, 24 months before the newest that lintfit has studied: what may run
-where nothing dates a project (the release dates of PyPI; trl 0.12.1 is of 14 November 2024, accelerate 1.1.1 of the 6th,
+where nothing dates a project (release dates of PyPI; trl 0.12.1 is of 14 November 2024, accelerate 1.1.1 of the 6th,
 peft 0.13.2 of 11 October, transformers 4.46.3 of 18 November, deepspeed 0.15.4 of the 8th, torch 2.5.1 of 29 October,
 bitsandbytes 0.44.1 of 30 September)."""
 
@@ -94,10 +94,12 @@ class Versions(Mapping[str, str]):
     under the library's name with ``>=`` behind it, a commit with ``@``. ``sources`` says by library who states it.
     """
 
-    def __init__(self, known: Mapping[str, str], sources: Mapping[str, str]) -> None:
+    def __init__(
+        self, known: Mapping[str, str], sources: Mapping[str, str], asked: Iterable[tuple[str, Release]] = ()
+    ) -> None:
         self._known = known
         self.sources = sources
-        self._asked: dict[tuple[str, Release], None] = {}
+        self._asked = set(asked)
 
     def __getitem__(self, library: str) -> str:
         return self._known[library]
@@ -111,7 +113,7 @@ class Versions(Mapping[str, str]):
     def ask(self, library: str, bound: tuple[int, ...]) -> None:
         """Note that what is read hangs on whether a library is older than a version."""
         major, minor, patch = (*bound, 0, 0)[:3]
-        self._asked[library, (major, minor, patch)] = None
+        self._asked.add((library, (major, minor, patch)))
 
     @property
     def open_questions(self) -> tuple[tuple[str, str], ...]:
@@ -129,11 +131,12 @@ class Versions(Mapping[str, str]):
 
     def with_bound(self, library: str, bound: str, source: str) -> Versions:
         """The same with a library that is older than a version."""
-        return Versions({**self._known, library: f"<{bound}"}, {**self.sources, library: source})
+        return Versions({**self._known, library: f"<{bound}"}, {**self.sources, library: source}, self._asked)
 
     def with_floor(self, library: str, bound: str, source: str) -> Versions:
         """The same with a library that is no older than a version."""
-        return Versions({**self._known, library + FLOOR: bound}, {**self.sources, library + FLOOR: source})
+        key = library + FLOOR
+        return Versions({**self._known, key: bound}, {**self.sources, key: source}, self._asked)
 
 
 def written(bound: Release) -> str:

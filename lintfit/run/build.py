@@ -24,6 +24,7 @@ from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
 from lintfit.run.processes import all_there_are, number_of_gpus
+from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_of, with_transformers
@@ -56,12 +57,14 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     options = _options(origin, cli)
     versions = versions_of(origin.path, workspace.root, options)
     run = _Builder(origin, workspace, options, versions).run()
-    dated = dated_by(run, versions)
-    if dated is not None:
-        versions = with_transformers(dated)
-        run = _Builder(origin, workspace, options, versions).run()
-    questions = versions.open_questions
-    return replace(run, older=cache(partial(_older, origin, workspace, options, versions, questions)))
+    dated = with_transformers(dated_by(run, versions))
+    if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
+        # With a floor alone the newest version, and with it the run, is the same.
+        run = _Builder(origin, workspace, options, dated).run()
+    versions, questions = dated, dated.open_questions
+    return replace(
+        run, versions=versions, older=cache(partial(_older, origin, workspace, options, versions, questions))
+    )
 
 
 def _older(

@@ -12,8 +12,8 @@ from lintfit.versions import FLOOR, Versions, before
 _LIBRARIES = ("transformers.", "trl.")
 
 
-def dated_by(run: Run, versions: Versions) -> Versions | None:
-    """The versions with the bounds that the run's script sets to those that nothing states; None where it sets none.
+def dated_by(run: Run, versions: Versions) -> Versions:
+    """The versions with the bounds that the run's script sets to those that nothing states.
 
     A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
     """
@@ -24,7 +24,7 @@ def dated_by(run: Run, versions: Versions) -> Versions | None:
             found = found.with_bound(taken.library, taken.gone, source)
         if taken.first is not None and _older_than(found, taken.library, taken.first):
             found = found.with_floor(taken.library, taken.first, source)
-    return found if found is not versions else None
+    return found
 
 
 def _newer_than(versions: Versions, library: str, gone: str) -> bool:

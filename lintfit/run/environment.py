@@ -70,4 +70,8 @@ def _listed(folder: Path) -> Installed:
     except OSError:
         return {}
     matches = (_DIST_INFO.fullmatch(name) for name in names if name.endswith(".dist-info"))
-    return {_NAMES[match["name"].lower()]: match["version"] for match in matches if match and match["name"].lower() in _NAMES}
+    return {
+        _NAMES[match["name"].lower()]: match["version"]
+        for match in matches
+        if match and match["name"].lower() in _NAMES
+    }

@@ -33,8 +33,8 @@ WHOLE = "the whole model is trained (a part of it is frozen, which takes less)"
 def judge(run: Run) -> Judged:
     """The run with its estimate and verdict, over all versions of its libraries that may be installed."""
     judged = _judge(run)
-    if judged.estimate is None:
-        return judged
+    if judged.estimate is None or run.doubtful or run.unseen_flags:
+        return judged  # it is open what the run is, whatever the version
     return over_versions(judged, [(older, _judge(older.run)) for older in run.older()])
 
 

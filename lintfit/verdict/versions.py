@@ -83,20 +83,19 @@ def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> J
     if verdict is Verdict.UNKNOWN is not judged.verdict:
         result = replace(result, verdict=verdict)
         unknown = tuple(_line(step) for step in told if step.decides)
-    elif told:
-        lines = " | ".join(_line(step) for step in told)
-        result = replace(result, assumptions=_beside(result.assumptions, lines, first=verdict is not judged.verdict))
-    elif known := in_words(judged.run.versions):
-        result = replace(result, assumptions=_beside(result.assumptions, f"versions: {known}"))
+    else:
+        line = " | ".join([*map(_line, told), *_known(judged.run)])
+        changed = verdict is not judged.verdict
+        lines = (line, *result.assumptions) if changed else (*result.assumptions, line)
+        result = replace(result, assumptions=lines if line else result.assumptions)
     longest = judged.longest if verdict is Verdict.FITS else None
     by_version = unknown if unknown is not judged.unknown else ()
-    return replace(
-        judged, estimate=result, verdict=verdict, unknown=unknown, by_version=by_version, longest=longest
-    )
+    return replace(judged, estimate=result, verdict=verdict, unknown=unknown, by_version=by_version, longest=longest)
 
 
-def _beside(lines: tuple[str, ...], line: str, first: bool = False) -> tuple[str, ...]:
-    return (line, *lines) if first else (*lines, line)
+def _known(run: Run) -> list[str]:
+    known = in_words(run.versions)
+    return [f"versions: {known}"] if known else []
 
 
 def _steps(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> Iterator[_Step]:

@@ -218,7 +218,13 @@ def read_script(
         )
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
-        reading = Reading(facts.find(walk.records, calls), walk, calls, {} if versions is None else versions, interpreter.globals.names)
+        reading = Reading(
+            facts.find(walk.records, calls),
+            walk,
+            calls,
+            {} if versions is None else versions,
+            interpreter.globals.names,
+        )
         for part in (modelling, patching, training, splitting, megatron):
             part.read(reading)
         return reading
