@@ -245,8 +245,11 @@ class _Shared:
 
 def _worse(newer: Estimate, older: Estimate) -> Estimate:
     """The estimate of the version that does not fit, else that of the newest with a range that covers both."""
-    if not suffices(older):
-        return older
+    return widened(newer, older) if suffices(older) else older
+
+
+def widened(newer: Estimate, older: Estimate) -> Estimate:
+    """The estimate of the newest version with a range that covers an older one."""
     peak = newer.peak
     return replace(newer, peak=replace(peak, low=min(peak.low, older.peak.low), high=max(peak.high, older.peak.high)))
 
