@@ -139,7 +139,7 @@ def _line(step: _Step) -> str:
     sizes = _sizes(*step.sizes)
     found = _decided(step.newer.run, step.older.run)
     if found is None:
-        return f"{library}: {sizes[0]} {newer.removeprefix(f'in {library} ')}, {sizes[1]} {older}; {_STATE}"
+        return f"memory of the run: {sizes[0]} {newer}, {sizes[1]} {older}; {_STATE}"
     what, now, then = found
     return f"{what}: {now} {newer} ({sizes[0]}), {then} {older} ({sizes[1]}); {_STATE}"
 
