@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,26 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 Release = tuple[int, int, int]
+
+FLOOR = ">="
+"""Ends the key under which the oldest version that a project takes stands."""
+
+COMMIT = "@"
+"""Ends the key under which the commit stands that a project takes a library from."""
+
+RECENT: Mapping[str, str] = {
+    "transformers": "4.46",
+    "trl": "0.12",
+    "peft": "0.13",
+    "accelerate": "1.1",
+    "deepspeed": "0.15.4",
+    "torch": "2.5",
+    "bitsandbytes": "0.44",
+}
+"""The releases that were current in November 2024, 24 months before the newest that lintfit has studied: what may run
+where nothing dates a project (release dates of PyPI; trl 0.12.1 is of 14 November 2024, accelerate 1.1.1 of the 6th,
+peft 0.13.2 of 11 October, transformers 4.46.3 of 18 November, deepspeed 0.15.4 of the 8th, torch 2.5.1 of 29 October,
+bitsandbytes 0.44.1 of 30 September)."""
 
 _LONGEST = 200
 """Characters of a version that is still read."""
@@ -64,6 +85,66 @@ def concrete(version: str) -> str:
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
     return ".".join(map(str, [*parts[:-1], max(0, parts[-1] - 1), 99]))
+
+
+class Versions(Mapping[str, str]):
+    """What is known of the libraries' versions, and at which of them what is read with it comes out otherwise.
+
+    A library that is missing is of the newest version. ``<`` before a version makes it an upper bound; a floor stands
+    under the library's name with ``>=`` behind it, a commit with ``@``. ``sources`` says by library who states it.
+    """
+
+    def __init__(
+        self, known: Mapping[str, str], sources: Mapping[str, str], asked: Iterable[tuple[str, Release]] = ()
+    ) -> None:
+        self._known = known
+        self.sources = sources
+        self._asked = set(asked)
+
+    def __getitem__(self, library: str) -> str:
+        return self._known[library]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def ask(self, library: str, bound: tuple[int, ...]) -> None:
+        """Note that what is read hangs on whether a library is older than a version."""
+        major, minor, patch = (*bound, 0, 0)[:3]
+        self._asked.add((library, (major, minor, patch)))
+
+    @property
+    def open_questions(self) -> tuple[tuple[str, str], ...]:
+        """Libraries with the versions that what was read hangs on, and that their range goes across."""
+        asked = sorted(self._asked)
+        return tuple((library, written(bound)) for library, bound in asked if self.crosses(library, written(bound)))
+
+    def crosses(self, library: str, bound: str) -> bool:
+        """Whether the range of a library holds versions before a bound and versions from there on."""
+        known = self._known.get(library)
+        if known is not None and (not known.startswith("<") or before(known, bound)):
+            return False
+        oldest = self._known.get(library + FLOOR) or RECENT.get(library)
+        return oldest is not None and before(oldest, bound) is True
+
+    def with_bound(self, library: str, bound: str, source: str) -> Versions:
+        """The same with a library that is older than a version."""
+        return Versions({**self._known, library: f"<{bound}"}, {**self.sources, library: source}, self._asked)
+
+    def with_floor(self, library: str, bound: str, source: str) -> Versions:
+        """The same with a library that is no older than a version."""
+        key = library + FLOOR
+        return Versions({**self._known, key: bound}, {**self.sources, key: source}, self._asked)
+
+
+def written(bound: Release) -> str:
+    """A version as people write it: (5, 0, 0) is 5, (0, 29, 0) is 0.29."""
+    numbers = list(bound)
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return ".".join(map(str, numbers))
 
 
 @lru_cache(maxsize=1)

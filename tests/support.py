@@ -23,7 +23,8 @@ OF_FILES = (
     "lintfit.options.config.load_config",
     "lintfit.documents.widths._content",
     "lintfit.memory.reading.named._named",
-    "lintfit.run.versions._read_folder",
+    "lintfit.run.requirements._read_folder",
+    "lintfit.run.environment._of",
 )
 """The functions of lintfit that remember what they read: ``test_support.py`` looks for others."""
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lintfit.commands import check
 from lintfit.options.config import from_flags
 from lintfit.report import REPORTERS, View, render
-from lintfit.run.versions import _read_folder
+from lintfit.run.requirements import _read_folder
 from lintfit.schema.sections import load
 
 HARDWARE = from_flags({"gpu": "A100 80GB", "gpus": "8", "seq-len": "2048"}, isolated=True)

@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from lintfit.frozen import frozen
 from lintfit.resources import packaged
-from lintfit.versions import parsed
+from lintfit.versions import concrete, parsed
 
 DATA = Path(__file__).parent / "data" / "defaults.json"
 
@@ -59,8 +60,8 @@ def _class(library: str, cls: str) -> Mapping[str, Any] | None:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """A version as numbers: ``v4.57.0.dev0`` is (4, 57, 0)."""
-    found = parsed(version.strip().removeprefix("<"))
+    """A version as numbers: ``4.57.0.dev0`` is (4, 57, 0); ``<5``, one before 5, is (4, 99)."""
+    found = parsed(concrete(version.strip()))
     return found.release if found is not None else ()
 
 
@@ -105,6 +106,23 @@ def default(
     if isinstance(state[1], dict) and state[1].get("required"):
         return Default(None, since, required=True)
     return Default(state[1], since)
+
+
+@functools.cache
+def changes(library: str, cls: str, field: str) -> tuple[tuple[int, ...], ...]:
+    """The studied versions from which on a field has another default than before; off and none are the same to it."""
+    found = _class(library, cls)
+    own = OVERRIDDEN.get((library, field))
+    if found is None or (found.get("base") and own is not None):
+        return (own[0],) if own is not None else ()
+    first = BEFORE.get((library, cls, field))
+    steps = [step for step in found["fields"].get(field, []) if len(step) > 1]
+    bounds = [version_key(found["versions"][later[0]]) for older, later in pairwise(steps) if _differ(older, later)]
+    return (*([first[0]] if first is not None else []), *bounds)
+
+
+def _differ(older: list[Any], later: list[Any]) -> bool:
+    return (older[1] or None) != (later[1] or None)
 
 
 def _names(found: Mapping[str, Any], index: int | None) -> Iterator[str]:

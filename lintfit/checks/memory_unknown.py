@@ -45,6 +45,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
     elif run.spec is not None and (open_ways := undecided(run.spec)) and not _evaluates_without_end(run.spec):
         place = place_of(run, "uncounted", "frozen_models")
         yield Report(place, f"the memory of this run is not known; not modelled: {open_ways[0]}")
+    elif context.by_version:
+        what = f"whether this run fits depends on a version that nothing states: {' | '.join(context.by_version)}"
+        yield Report(
+            anchor(run), what, help="a lock file, a pin in the requirements or [versions] in lintfit.toml says it"
+        )
     elif run.spec is not None and context.estimate is not None and not _evaluates_without_end(run.spec):
         images = decided_by_images(run.spec, context.scaling)
         yield (_images if images else _length)(run, run.spec, context)

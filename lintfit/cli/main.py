@@ -186,7 +186,7 @@ _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}
 @click.option("--output-format", type=click.Choice(["text", "json"]), help="text (default), or json (with --spec).")
 @click.option("--explain", is_flag=True, help="Print every component's formula with the numbers in it.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
-@cli_flags.flags({**cli_flags.HARDWARE, **cli_flags.SPEC})
+@cli_flags.flags({**cli_flags.SPEC, **cli_flags.HARDWARE})
 @cli_flags.color_option
 def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None, explain: bool, **flags: Any) -> int:
     """The memory of each run of some files, of a JSON spec, or of a run described by flags.
@@ -196,7 +196,7 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
     """
     from lintfit.commands import estimate as estimating
 
-    plain = {name: value for name, value in cli_flags.given(flags, *cli_flags.SPEC).items() if value is not None}
+    plain = {name: value for name, value in _of_a_spec(flags).items() if value is not None}
     standard = "json" if spec is not None and not explain else "text"
     shown = estimating.Shown(output_format or standard, explain, cli_output.view(flags, sys.stdout))
     hardware = cli_flags.given(flags, *cli_flags.HARDWARE)
@@ -206,6 +206,11 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
     else:
         done = _estimated(paths, plain, hardware, flags["isolated"], shown)
     return cli_output.show(done)
+
+
+def _of_a_spec(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that describe a run, and nothing that files may stand beside."""
+    return cli_flags.given(flags, *(name for name in cli_flags.SPEC if name not in cli_flags.HARDWARE))
 
 
 def _alone(stated: Sequence[str]) -> None:

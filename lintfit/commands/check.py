@@ -202,7 +202,13 @@ class _Pass:
 
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(
-            judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall, judged.scaling
+            judged.run,
+            judged.estimate,
+            judged.plan,
+            judged.rejected,
+            judged.shortfall,
+            judged.scaling,
+            judged.by_version,
         )
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 

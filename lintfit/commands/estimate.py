@@ -170,8 +170,6 @@ def _value(key: str, text: str) -> Any:
         return text if text == "all-linear" else [name.strip() for name in text.split(",") if name.strip()]
     if key == "deepspeed_config":
         return _object(Path(text), "a DeepSpeed config is")
-    if key == "versions":
-        return _versions(text)
     if key == "frozen_models":
         return _frozen_models(text)
     if key == "fsdp":
@@ -180,13 +178,6 @@ def _value(key: str, text: str) -> Any:
         return json.loads(text.lower())
     except (ValueError, RecursionError):
         return text
-
-
-def _versions(text: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(name.strip() and version.strip() for name, _, version in pairs):
-        raise LintfitError(f"--versions {shorten(text)}: expected name=version pairs such as transformers=4.48.1")
-    return {name.strip(): version.strip() for name, _, version in pairs}
 
 
 def _frozen_models(text: str) -> Any:
@@ -215,6 +206,8 @@ def _hardware(options: Options) -> dict[str, Any]:
     for name in ("gpu", "gpus", "nodes", "seq_len"):
         if (value := getattr(options, name)) is not None:
             mapping[name] = value
+    if options.versions:
+        mapping["versions"] = options.versions
     for name, size in (("gpu_memory_gib", options.gpu_memory_bytes), ("host_memory_gib", options.host_memory_bytes)):
         if size is not None:
             mapping[name] = size / GIB

@@ -40,6 +40,8 @@ class RunResult:
     """Plans that were carried out in memory and, read again, were not what they claimed."""
     unknown: tuple[str, ...] = ()
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
+    by_version: tuple[str, ...] = ()
+    """What each version of a library gives, where they alone leave the verdict open."""
 
     @classmethod
     def of(cls, judged: Judged) -> RunResult:
@@ -51,6 +53,7 @@ class RunResult:
             longest=judged.longest,
             scaling=judged.scaling,
             unknown=judged.unknown,
+            by_version=judged.by_version,
         )
 
     @property

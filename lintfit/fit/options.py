@@ -40,6 +40,13 @@ class Subject:
     spec: Spec
     both_ways: bool = False
 
+    @property
+    def older(self) -> tuple[Spec, ...]:
+        """The same run on older versions of its libraries that may be installed."""
+        if self.spec is not self.run.spec:
+            return ()
+        return tuple(older.run.spec for older in self.run.older() if older.run.spec is not None)
+
 
 @frozen
 class Option:

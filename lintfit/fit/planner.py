@@ -18,7 +18,7 @@ from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
-from lintfit.fit.search import Fitting, Search, suffices
+from lintfit.fit.search import Fitting, Search, suffices, widened
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -139,6 +139,11 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
         return f"written into these files it would take {need}: they cannot say all that the plan counts on"
     if not suffices(result, search.limit):
         return "written into these files it would lack host memory: they cannot say all that the plan counts on"
+    for older in applied.run.older():
+        other_version = estimate(older.run.spec) if older.run.spec is not None else result
+        result = widened(result, other_version)
+        if not suffices(other_version, search.limit):
+            return f"it would not fit with {older.library} before {older.bound}, which may be installed (--versions)"
     return result
 
 

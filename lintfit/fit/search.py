@@ -17,7 +17,7 @@ from lintfit.fit.bounds import Bounds
 from lintfit.fit.options import Candidate, Effect, Option
 from lintfit.fit.space import OF_A_STEP, Space, merged
 from lintfit.fit.speed import Rest, arithmetic, arithmetic_of, in_all, rest, rounded, step_seconds
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
@@ -156,6 +156,10 @@ class Search:
             self._rule_out(bound, candidate)
             return None
         result = estimate(spec)
+        for older in self.space.subject.older:
+            if not suffices(result, self.limit):
+                break
+            result = _worse(result, estimate(changed_spec(older, candidate.changes, launched=self.launched)))
         if suffices(result, self.limit):
             return result
         self.tried.add(candidate, result)
@@ -237,6 +241,17 @@ class _Shared:
             spec = _on_top(base, candidate)
             computing[key], self._rests[steps] = arithmetic(spec), rest(spec)
         return self.search._rank(candidate, self.unknown_host, length, in_all(computing[key], self._rests[steps]))
+
+
+def _worse(newer: Estimate, older: Estimate) -> Estimate:
+    """The estimate of the version that does not fit, else that of the newest with a range that covers both."""
+    return widened(newer, older) if suffices(older) else older
+
+
+def widened(newer: Estimate, older: Estimate) -> Estimate:
+    """The estimate of the newest version with a range that covers an older one."""
+    peak = newer.peak
+    return replace(newer, peak=replace(peak, low=min(peak.low, older.peak.low), high=max(peak.high, older.peak.high)))
 
 
 def suffices(result: Estimate, limit: int | None = None) -> bool:

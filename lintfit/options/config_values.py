@@ -14,11 +14,18 @@ from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.options.model import Glob, Margin, selected
 from lintfit.severity import FailOn, Severity
+from lintfit.suggest import did_you_mean
+from lintfit.versions import release
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 """What no name of a file, model or GPU has in it."""
 _LARGEST = 2**60
+STATED = (
+    "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel", "auto-gptq",
+    "gptqmodel", "litgpt",
+)  # fmt: skip
+"""Libraries whose versions may be stated."""
 _UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}
 
 
@@ -114,7 +121,6 @@ def _known_rule(selector: str) -> None:
     rules = load_rules()
     if any(selected((selector,), rule.name, rule.code) for rule in rules.values()):
         return
-    from lintfit.suggest import did_you_mean
 
     choices = [text for rule in rules.values() for text in (rule.name, rule.code)]
     raise ValueError(f'rules that exist, and "{selector}" is none{did_you_mean(selector, choices)}')
@@ -129,6 +135,26 @@ def _severities(value: object) -> dict[str, Severity]:
         return {find(name).name: _severity(severity) for name, severity in value.items()}
     except LintfitError as error:
         raise ValueError(f"names or codes of rules: {error}") from None
+
+
+def _versions(value: object) -> dict[str, str]:
+    """``transformers=4.48.1,deepspeed=0.15.4``, or a table. ValueError says what is allowed."""
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",")]
+        if not all(name.strip() and version.strip("= ") for name, _, version in pairs):
+            raise ValueError("name=version pairs such as transformers=4.48.1")
+        value = {name.strip(): version.lstrip("=").strip() for name, _, version in pairs}
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError("name=version pairs such as transformers=4.48.1")
+    found = {}
+    for name, version in value.items():
+        library = name.strip().lower().replace("_", "-")
+        if library not in STATED:
+            raise ValueError(f"libraries among {', '.join(STATED)}{did_you_mean(library, STATED)}")
+        if not isinstance(version, str) or release(version.removeprefix("v")) is None:
+            raise ValueError(f"a version such as 4.48.1 for {library}")
+        found[library] = version.removeprefix("v")
+    return found
 
 
 @frozen
@@ -160,6 +186,7 @@ KEYS: Mapping[str, Key] = {
     "model": Key("model", _model, per_run=True),
     "model-config": Key("model_config", lambda value, root: root / _text(value), per_run=True),
     "seq-len": Key("seq_len", lambda value, _: _whole(value), per_run=True),
+    "versions": Key("versions", lambda value, _: _versions(value), per_run=True),
     "nvme-path": Key("nvme_path", lambda value, _: _text(value), per_run=True),
     "margin": Key("margin", lambda value, _: parse_margin(value), per_run=True),
     "select": Key("select", lambda value, _: _rules(value)),

@@ -116,6 +116,8 @@ class Options:
     seq_len: int | None = None
     nvme_path: str | None = None
     """A folder on the machines' own drives that offload may go to; None: only where a file names one."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The libraries' versions by name, as the user states them."""
     margin: Margin = Margin()
     """What plans are to leave free on every GPU."""
 
@@ -134,6 +136,8 @@ class Options:
     def over(self, other: Options) -> Options:
         """This, with the other's values for what this does not state."""
         taken = {name: getattr(other, name) for name in other.origins if name not in self.origins}
+        if self.stated("versions"):
+            taken["versions"] = {**other.versions, **self.versions}
         return replace(
             self,
             **taken,

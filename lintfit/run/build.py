@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.run.dating import dated_by
 from lintfit.run.discover import SUFFIXES
 from lintfit.run.examples import is_example
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
@@ -21,18 +22,20 @@ from lintfit.run.hardware import find_hardware
 from lintfit.run.lacking import SCRIPT, Lacking, handed, named_recipes
 from lintfit.run.locate import Locator
 from lintfit.run.missing import missing
-from lintfit.run.model import Origin, Run
+from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
 from lintfit.run.processes import all_there_are, number_of_gpus
+from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
-from lintfit.run.versions import versions_near, with_transformers
+from lintfit.run.versions import versions_of, with_transformers
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.flag_grammars.refused import of_launch
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
+from lintfit.versions import Versions
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST_NAME = 500
+_MOST_VERSIONS = 6
+"""How often a run is read again as older versions would."""
 _LONGEST_CONFIG = 60_000
 """Characters of a config that a script reads itself; what is longer is data."""
 
@@ -53,7 +58,27 @@ _KINDS: Mapping[str, Kind] = {"deepspeed": Kind.JSON, "accelerate": Kind.YAML}
 def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
     options = _options(origin, cli)
-    return _Builder(origin, workspace, options).run()
+    versions = versions_of(origin.path, workspace.root, options)
+    run = _Builder(origin, workspace, options, versions).run()
+    dated = with_transformers(dated_by(run, versions))
+    if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
+        # With a floor alone the newest version, and with it the run, is the same.
+        run = _Builder(origin, workspace, options, dated).run()
+    versions, questions = dated, dated.open_questions
+    return replace(
+        run, versions=versions, older=cache(partial(_older, origin, workspace, options, versions, questions))
+    )
+
+
+def _older(
+    origin: Origin, workspace: Workspace, options: Options, versions: Versions, questions: Sequence[tuple[str, str]]
+) -> tuple[OlderRun, ...]:
+    """The run on each side of the versions that its reading hangs on: the newest of them, where there are many."""
+    found = []
+    for library, bound in questions[-_MOST_VERSIONS:]:
+        older = with_transformers(versions.with_bound(library, bound, ""))
+        found.append(OlderRun(library, bound, _Builder(origin, workspace, options, older).run()))
+    return tuple(found)
 
 
 def _options(origin: Origin, cli: Options) -> Options:
@@ -79,10 +104,10 @@ def _config_kind(path: Path, role: Kind) -> Kind | None:
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
-    def __init__(self, origin: Origin, workspace: Workspace, options: Options) -> None:
+    def __init__(self, origin: Origin, workspace: Workspace, options: Options, versions: Versions) -> None:
         self.origin, self.workspace, self.options = origin, workspace, options
         self.locator = Locator(origin.path, workspace)
-        self.versions = with_transformers(versions_near(origin.path, workspace.root))
+        self.versions = versions
         self.lacking = Lacking(self.locator)
         self.sources = Sources(options)
         self.documents: list[Document] = []

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.run.precedence import Sources
-from lintfit.run.versions import before
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.model import Argument, Call
+from lintfit.versions import before
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 

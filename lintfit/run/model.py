@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -79,6 +79,16 @@ class Origin:
 
 
 @frozen(eq=False)
+class OlderRun:
+    """The same run where a library is older than a version that its range goes across."""
+
+    library: str
+    bound: str
+    """The version from which on the library does otherwise."""
+    run: Run
+
+
+@frozen(eq=False)
 class Run:
     """One training launch, resolved.
 
@@ -113,6 +123,8 @@ class Run:
     refused: tuple[Refused, ...] = ()
     """Flags and keys of argument files that the parser which reads them refuses."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    older: Callable[[], tuple[OlderRun, ...]] = tuple
+    """The run on older versions that may be installed, where its files mean something else to them."""
     options: Options = field(default_factory=Options)
     origin: Origin = field(default_factory=lambda: Origin("config", Path()))
     opened: tuple[Document, ...] = ()

@@ -1,110 +1,51 @@
-"""Which versions of the libraries a project asks for, from its requirements, pyproject or lock file."""
+"""The versions of the libraries that a run goes by: who states them, in the order in which they are believed.
+
+What the user says, else what the project's files pin, else what is installed in an environment beside the files or in
+the one that is active. Upper bounds and floors of the project bound what is left open.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lintfit.documents import door
-from lintfit.documents.door import MAX_REQUIREMENTS
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
-from lintfit.versions import before as before
-from lintfit.versions import concrete as concrete
-from lintfit.versions import parsed, release
-
-if TYPE_CHECKING:
-    from packaging.specifiers import Specifier
+from lintfit.options.model import Options
+from lintfit.run import environment
+from lintfit.run.requirements import LIBRARIES, asked_near, folders_above
+from lintfit.versions import FLOOR, Versions, before, concrete, release
 
 BEFORE_5 = "<5"
 
-LIBRARIES = (
-    "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
-    "auto-gptq", "auto_gptq", "gptqmodel",
-)  # fmt: skip
 
-FLOOR = ">="
-"""Ends the key under which the oldest version that a project takes stands."""
-
-_CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
-COMMIT = "@"
-"""Ends the key under which the commit stands that a project takes a library from."""
-
-_FILES = (
-    "requirements*.txt",
-    "requirements/*.txt",
-    "constraints*.txt",
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "Pipfile",
-    *_CONDA,
-)
-"""Where requirements stand, as patterns; the first that names a library counts."""
-_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
-_LEVELS = 7
-
-_NAMES = "|".join(LIBRARIES)
-_REQUIREMENT = re.compile(
-    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*(?:{{\s*version\s*=\s*)?["'])?[( ]*"""
-    r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
-    r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
-    re.ASCII,
-)
-"""A library and what is asked of its version, as requirements, Pipfile and Poetry write it; its marker."""
-_MARKER = re.compile(r"""(?:;|\bmarkers\s*=\s*")\s*(?P<marker>.+)""")
-_TRAINS_ON = {
-    "sys_platform": "linux",
-    "platform_system": "Linux",
-    "os_name": "posix",
-    "platform_machine": "x86_64",
-    "extra": "",
-}
-"""The machine that requirements are read for; its Python is the one that runs lintfit."""
-_LONGEST_ASKED = 200
-"""Characters of what is asked of one library."""
-_LONGEST_MARKER = 400
-"""Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
-_CONDA_PIN = re.compile(
-    rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
-)
-"""Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
-_POETRY = re.compile(
-    rf"""^(?P<name>{_NAMES}|pytorch)\s*=\s*(?:\{{\s*version\s*=\s*)?["'](?P<version>\d+(?:\.\d+)*)["']""",
-    re.ASCII | re.MULTILINE,
-)
-"""Poetry's ``transformers = "4.36.0"``, which takes no other version."""
-_POETRY_SECTION = re.compile(
-    r"^\[tool\.poetry\.(?:\S+\.)?(?:dev-)?dependencies\]$(?P<lines>(?:\n(?!\[).*)*)", re.MULTILINE
-)
-_PIPENV = re.compile(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
-_REPOSITORY = re.compile(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
-_LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
+def versions_of(path: Path, root: Path, options: Options) -> Versions:
+    """What is known of the versions that the run of a file goes by, and who says so."""
+    asked = asked_near(path, root)
+    known = {name: version for name, (version, _) in asked.items()}
+    sources = {name: source for name, (_, source) in asked.items()}
+    for found, source in (environment.beside(folders_above(path, root)), environment.active()):
+        for name, version in found.items():
+            if _admits(known, name, version):
+                known[name], sources[name] = version, source
+    for name, version in options.versions.items():
+        known[name], sources[name] = version, options.origins["versions"]
+        known.pop(name + FLOOR, None)
+    return with_transformers(Versions(known, sources))
 
 
-def versions_near(path: Path, root: Path) -> Mapping[str, str]:
-    """Library → version, from the project files beside and above a file, the nearest first.
-
-    ``==`` gives the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``, and so do ``~=``,
-    ``==4.*`` and Poetry's ``^``, which have one.
-    A library without an upper bound is absent: the newest is assumed. What ``>=`` asks for stands under the library's
-    name with ``>=`` behind it (``transformers>=``), a commit of its repository with ``@`` (``transformers@``).
-    """
-    found: dict[str, str] = {}
-    for folder in _folders(path, root):
-        for name, version in _read_folder(folder).items():
-            found.setdefault(name, version)
-    return found
+def _admits(known: Mapping[str, str], name: str, version: str) -> bool:
+    """Whether what is installed may be what the project runs with: it pins no other, and no bound excludes it."""
+    stated, floor = known.get(name), known.get(name + FLOOR)
+    if stated is not None and (not stated.startswith("<") or before(version, stated[1:]) is not True):
+        return False
+    return floor is None or before(version, floor) is not True
 
 
-def with_transformers(versions: Mapping[str, str]) -> Mapping[str, str]:
+def with_transformers(versions: Versions) -> Versions:
     """The same, with a transformers before 5 where nothing says which and another library is too old for 5."""
     if "transformers" in versions or not _too_old_for_5(versions):
         return versions
-    return {**versions, "transformers": BEFORE_5}
+    return versions.with_bound("transformers", "5", "by the other libraries")
 
 
 def installed(versions: Mapping[str, str]) -> dict[str, str]:
@@ -112,7 +53,7 @@ def installed(versions: Mapping[str, str]) -> dict[str, str]:
     found = {library: concrete(version) for library, version in versions.items() if library in LIBRARIES}
     if versions.get("transformers") == BEFORE_5 and _too_old_for_5(versions):
         del found["transformers"]
-    return found
+    return {library: version for library, version in found.items() if release(version) is not None}
 
 
 def _too_old_for_5(versions: Mapping[str, str]) -> bool:
@@ -120,132 +61,17 @@ def _too_old_for_5(versions: Mapping[str, str]) -> bool:
     return bool(others) and before_transformers_5(others)
 
 
-def _folders(path: Path, root: Path) -> Iterator[Path]:
-    folder = path.absolute().parent
-    stop = root.absolute()
-    for _ in range(_LEVELS):
-        yield folder
-        if folder in (stop, folder.parent) or door.exists(folder / ".git"):
-            return
-        folder = folder.parent
-
-
-@cache
-def _read_folder(folder: Path) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    locked = [match for name in _LOCKS for match in _LOCKED.finditer(_text(folder / name))]
-    for match in (*locked, *_PIPENV.finditer(_text(folder / "Pipfile.lock"))):
-        found.setdefault(match["name"], match["version"])
-    for path in _matching(folder):
-        text = _without_comments(_text(path))
-        if path.suffix in (".yml", ".yaml"):
-            for match in _CONDA_PIN.finditer(text):
-                name = "torch" if match["name"] == "pytorch" else match["name"]
-                found.setdefault(name, match["version"])
-        for section in _POETRY_SECTION.finditer(text) if path.name == "pyproject.toml" else ():
-            for match in _POETRY.finditer(section["lines"]):
-                found.setdefault("torch" if match["name"] == "pytorch" else match["name"], match["version"])
-        for match in _REQUIREMENT.finditer(text):
-            for key, version in _asked(match):
-                found.setdefault(key, version)
-        for match in _REPOSITORY.finditer(text):
-            tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
-            found.setdefault(match["name"].lower() + ("" if tagged else COMMIT), match["at"])
-    return found
-
-
-def _matching(folder: Path) -> Iterator[Path]:
-    for pattern in _FILES:
-        yield from sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
-
-
-def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """What a requirement says of a library: its version or upper bound, and the oldest that it takes."""
-    from packaging.specifiers import SpecifierSet
-
-    if len(match["asked"]) > _LONGEST_ASKED or not _holds(match["rest"]):
-        return
-    try:
-        asked = SpecifierSet(_without_carets(match["asked"]).strip(" \t,"))
-    except ValueError:
-        return
-    name, bounds = match["name"], [text for one in asked if (text := _bound(one)) is not None]
-    pins = [text for text in bounds if not text.startswith("<")]
-    if bounds:
-        yield name, min(pins or bounds, key=_order)
-    floors = [one.version.removesuffix(".*") for one in asked if one.operator in (">=", "~=") or _any_of(one)]
-    if floors:
-        yield name + FLOOR, _plain(max(floors, key=_order))
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return release(version.removeprefix("<")) or ()
-
-
-def _bound(one: Specifier) -> str | None:
-    """A version that is asked for, or the first that no longer will do, marked with ``<``."""
-    version = one.version.removesuffix(".*")
-    if one.operator == "~=":
-        return "<" + _next(version, -2)
-    if _any_of(one):
-        return "<" + _next(version, -1)
-    if one.operator in ("==", "===", "<="):
-        return _plain(version)
-    return "<" + _plain(version) if one.operator == "<" else None
-
-
-def _any_of(one: Specifier) -> bool:
-    return one.operator == "==" and one.version.endswith(".*")
-
-
-def _next(version: str, place: int) -> str:
-    """The version after all those that begin alike up to a place: of 4.40 the one after the last but one is 5."""
-    found = parsed(version)
-    numbers = list(found.release) if found is not None else []
-    kept = numbers[: len(numbers) + place + 1] or numbers[:1]
-    return ".".join(map(str, [*kept[:-1], kept[-1] + 1]))
-
-
-def _plain(version: str) -> str:
-    """Without what marks a build: ``2.1.0+cu118`` is 2.1.0."""
-    found = parsed(version)
-    return found.base_version if found is not None else version
-
-
-def _without_carets(asked: str) -> str:
-    """Poetry's ``^4.40`` takes anything before 5, ``^0.15`` anything before 0.16."""
-
-    def written_out(match: re.Match[str]) -> str:
-        numbers = match["version"].split(".")
-        place = next((i for i, number in enumerate(numbers) if number != "0"), len(numbers) - 1)
-        return f">={match['version']},<{_next(match['version'], place - len(numbers))}"
-
-    return re.sub(r"\^\s*v?(?P<version>\d{1,9}(?:\.\d{1,9})*)", written_out, asked)
-
-
-def _holds(rest: str | None) -> bool:
-    """Whether a requirement holds on the machines that train, by the marker behind it; what is none does not count."""
-    found = _MARKER.search(rest or "")
-    if found is None:
-        return True
-    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
-
-    text = found["marker"][:_LONGEST_MARKER]
-    for end in reversed([quote.end() for quote in re.finditer(r"""["')]""", text)]):
-        with suppress(InvalidMarker):
-            marker = Marker(text[:end])
-            with suppress(UndefinedComparison, UndefinedEnvironmentName):
-                return marker.evaluate(_TRAINS_ON)
-            return True
-    return True
-
-
-def _without_comments(text: str) -> str:
-    return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
-
-
-def _text(path: Path) -> str:
-    try:
-        return door.read_regular(path, MAX_REQUIREMENTS).decode("utf-8", errors="replace")
-    except OSError:
+def in_words(versions: Mapping[str, str]) -> str:
+    """The versions that are known, each with who says so: ``transformers 4.48.1 (uv.lock)``; empty where none is."""
+    if not isinstance(versions, Versions):
         return ""
+    shown = []
+    for library in LIBRARIES:
+        exact, floor = versions.get(library), versions.get(library + FLOOR)
+        if exact is not None and exact.startswith("<"):
+            shown.append(f"{library} before {exact[1:]} ({versions.sources[library]})")
+        elif exact is not None:
+            shown.append(f"{library} {exact} ({versions.sources[library]})")
+        elif floor is not None:
+            shown.append(f"{library} {floor} or later ({versions.sources[library + FLOOR]})")
+    return ", ".join(shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lintfit.catalog import defaults
+from lintfit.versions import Versions
 
 _OF_TRL = "KTOConfig"
 """Stands in for TRL's configs that were not studied, in the fields that all of TRL's configs change."""
@@ -22,6 +23,9 @@ def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[objec
         found = defaults.default(library, known, field, versions.get(library))
         if found is None or found.required or (library == "trl" and not found.since.startswith("trl")):
             continue
+        if isinstance(versions, Versions):
+            for bound in defaults.changes(library, known, field):
+                versions.ask(library, bound)
         version = versions.get(library) or (defaults.versions(library, known) or ("",))[-1]
         return found.value, f"{library} {version} default"
     return None

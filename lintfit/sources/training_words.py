@@ -12,7 +12,7 @@ from typing import Any
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.values import Fsdp
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
-from lintfit.versions import concrete, release
+from lintfit.versions import Versions, concrete, release
 
 DTYPES = {
     "bfloat16": "bf16",
@@ -56,6 +56,8 @@ def version_numbers(text: str | None) -> tuple[int, ...] | None:
 
 def at_least(versions: Mapping[str, str], library: str, *numbers: int) -> bool:
     """Whether a library is of this version or newer; where its version is not known, the newest is meant."""
+    if isinstance(versions, Versions):
+        versions.ask(library, numbers)
     known = version_numbers(versions.get(library))
     return known is None or known >= numbers
 

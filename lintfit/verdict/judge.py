@@ -13,6 +13,7 @@ from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.verdict.scaling import Scaling, scaling, shown
+from lintfit.verdict.versions import over_versions
 
 SHORT: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sequence, or of a prompt, that is as short as those of public scripts: a run that does not fit even with
@@ -30,7 +31,15 @@ WHOLE = "the whole model is trained (a part of it is frozen, which takes less)"
 
 
 def judge(run: Run) -> Judged:
-    """The run with its estimate and verdict. What is only known at best cannot be said to fit.
+    """The run with its estimate and verdict, over all versions of its libraries that may be installed."""
+    judged = _judge(run)
+    if judged.estimate is None or run.doubtful or run.unseen_flags:
+        return judged  # it is open what the run is, whatever the version
+    return over_versions(judged, [(older, _judge(older.run)) for older in run.older()])
+
+
+def _judge(run: Run) -> Judged:
+    """The run on one version of each library. What is only known at best cannot be said to fit.
 
     The estimate's verdict is the GPU's; the run's is that of the GPU and the host. Where nobody states the number
     of GPUs, the verdict is one that holds for every number.
@@ -38,7 +47,7 @@ def judge(run: Run) -> Judged:
     if run.spec is None:
         return Judged(run, unknown=why_unknown(run, None))
     whole = _trained_whole(run)
-    if whole is not None and (bound := judge(whole)).verdict is Verdict.FITS and bound.estimate is not None:
+    if whole is not None and (bound := _judge(whole)).verdict is Verdict.FITS and bound.estimate is not None:
         return replace(bound, estimate=replace(bound.estimate, assumptions=(WHOLE, *bound.estimate.assumptions)))
     scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None
     spec, result = (run.spec, estimate(run.spec)) if scaled is None else shown(run.spec, scaled)

@@ -21,3 +21,5 @@ class Judged:
     """The run on other numbers of GPUs, where nobody states how many it has."""
     unknown: tuple[str, ...] = ()
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
+    by_version: tuple[str, ...] = ()
+    """What each version of a library gives, where they alone leave the verdict open."""

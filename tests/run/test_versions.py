@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import load_runs
+from lintfit.errors import LintfitError
+from lintfit.options.config import from_flags
 from lintfit.options.model import Options
-from lintfit.run.versions import before, concrete, versions_near
+from lintfit.run import environment
+from lintfit.run.model import Run
+from lintfit.run.requirements import asked_near
+from lintfit.run.versions import in_words
+from lintfit.versions import before, concrete
 
 
 @pytest.mark.parametrize(
@@ -65,7 +71,9 @@ from lintfit.run.versions import before, concrete, versions_near
 )  # fmt: skip
 def test_what_a_file_says(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
     (tmp_path / name).write_text(text)
-    assert dict(versions_near(tmp_path / "train.py", tmp_path)) == expected
+    found = asked_near(tmp_path / "train.py", tmp_path)
+    assert {library: version for library, (version, _) in found.items()} == expected
+    assert {Path(file).name for _, file in found.values()} <= {name}
 
 
 def test_the_nearest_file_wins(tmp_path: Path) -> None:
@@ -73,7 +81,7 @@ def test_the_nearest_file_wins(tmp_path: Path) -> None:
     inner = tmp_path / "examples"
     inner.mkdir()
     (inner / "requirements.txt").write_text("transformers==4.50.0\n")
-    assert versions_near(inner / "train.py", tmp_path)["transformers"] == "4.50.0"
+    assert asked_near(inner / "train.py", tmp_path)["transformers"][0] == "4.50.0"
 
 
 @pytest.mark.parametrize(
@@ -134,3 +142,140 @@ def test_defaults_follow_libraries_that_are_too_old_for_transformers_5(
     assert result.run.settings["use_reentrant"].value is reentrant
     assert result.run.spec is not None
     assert ("transformers" in result.run.spec.versions) is stated
+
+
+BARE = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("huggyllama/llama-7b")
+args = TrainingArguments("out", bf16=True, per_device_train_batch_size=1, gradient_checkpointing=True)
+Trainer(model=model, args=args).train()
+"""
+
+
+def _run(folder: Path, text: str = BARE, options: Options | None = None) -> Run:
+    (folder / "train.py").write_text(text)
+    _, (result,) = load_runs([folder / "train.py"], options if options is not None else Options(isolated=True))
+    return result.run
+
+
+def _install(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / "lib" / "python3.11" / "site-packages" / f"{name}.dist-info").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("name", [".venv", "venv"])
+def test_an_environment_beside_the_files_says_what_is_installed(tmp_path: Path, name: str) -> None:
+    _install(tmp_path / name, "transformers-4.48.1", "trl-0.15.2", "liger_kernel-0.5.2", "numpy-2.0.0")
+    run = _run(tmp_path)
+    assert dict(run.versions) == {"transformers": "4.48.1", "trl": "0.15.2", "liger-kernel": "0.5.2"}
+    assert run.value("weights_dtype") == "fp32"
+    assert in_words(run.versions).startswith("transformers 4.48.1 (") and name in in_words(run.versions)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "expected"),
+    [
+        ("transformers==5.1.0\n", "5.1.0"),  # a pin wins over what is installed
+        ("transformers>=4.40\n", "4.48.1"),
+        ("transformers<5\n", "4.48.1"),
+        ("transformers>=5\n", None),  # what a bound excludes is another project's
+        ("transformers<4.40\n", "<4.40"),
+    ],
+)
+def test_what_is_installed_counts_where_the_project_admits_it(
+    tmp_path: Path, requirements: str, expected: str | None
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirements)
+    _install(tmp_path / ".venv", "transformers-4.48.1")
+    assert _run(tmp_path).versions.get("transformers") == expected
+
+
+def test_the_active_environment_counts_where_it_has_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "without"))
+    _install(tmp_path / "without", "accelerate-1.0.0")
+    assert dict(_run(tmp_path / "project").versions) == {}
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "active"))
+    _install(tmp_path / "active", "transformers-4.57.6")
+    found = _run(tmp_path / "project").versions
+    assert in_words(found) == "transformers 4.57.6 (VIRTUAL_ENV)"
+
+
+def test_the_environment_that_lintfit_runs_in_counts_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_own", lambda: {"transformers": "5.1.0", "trl": "1.0.0"})
+    (tmp_path / "requirements.txt").write_text("trl==0.24.0\n")
+    found = _run(tmp_path).versions
+    assert in_words(found) == f"transformers 5.1.0 (installed beside lintfit), trl 0.24.0 ({found.sources['trl']})"
+
+
+def test_what_the_user_says_wins_and_replaces_a_floor(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers>=5\ndeepspeed==0.15.4\n")
+    options = from_flags({"versions": "transformers=4.48.1"}, isolated=True)
+    found = _run(tmp_path, options=options).versions
+    assert (found["transformers"], found["deepspeed"]) == ("4.48.1", "0.15.4")
+    assert "transformers>=" not in found and found.sources["transformers"] == "--versions"
+
+
+def test_a_flag_adds_to_the_versions_of_the_config(tmp_path: Path) -> None:
+    (tmp_path / "lintfit.toml").write_text('[versions]\ntransformers = "4.48.1"\ndeepspeed = "0.16.0"\n')
+    found = _run(tmp_path, options=from_flags({"versions": "deepspeed=0.15.4"})).versions
+    assert (found["transformers"], found["deepspeed"]) == ("4.48.1", "0.15.4")
+
+
+@pytest.mark.parametrize("text", ["4.48", "transformers=", "transfomers=4.48.1", "transformers=newest"])
+def test_versions_that_nobody_can_mean_are_refused(text: str) -> None:
+    with pytest.raises(LintfitError, match="--versions"):
+        from_flags({"versions": text})
+
+
+@pytest.mark.parametrize(
+    ("passed", "library", "bound"),
+    [
+        ('TrainingArguments("out", no_cuda=False)', "transformers", "<5.0.0"),
+        ('TrainingArguments("out", evaluation_strategy="no")', "transformers", "<4.57.6"),
+        ('TrainingArguments("out", eval_strategy="no")', "transformers>=", "4.41"),
+        ('TrainingArguments("out", learning_rate=1e-5)', "transformers", None),
+    ],
+)
+def test_arguments_date_a_script(tmp_path: Path, passed: str, library: str, bound: str | None) -> None:
+    text = "\n".join(f"args = {passed}" if line.startswith("args =") else line for line in BARE.splitlines())
+    found = _run(tmp_path, text)
+    assert found.versions.get(library) == bound
+    assert found.value("weights_dtype") == ("fp32" if bound is not None and bound.startswith("<") else "fp16")
+
+
+SFT = """\
+from datasets import load_dataset
+from transformers import AutoModelForCausalLM
+from trl import SFTConfig, SFTTrainer
+
+model = AutoModelForCausalLM.from_pretrained("huggyllama/llama-7b")
+args = SFTConfig("out", {config})
+SFTTrainer(model=model, args=args, train_dataset=load_dataset("imdb", split="train"), {trainer}).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "trainer", "expected"),
+    [
+        ("max_seq_length=512", "", "<0.20"),
+        ("", "tokenizer=tokenizer", "<0.16"),
+        ("max_seq_length=512", 'dataset_text_field="text"', "<0.13"),
+        ("max_length=512", "processing_class=tokenizer", None),
+    ],
+)
+def test_arguments_of_trl_date_a_script(tmp_path: Path, config: str, trainer: str, expected: str | None) -> None:
+    found = _run(tmp_path, SFT.format(config=config, trainer=trainer)).versions
+    assert found.get("trl") == expected
+    # A TRL of before 0.26 goes with no transformers 5.
+    assert found.get("transformers") == ("<5" if expected is not None else None)
+    assert found.get("trl>=") == ("0.16" if expected is None else None)
+
+
+def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers>=5.1\n")
+    found = _run(tmp_path, BARE.replace("bf16=True", "bf16=True, no_cuda=False")).versions
+    assert dict(found) == {"transformers>=": "5.1"}

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText, Node
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.run.versions import before
 from lintfit.schema.sections import Older, SchemaName, load, outdated_keys, unknown_keys
+from lintfit.versions import before
 
 NAMES: tuple[SchemaName, ...] = ("deepspeed", "accelerate")
 

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText, Node
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.run.versions import before
 from lintfit.schema.sections import SchemaName, load, section_at
 from lintfit.schema.values import Mistake, described, mistakes
+from lintfit.versions import before
 from tests.schema.configs import configs
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"

@@ -73,6 +73,8 @@ class RunContext:
     """Where no plan fits: what is missing, in GiB and in GPUs."""
     scaling: Scaling | None = None
     """The run on other numbers of GPUs, where nobody states how many it has."""
+    by_version: tuple[str, ...] = ()
+    """What each version of a library gives, where they alone leave the verdict open."""
 
     @property
     def verdict(self) -> Verdict:

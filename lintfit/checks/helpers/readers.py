@@ -7,9 +7,9 @@ from typing import Literal
 
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
-from lintfit.run.versions import COMMIT, FLOOR, before
 from lintfit.schema.sections import Older
 from lintfit.sources.script.model import Call
+from lintfit.versions import COMMIT, FLOOR, before
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""

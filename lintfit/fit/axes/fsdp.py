@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Literal
 
 from lintfit.fit.options import Effect, Option, Subject
-from lintfit.run.versions import before
 from lintfit.settings.values import Fsdp
+from lintfit.versions import before
 
 
 def options(subject: Subject) -> Iterator[Option]:

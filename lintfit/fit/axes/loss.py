@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.run.versions import before
+from lintfit.versions import before
 
 
 def has_liger(run: Run, spec: Spec) -> bool:

@@ -322,4 +322,5 @@ def _read(
         if field is not None:
             value = False if flag.name == f"no_{field}" else flag_value(flag)
             keys.put(field, Stated(value, of_flag(flag), flag))
-    return TrlRecipe(launch, Arguments(keys, classes, versions, open_file, complete), kind, program)
+    given = {} if versions is None else versions
+    return TrlRecipe(launch, Arguments(keys, classes, given, open_file, complete), kind, program)

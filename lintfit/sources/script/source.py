@@ -200,7 +200,7 @@ def read_script(
     assumed.
     """
     known = has_launch or bool(flags)
-    library = defaults.CatalogDefaults(versions or {})
+    library = defaults.CatalogDefaults({} if versions is None else versions)
     modules = Modules(document, open_file)
     calls = Calls(modules.documents, modules.unread)
 
@@ -218,7 +218,13 @@ def read_script(
         )
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
-        reading = Reading(facts.find(walk.records, calls), walk, calls, versions or {}, interpreter.globals.names)
+        reading = Reading(
+            facts.find(walk.records, calls),
+            walk,
+            calls,
+            {} if versions is None else versions,
+            interpreter.globals.names,
+        )
         for part in (modelling, patching, training, splitting, megatron):
             part.read(reading)
         return reading

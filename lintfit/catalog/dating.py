@@ -1,0 +1,79 @@
+"""Which versions of transformers and TRL take an argument: what a script that passes it was written for.
+
+The fields of their configs are those of the studied versions (:mod:`.defaults`); a field between two of them counts as
+taken in both, so that a range is never too narrow. ``TRAINERS`` are the arguments of the trainers themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from lintfit.catalog import defaults
+from lintfit.frozen import frozen
+
+_TRL_TRAINERS = ("SFTTrainer", "DPOTrainer", "RewardTrainer", "KTOTrainer", "GRPOTrainer")
+
+
+@frozen
+class Taken:
+    """The versions of a library that take an argument: from ``first`` on (None: from the beginning), before ``gone``
+    (None: to this day)."""
+
+    library: str
+    first: str | None = None
+    gone: str | None = None
+
+
+_SFT_ONLY = (
+    "dataset_text_field", "packing", "max_seq_length", "dataset_num_proc", "dataset_batch_size", "neftune_noise_alpha",
+    "model_init_kwargs", "dataset_kwargs", "eval_packing", "num_of_sequences", "chars_per_token", "infinite",
+)  # fmt: skip
+"""Arguments of ``SFTTrainer`` that its config has had alone since TRL 0.13 (``trl/trainer/sft_trainer.py``)."""
+
+TRAINERS: Mapping[tuple[str, str], Taken] = {
+    ("Trainer", "tokenizer"): Taken("transformers", gone="5.0"),
+    ("Seq2SeqTrainer", "tokenizer"): Taken("transformers", gone="5.0"),
+    ("Trainer", "processing_class"): Taken("transformers", first="4.46"),
+    ("Seq2SeqTrainer", "processing_class"): Taken("transformers", first="4.46"),
+    **{("SFTTrainer", name): Taken("trl", gone="0.13") for name in _SFT_ONLY},
+    **{(trainer, "tokenizer"): Taken("trl", gone="0.16") for trainer in ("SFTTrainer", "DPOTrainer", "RewardTrainer")},
+    **{(trainer, "processing_class"): Taken("trl", first="0.12") for trainer in _TRL_TRAINERS},
+}
+"""By trainer and argument (``Trainer.__init__`` of transformers 4.46 and 5.0, ``trl/trainer`` of TRL 0.9.6 to 0.20)."""
+
+FIELDS: Mapping[tuple[str, str], Taken] = {
+    ("TrainingArguments", "eval_strategy"): Taken("transformers", first="4.41"),
+    ("SFTConfig", "max_seq_length"): Taken("trl", gone="0.20"),
+    ("SFTConfig", "max_length"): Taken("trl", first="0.16"),
+}
+"""Fields of configs whose versions lie before or between those that were studied (transformers 4.41's notes of release;
+``trl/trainer/sft_config.py`` of TRL 0.15 to 0.20)."""
+
+
+def taken_by_trainer(trainer: str, argument: str) -> Taken | None:
+    """The versions whose trainer takes an argument; None where that says nothing."""
+    return TRAINERS.get((trainer, argument))
+
+
+@cache
+def taken_by_config(cls: str, field: str) -> Taken | None:
+    """The versions whose config has a field; None where all studied ones have it, or none."""
+    library = "transformers" if cls.endswith("TrainingArguments") else "trl"
+    known = "TrainingArguments" if library == "transformers" else cls
+    if (known, field) in FIELDS:
+        return FIELDS[known, field]
+    versions = defaults.versions(library, known)
+    own = [field in defaults.fields(library, known, version) for version in versions]
+    if not any(own) and library == "trl" and versions:
+        return taken_by_config("TrainingArguments", field)
+    if not any(own) or all(own):
+        return None
+    return Taken(library, *_span(versions, own))
+
+
+def _span(versions: tuple[str, ...], taken: list[bool]) -> Iterator[str | None]:
+    first, last = taken.index(True), len(taken) - 1 - taken[::-1].index(True)
+    # It came at some time after the studied version that lacks it.
+    yield versions[first - 1] if first else None
+    yield versions[last + 1] if last + 1 < len(versions) else None

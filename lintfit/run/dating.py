@@ -1,0 +1,64 @@
+"""The arguments that date a script: only some versions of a library take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.catalog.dating import Taken, taken_by_config, taken_by_trainer
+from lintfit.run.model import Run
+from lintfit.sources.script.model import Argument, Call
+from lintfit.versions import FLOOR, Versions, before
+
+_LIBRARIES = ("transformers.", "trl.")
+
+
+def dated_by(run: Run, versions: Versions) -> Versions:
+    """The versions with the bounds that the run's script sets to those that nothing states.
+
+    A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
+    """
+    found = versions
+    for taken, called in _dates(run):
+        source = f"{called} in {run.script.document.path.as_posix()}" if run.script is not None else called
+        if taken.gone is not None and _newer_than(found, taken.library, taken.gone):
+            found = found.with_bound(taken.library, taken.gone, source)
+        if taken.first is not None and _older_than(found, taken.library, taken.first):
+            found = found.with_floor(taken.library, taken.first, source)
+    return found
+
+
+def _newer_than(versions: Versions, library: str, gone: str) -> bool:
+    """Whether a library may be of this version or later, and also earlier."""
+    known, floor = versions.get(library), versions.get(library + FLOOR)
+    if known is not None and (not known.startswith("<") or before(known, gone) is True):
+        return False
+    return floor is None or before(floor, gone) is True
+
+
+def _older_than(versions: Versions, library: str, first: str) -> bool:
+    """Whether a library may be older than this version, and also as new."""
+    known, floor = versions.get(library), versions.get(library + FLOOR)
+    if known is not None and (not known.startswith("<") or before(known, first) is True):
+        return False
+    return floor is None or before(floor, first) is True
+
+
+def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
+    """What says how old or new the libraries of a run's script are, upper bounds first."""
+    if run.script is None:
+        return
+    facts = run.script.facts
+    found: list[tuple[Taken, str]] = []
+    for call, dates in ((facts.trainer, taken_by_trainer), (facts.training_arguments, taken_by_config)):
+        if call is None or call.taken is False or not call.function.startswith(_LIBRARIES):
+            continue
+        for argument in _written(call):
+            taken = dates(call.name, argument.name)
+            if taken is not None:
+                found.append((taken, f"{call.name}({argument.name}=…)"))
+    yield from sorted(found, key=lambda date: date[0].gone is None)
+
+
+def _written(call: Call) -> Iterator[Argument]:
+    """The arguments that somebody wrote: in the call, or as flags that fill it."""
+    return (argument for argument in call.arguments.values() if argument.provenance.kind != "default")

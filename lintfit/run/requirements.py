@@ -1,0 +1,244 @@
+"""Which versions of the libraries a project asks for, in its requirements, pyproject or lock file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lintfit.documents import door
+from lintfit.documents.door import MAX_REQUIREMENTS
+from lintfit.versions import COMMIT, FLOOR, parsed, release
+
+if TYPE_CHECKING:
+    from packaging.specifiers import Specifier
+
+LIBRARIES = (
+    "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
+    "auto-gptq", "auto_gptq", "gptqmodel",
+)  # fmt: skip
+
+_CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
+_FILES = (
+    "requirements*.txt",
+    "requirements/*.txt",
+    "constraints*.txt",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "Pipfile",
+    *_CONDA,
+)
+"""Where requirements stand, as patterns; the first that names a library counts."""
+_LEVELS = 7
+
+_NAMES = "|".join(LIBRARIES)
+_REQUIREMENT = re.compile(
+    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*(?:{{\s*version\s*=\s*)?["'])?[( ]*"""
+    r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
+    r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
+    re.ASCII,
+)
+"""A library and what is asked of its version, as requirements, Pipfile and Poetry write it; its marker."""
+_MARKER = re.compile(r"""(?:;|\bmarkers\s*=\s*")\s*(?P<marker>.+)""")
+_TRAINS_ON = {
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "extra": "",
+}
+"""The machine that requirements are read for; its Python is the one that runs lintfit."""
+_LONGEST_ASKED = 200
+"""Characters of what is asked of one library."""
+_LONGEST_MARKER = 400
+"""Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
+_CONDA_PIN = re.compile(
+    rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
+)
+"""Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
+_POETRY = re.compile(
+    rf"""^(?P<name>{_NAMES}|pytorch)\s*=\s*(?:\{{\s*version\s*=\s*)?["'](?P<version>\d+(?:\.\d+)*)["']""",
+    re.ASCII | re.MULTILINE,
+)
+"""Poetry's ``transformers = "4.36.0"``, which takes no other version."""
+_POETRY_SECTION = re.compile(
+    r"^\[tool\.poetry\.(?:\S+\.)?(?:dev-)?dependencies\]$(?P<lines>(?:\n(?!\[).*)*)", re.MULTILINE
+)
+_PIPENV = re.compile(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
+_REPOSITORY = re.compile(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
+_LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
+_CONDA_LOCKED = re.compile(
+    rf"""^- name: (?P<name>{_NAMES})\n  version: ["']?(?P<version>[\w.+!-]+)""", re.ASCII | re.MULTILINE
+)
+_LOCKS = {
+    "uv.lock": _LOCKED,
+    "poetry.lock": _LOCKED,
+    "pdm.lock": _LOCKED,
+    "Pipfile.lock": _PIPENV,
+    "conda-lock.yml": _CONDA_LOCKED,
+}
+"""Lock files, and how a library and its version stand in them."""
+
+
+Asked = tuple[str, str]
+"""What is asked of a library, and the file that asks it, as it is called from the working directory."""
+
+
+def asked_near(path: Path, root: Path) -> Mapping[str, Asked]:
+    """Library → version and file, from the project files beside and above a file, the nearest first.
+
+    ``==`` gives the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``, and so do ``~=``,
+    ``==4.*`` and Poetry's ``^``, which have one.
+    A library without an upper bound is absent. What ``>=`` asks for stands under the library's name with ``>=`` behind
+    it (``transformers>=``), a commit of its repository with ``@`` (``transformers@``).
+    """
+    found: dict[str, Asked] = {}
+    for folder in folders_above(path, root):
+        for name, asked in _read_folder(folder).items():
+            found.setdefault(name, asked)
+    return found
+
+
+def folders_above(path: Path, root: Path) -> Iterator[Path]:
+    """The folders of a project that may speak of a file, the nearest first."""
+    folder = path.absolute().parent
+    stop = root.absolute()
+    for _ in range(_LEVELS):
+        yield folder
+        if folder in (stop, folder.parent) or door.exists(folder / ".git"):
+            return
+        folder = folder.parent
+
+
+@cache
+def _read_folder(folder: Path) -> Mapping[str, Asked]:
+    found: dict[str, Asked] = {}
+    for path, pins in (*_locked(folder), *((path, _stated(path)) for path in _matching(folder))):
+        for name, version in pins:
+            found.setdefault(name, (version, os.path.relpath(path)))
+    return found
+
+
+def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[Asked]]]:
+    """The lock files of a folder with the versions that they pin."""
+    for name, pattern in _LOCKS.items():
+        path = folder / name
+        yield path, ((match["name"], match["version"]) for match in pattern.finditer(_text(path)))
+
+
+def _stated(path: Path) -> Iterator[tuple[str, str]]:
+    """What a file of requirements asks, of each library the strictest form first."""
+    text = _without_comments(_text(path))
+    if path.suffix in (".yml", ".yaml"):
+        for match in _CONDA_PIN.finditer(text):
+            yield "torch" if match["name"] == "pytorch" else match["name"], match["version"]
+    for section in _POETRY_SECTION.finditer(text) if path.name == "pyproject.toml" else ():
+        for match in _POETRY.finditer(section["lines"]):
+            yield "torch" if match["name"] == "pytorch" else match["name"], match["version"]
+    for match in _REQUIREMENT.finditer(text):
+        yield from _asked(match)
+    for match in _REPOSITORY.finditer(text):
+        tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
+        yield match["name"].lower() + ("" if tagged else COMMIT), match["at"]
+
+
+def _matching(folder: Path) -> Iterator[Path]:
+    for pattern in _FILES:
+        yield from sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
+
+
+def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """What a requirement says of a library: its version or upper bound, and the oldest that it takes."""
+    from packaging.specifiers import SpecifierSet
+
+    if len(match["asked"]) > _LONGEST_ASKED or not _holds(match["rest"]):
+        return
+    try:
+        asked = SpecifierSet(_without_carets(match["asked"]).strip(" \t,"))
+    except ValueError:
+        return
+    name, bounds = match["name"], [text for one in asked if (text := _bound(one)) is not None]
+    pins = [text for text in bounds if not text.startswith("<")]
+    if bounds:
+        yield name, min(pins or bounds, key=_order)
+    floors = [one.version.removesuffix(".*") for one in asked if one.operator in (">=", "~=") or _any_of(one)]
+    if floors:
+        yield name + FLOOR, _plain(max(floors, key=_order))
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return release(version.removeprefix("<")) or ()
+
+
+def _bound(one: Specifier) -> str | None:
+    """A version that is asked for, or the first that no longer will do, marked with ``<``."""
+    version = one.version.removesuffix(".*")
+    if one.operator == "~=":
+        return "<" + _next(version, -2)
+    if _any_of(one):
+        return "<" + _next(version, -1)
+    if one.operator in ("==", "===", "<="):
+        return _plain(version)
+    return "<" + _plain(version) if one.operator == "<" else None
+
+
+def _any_of(one: Specifier) -> bool:
+    return one.operator == "==" and one.version.endswith(".*")
+
+
+def _next(version: str, place: int) -> str:
+    """The version after all those that begin alike up to a place: of 4.40 the one after the last but one is 5."""
+    found = parsed(version)
+    numbers = list(found.release) if found is not None else []
+    kept = numbers[: len(numbers) + place + 1] or numbers[:1]
+    return ".".join(map(str, [*kept[:-1], kept[-1] + 1]))
+
+
+def _plain(version: str) -> str:
+    """Without what marks a build: ``2.1.0+cu118`` is 2.1.0."""
+    found = parsed(version)
+    return found.base_version if found is not None else version
+
+
+def _without_carets(asked: str) -> str:
+    """Poetry's ``^4.40`` takes anything before 5, ``^0.15`` anything before 0.16."""
+
+    def written_out(match: re.Match[str]) -> str:
+        numbers = match["version"].split(".")
+        place = next((i for i, number in enumerate(numbers) if number != "0"), len(numbers) - 1)
+        return f">={match['version']},<{_next(match['version'], place - len(numbers))}"
+
+    return re.sub(r"\^\s*v?(?P<version>\d{1,9}(?:\.\d{1,9})*)", written_out, asked)
+
+
+def _holds(rest: str | None) -> bool:
+    """Whether a requirement holds on the machines that train, by the marker behind it; what is none does not count."""
+    found = _MARKER.search(rest or "")
+    if found is None:
+        return True
+    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+
+    text = found["marker"][:_LONGEST_MARKER]
+    for end in reversed([quote.end() for quote in re.finditer(r"""["')]""", text)]):
+        with suppress(InvalidMarker):
+            marker = Marker(text[:end])
+            with suppress(UndefinedComparison, UndefinedEnvironmentName):
+                return marker.evaluate(_TRAINS_ON)
+            return True
+    return True
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
+
+
+def _text(path: Path) -> str:
+    try:
+        return door.read_regular(path, MAX_REQUIREMENTS).decode("utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,178 @@
+"""A run's verdict over the versions of the libraries that may be installed: what each of them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+from lintfit.frozen import frozen, replace
+from lintfit.memory.result import Estimate, Range, Verdict
+from lintfit.memory.spec import GIB, Spec
+from lintfit.run.model import OlderRun, Run
+from lintfit.run.versions import in_words
+from lintfit.settings.model import spoken
+from lintfit.settings.values import Fsdp
+from lintfit.verdict.model import Judged
+
+WORTH = 0.005
+"""Share of a peak by which versions must differ to be told of."""
+
+_STATE = "state it with --versions"
+
+_DECIDED = {
+    "weights_dtype": "dtype of a bare from_pretrained",
+    "quantization": "quantization where nothing states it",
+    "mixed_precision": "mixed precision where nothing states it",
+    "gradient_checkpointing": "gradient checkpointing where nothing states it",
+    "fsdp": "FSDP where nothing states its version",
+    "use_reentrant": "use_reentrant where nothing states it",
+    "loss": "how the trainer computes the loss",
+    "optimizer": "the Trainer's own optimizer",
+    "seq_len": "tokens of a sequence where nothing states them",
+}
+"""What versions may decide, by the spec's field; the first of several is told."""
+_BY_TRL = "dtype of a model given by name"
+
+
+@frozen(eq=False)
+class _Step:
+    """Two versions of a library that follow each other, and what comes out on either side of them."""
+
+    library: str
+    bound: str
+    newer: Judged
+    older: Judged
+
+    @property
+    def sizes(self) -> tuple[Estimate, Estimate]:
+        assert self.newer.estimate is not None and self.older.estimate is not None
+        return self.newer.estimate, self.older.estimate
+
+    @property
+    def apart(self) -> float:
+        """Share of the peak by which the two differ."""
+        newer, older = (each.peak.likely for each in self.sizes)
+        return abs(newer - older) / max(newer, 1)
+
+    @property
+    def decides(self) -> bool:
+        return self.newer.verdict is not self.older.verdict
+
+    @property
+    def told(self) -> bool:
+        return self.decides or self.apart > WORTH
+
+
+def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> Judged:
+    """The verdict that holds for every version, with a range that covers them all.
+
+    ``judged`` is the run on the newest versions. Where a version gives another verdict than the newest, it is unknown,
+    but for fitting and fitting tightly.
+    """
+    if judged.estimate is None:
+        return judged
+    steps = list(_steps(judged, older))
+    results = [judged.estimate, *(step.sizes[1] for step in steps)]
+    result = replace(judged.estimate, peak=_span(results))
+    verdict = judged.verdict
+    if verdict is not Verdict.UNKNOWN:
+        verdict = _together({verdict, *(step.older.verdict for step in steps)})
+        result = replace(result, verdict=_together({result.verdict, *(each.verdict for each in results)}))
+    told = _one_a_library([step for step in steps if step.told])
+    unknown = judged.unknown
+    if verdict is Verdict.UNKNOWN is not judged.verdict:
+        result = replace(result, verdict=verdict)
+        unknown = tuple(_line(step) for step in told if step.decides)
+    else:
+        line = " | ".join([*map(_line, told), *_known(judged.run)])
+        changed = verdict is not judged.verdict
+        lines = (line, *result.assumptions) if changed else (*result.assumptions, line)
+        result = replace(result, assumptions=lines if line else result.assumptions)
+    longest = judged.longest if verdict is Verdict.FITS else None
+    by_version = unknown if unknown is not judged.unknown else ()
+    return replace(judged, estimate=result, verdict=verdict, unknown=unknown, by_version=by_version, longest=longest)
+
+
+def _known(run: Run) -> list[str]:
+    known = in_words(run.versions)
+    return [f"versions: {known}"] if known else []
+
+
+def _steps(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> Iterator[_Step]:
+    """From the newest version of each library to the oldest, step by step."""
+    last: dict[str, Judged] = {}
+    for each, found in reversed(older):
+        if found.estimate is not None:
+            yield _Step(each.library, each.bound, last.get(each.library, judged), found)
+            last[each.library] = found
+
+
+def _together(verdicts: Set[Verdict]) -> Verdict:
+    """What may be said where each of several verdicts may be the run's."""
+    if len(verdicts) == 1:
+        return next(iter(verdicts))
+    return Verdict.TIGHT if verdicts <= {Verdict.FITS, Verdict.TIGHT} else Verdict.UNKNOWN
+
+
+def _span(results: Sequence[Estimate]) -> Range:
+    """The range of all versions around the figure of the newest, which comes first."""
+    peaks = [result.peak for result in results]
+    return Range(min(peak.low for peak in peaks), peaks[0].likely, max(peak.high for peak in peaks))
+
+
+def _one_a_library(steps: Sequence[_Step]) -> list[_Step]:
+    """Of each library the step that decides, or else makes most of a difference."""
+    found: dict[str, _Step] = {}
+    for step in steps:
+        known = found.get(step.library)
+        if known is None or (step.decides, step.apart) > (known.decides, known.apart):
+            found[step.library] = step
+    return list(found.values())
+
+
+def _line(step: _Step) -> str:
+    """What a version decides, and what the run needs on either side of it."""
+    library, bound = step.library, step.bound
+    whole = bound.isdigit()
+    newer = f"in {library} {bound}" + ("" if whole else " and later")
+    older = f"in {int(bound) - 1}.x" if whole else "before"
+    sizes = _sizes(*step.sizes)
+    found = _decided(step.newer.run, step.older.run)
+    if found is None:
+        return f"memory of the run: {sizes[0]} {newer}, {sizes[1]} {older}; {_STATE}"
+    what, now, then = found
+    return f"{what}: {now} {newer} ({sizes[0]}), {then} {older} ({sizes[1]}); {_STATE}"
+
+
+def _sizes(newer: Estimate, older: Estimate) -> tuple[str, str]:
+    """What the run needs of a GPU; of the host where that is what differs."""
+    if newer.peak.likely == older.peak.likely and newer.host.peak != older.host.peak:
+        return f"{_gib(newer.host.peak)} of the host", f"{_gib(older.host.peak)} of the host"
+    return _gib(newer.peak.likely), _gib(older.peak.likely)
+
+
+def _gib(size: int) -> str:
+    found = size / GIB
+    return f"{found:.0f} GiB" if found >= 10 else f"{found:.1f} GiB"
+
+
+def _decided(run: Run, older: Run) -> tuple[str, str, str] | None:
+    """What an older version decides otherwise, with both values; None where it is nothing that files could state."""
+    assert run.spec is not None and older.spec is not None
+    for name, what in _DECIDED.items():
+        now, then = _value(run.spec, name), _value(older.spec, name)
+        if now == then:
+            continue
+        setting = run.settings.get(name)
+        if name == "weights_dtype" and setting is not None and setting.provenance.detail.startswith("TRL"):
+            what = _BY_TRL
+        return what, _spoken(now), _spoken(then)
+    return None
+
+
+def _value(spec: Spec, name: str) -> Any:
+    return getattr(spec, name)
+
+
+def _spoken(value: Any) -> str:
+    return f"FSDP {value.version}" if isinstance(value, Fsdp) else spoken(value)
