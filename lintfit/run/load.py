@@ -18,7 +18,7 @@ from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
-from lintfit.sources.script.prefilter import is_test, maybe_training_script
+from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST = 200_000
@@ -160,7 +160,16 @@ def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script does."""
     if run.launch is None or run.launch.sure or run.broken:
         return True
-    return run.script is not None and run.script.facts.trains
+    return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
+
+
+def _only_evaluates(run: Run) -> bool:
+    """Whether a script that trains where ``do_train`` is set is started for an evaluation alone."""
+    from lintfit.sources.launchers.training_commands import only_evaluates
+
+    if run.launch is None or not only_evaluates(run.launch.invocation):
+        return False
+    return any(".do_train" in document.text for document in run.documents if document.kind is Kind.PYTHON)
 
 
 def _lonely_scripts(
@@ -170,6 +179,8 @@ def _lonely_scripts(
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):
+            continue
+        if script.path not in found.named and only_defines(script.text):
             continue
         yield Origin("script", script.path, partners=_partners(script, named, found, cli))
 
