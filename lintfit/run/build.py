@@ -131,6 +131,7 @@ class _Builder:
             unknown=assembled.unknown,
             lacks_model=assembled.lacks_model,
             all_gpus=all_there_are(sources, settings.get("gpus")),
+            joined=self._joined(),
             doubtful=assembled.doubtful,
             missing=self.lacking.missing,
             broken=self.lacking.broken,
@@ -419,7 +420,16 @@ class _Builder:
                 self.lacking.lack(_CALLED[dialect], named.value, named.provenance.place)
             return [found] if found is not None else []
         own = [self.origin.path] if self.origin.kind == "config" else []
-        return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
+        beside = [self.origin.beside] if self.origin.beside is not None else []
+        return [path for path in (*self.origin.partners, *beside, *own) if self._dialect(path) == dialect]
+
+    def _joined(self) -> str | None:
+        """Says that the config that lies beside the script was taken for its own; None where it was not."""
+        from lintfit.run.beside import said
+
+        beside = self.origin.beside
+        taken = (document for document in self.documents if document.path == beside)
+        return next((said(document) for document in taken), None) if beside is not None else None
 
     def _unparsed(self, dialect: str, named: Setting | None, document: Document | None) -> None:
         """Note a config that a run names and that cannot be parsed."""

@@ -13,6 +13,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.run.beside import config_beside
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.model import Origin, Run, Skipped
@@ -52,7 +53,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     launches = [run for run in built if run is not None]
     runs = [run for run in launches if _launches(run)]
     taken = {path for run in runs for path in _taken(run)}
-    for origin in _lonely_scripts(documents, taken, found, cli):
+    for origin in _lonely_scripts(documents, taken, found, workspace, cli):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
@@ -173,7 +174,7 @@ def _only_evaluates(run: Run) -> bool:
 
 
 def _lonely_scripts(
-    documents: Sequence[Document], taken: set[Path], found: FoundFiles, cli: Options
+    documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
     scripts = [d for d in documents if d.kind is Kind.PYTHON and resolved(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
@@ -182,7 +183,11 @@ def _lonely_scripts(
             continue
         if script.path not in found.named and only_defines(script.text):
             continue
-        yield Origin("script", script.path, partners=_partners(script, named, found, cli))
+        partners = _partners(script, named, found, cli)
+        beside = config_beside(script, workspace) if not partners else None
+        if beside is not None and resolved(beside) in taken:
+            beside = None  # a launch line starts another script with it
+        yield Origin("script", script.path, partners=partners, beside=beside)
 
 
 def _partners(script: Document, named: Sequence[Document], found: FoundFiles, cli: Options) -> tuple[Path, ...]:
