@@ -185,7 +185,8 @@ class _Builder:
     def _launch(self) -> Launch | None:
         from lintfit.sources.launchers.launcher import read_launch
 
-        document = self._read(self.origin.path)
+        # A Python script's launches stand in its docstring.
+        document = self._read(self.origin.path, Kind.SHELL)
         return read_launch(document, self.origin.index, self._text) if document is not None else None
 
     def _text(self, name: str) -> str | None:
@@ -223,6 +224,8 @@ class _Builder:
         """The script that a launch line names; ``-m`` finds a package also where an installation takes it from."""
         if not launch.script:
             return None
+        if self.origin.path.suffix == ".py" and Path(launch.script).name == self.origin.path.name:
+            return self.origin.path
         package = f"{launch.script.removesuffix('.py')}/__main__.py"
         names = [launch.script, package] if launch.module else [launch.script]
         below = [f"src/{name}" for name in names] if launch.module else []

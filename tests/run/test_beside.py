@@ -31,7 +31,9 @@ from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, Traini
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", dtype="bfloat16")
 Trainer(model=model, args=args).train()
 """
-FIXED = PARSED.replace("HfArgumentParser((TrainingArguments,)).parse_args_into_dataclasses()", '[TrainingArguments("o")]')
+FIXED = PARSED.replace(
+    "HfArgumentParser((TrainingArguments,)).parse_args_into_dataclasses()", '[TrainingArguments("o")]'
+)
 YAML = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nmixed_precision: bf16\nnum_processes: 4\n"
 JSON = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}\n'
 
@@ -88,5 +90,8 @@ def test_nothing_is_joined_where_it_is_not_the_only_one(tmp_path: Path, files: d
 
 
 def test_a_module_that_only_defines_takes_no_config_from_the_script(tmp_path: Path) -> None:
-    put(tmp_path, {"train.py": LOOP, "acc.yaml": YAML, "helper.py": "import torch\n\n\ndef f():\n    return Accelerator()\n"})
+    put(
+        tmp_path,
+        {"train.py": LOOP, "acc.yaml": YAML, "helper.py": "import torch\n\n\ndef f():\n    return Accelerator()\n"},
+    )
     assert run_of(tmp_path)["settings"]["engine"]["value"] == "deepspeed"
