@@ -74,3 +74,13 @@ def test_a_command_in_an_array_is_a_run_with_what_a_branch_may_add(tmp_path: Pat
     (run,) = runs_of(tmp_path, "run.sh")
     assert [run["settings"][name]["value"] for name in ("gpus", "micro_batch_size")] == [4, 2]
     assert run["settings"]["gradient_checkpointing"]["value"] is None
+
+
+def test_a_front_ends_own_script_is_said_to_be_that(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from llamafactory.train.tuner import run_exp\n\n\nif __name__ == '__main__':\n    run_exp()\n"
+    )
+    (tmp_path / "run.sh").write_text("torchrun train.py --stage sft --do_train --finetuning_type lora\n")
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert "method" not in run["settings"]
+    assert run["unknown"][0].startswith("the settings that LLaMA-Factory reads itself (train.py is its own)")
