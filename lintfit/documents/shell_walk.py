@@ -153,12 +153,14 @@ class Walk:
         for clause in (node, *others):
             here = clause == ran
             before, folder, lost = dict(self.scope.variables), self.folder, self.lost
+            written = len(self.files)
             inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
             for child in clause.named_children:
                 if child not in others:
                     self.walk(child, inside)
             if not here:
                 self.scope.variables, self.folder, self.lost = before, folder, lost
+                del self.files[written:]
 
     def loop_variable(self, node: tree_sitter.Node) -> None:
         name = node.child_by_field_name("variable")
@@ -186,7 +188,7 @@ class Walk:
             self.scope.variables[read.name] = read
         file = written_file(node, body, self.source, self.scope)
         if file is not None:
-            self.files.append(file)
+            self.files.append(replace(file, conditional=where.conditional))
 
     def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
         name = node.child_by_field_name("name")

@@ -26,7 +26,7 @@ from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_near, with_transformers
-from lintfit.settings.model import Place, Setting
+from lintfit.settings.model import UNKNOWN, Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
@@ -389,13 +389,31 @@ class _Builder:
         )
         own = self._read_by_script(named) or self._named_here(named, Kind.JSON)
         if own is not None:
-            return read_deepspeed(own)
+            return self._in_all_branches(read_deepspeed(own), named)
         for path in self._config_paths("deepspeed", named):
             document = self._config(path, _config_kind(path, Kind.JSON))
             if document is not None and document.root is not None:
                 return read_deepspeed(document)
             self._unparsed("deepspeed", named, document)
         return None
+
+    def _in_all_branches(self, source: DeepSpeedSource, named: Setting | None) -> DeepSpeedSource:
+        """The file that a launch script writes in one of several branches: what they say differently is not known."""
+        from lintfit.documents.here_documents import find_all_here, read_here
+        from lintfit.sources.deepspeed import read_deepspeed
+
+        launch = self.sources.launch
+        if launch is None or named is None or not isinstance(named.value, str):
+            return source
+        settings = dict(source.settings)
+        for index in find_all_here(launch.document, named.value, launch.place.span.start)[1:]:
+            other = read_deepspeed(read_here(launch.document, index, Kind.JSON)).settings
+            for name in settings.keys() | other.keys():
+                mine, its = settings.get(name), other.get(name)
+                if (mine.value if mine is not None else None) != (its.value if its is not None else None):
+                    place = (mine or its or named).provenance
+                    settings[name] = Setting(name, UNKNOWN, place)
+        return replace(source, settings=settings)
 
     def _named_here(self, named: Setting | None, kind: Kind) -> DataDocument | None:
         value = named.value if named is not None else None
