@@ -84,3 +84,16 @@ def test_a_front_ends_own_script_is_said_to_be_that(tmp_path: Path) -> None:
     (run,) = runs_of(tmp_path, "run.sh")
     assert "method" not in run["settings"]
     assert run["unknown"][0].startswith("the settings that LLaMA-Factory reads itself (train.py is its own)")
+
+
+def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) -> None:
+    loop = "    loss = model(**batch).loss\n    loss.backward()\n"
+    script = (
+        "import sys\nimport torch\n\n\ndef work(rank, world):\n"
+        + loop
+        + "\n\ntorch.multiprocessing.spawn(work, nprocs=%s)\n"
+    )
+    (tmp_path / "train.py").write_text(script % "int(sys.argv[1])")
+    (tmp_path / "run.sh").write_text("python train.py 4 --lr 1e-5\n")
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert run["settings"]["gpus"]["value"] != 1
