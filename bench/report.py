@@ -243,8 +243,8 @@ LAUNCHES = (
     ),
     (
         "launches_9",
-        "of launches of shell scripts that had no verdict, chosen for that; five of the fifteen wrong were wrong in the "
-        "table, which had overlooked a file",
+        "of launches of shell scripts that had no verdict, chosen for that; five of the fifteen wrong were wrong in "
+        "the table, which had overlooked a file",
     ),
 )
 

@@ -25,7 +25,7 @@ def find_here(document: ShellDocument, name: str, before: int) -> int | None:
 
 
 def find_all_here(document: ShellDocument, name: str, before: int) -> tuple[int, ...]:
-    """The files of this name that may be there at an offset, the last first: those of branches and what they replace."""
+    """The files of this name that may be there at an offset, last first: those of branches and what they replace."""
     wanted = posixpath.normpath(name)
     found: list[int] = []
     for index, file in reversed([*enumerate(document.files)]):
