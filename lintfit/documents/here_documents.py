@@ -20,13 +20,20 @@ _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")
 
 def find_here(document: ShellDocument, name: str, before: int) -> int | None:
     """The index of the file of this name that the script wrote last before an offset; None where it wrote none."""
+    found = find_all_here(document, name, before)
+    return found[0] if found else None
+
+
+def find_all_here(document: ShellDocument, name: str, before: int) -> tuple[int, ...]:
+    """The files of this name that may be there at an offset, last first: those of branches and what they replace."""
     wanted = posixpath.normpath(name)
-    found = [
-        index
-        for index, file in enumerate(document.files)
-        if posixpath.normpath(file.name) == wanted and file.span.start < before
-    ]
-    return found[-1] if found else None
+    found: list[int] = []
+    for index, file in reversed([*enumerate(document.files)]):
+        if posixpath.normpath(file.name) == wanted and file.span.start < before:
+            found.append(index)
+            if not file.conditional:
+                break
+    return tuple(found)
 
 
 def read_here(document: ShellDocument, index: int, kind: Kind) -> DataDocument:

@@ -17,11 +17,13 @@ class HereFile:
     """A file that a script writes: its name as far as it is known, and the text of it.
 
     ``expansions`` are the references in the text that the shell fills in, with what they come to (None: not known).
+    ``conditional``: whether it is written in a branch that may not run.
     """
 
     name: str
     span: Span
     expansions: tuple[tuple[Span, str | None], ...] = ()
+    conditional: bool = False
 
 
 @frozen

@@ -1,10 +1,12 @@
-"""Shell commands that stand in other files: the recipes of a Makefile, the ``run`` steps of a GitHub workflow.
+"""Shell commands that stand in other files: a Makefile's recipes, a GitHub workflow's ``run`` steps, the docstring
+of a Python script.
 
 All that is no command is blanked out, so that every offset is one of the real file.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -25,6 +27,13 @@ _ASSIGNMENT = re.compile(
 _REFERENCE = re.compile(r"\$\(([A-Za-z_]\w*)\)")
 _RECIPE = re.compile(r"^\t[ \t]*[@+-]*")
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
+_QUOTED = re.compile(
+    r"^[ \t]*(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:[$%][ \t]+)?"
+    r"(?P<command>(?:[A-Z_]+=\S+[ \t]+)*(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]+\S.*)$"
+)
+"""A line of a docstring that is a command."""
+_STRINGS = 3
+"""The first statements of a module, among which its docstring is (a licence may be a string in front of it)."""
 _PASSES = 4
 """How deep variables of a Makefile may refer to one another."""
 
@@ -36,6 +45,40 @@ def is_makefile(path: Path) -> bool:
 def is_workflow(path: Path) -> bool:
     """Whether a path is that of a GitHub workflow."""
     return path.suffix in (".yml", ".yaml") and path.parts[-3:-1] == (".github", "workflows")
+
+
+def is_python(path: Path) -> bool:
+    """Whether a path is that of a Python script, whose docstring may say how it is started."""
+    return path.suffix == ".py"
+
+
+def in_docstring(text: str) -> str:
+    """A Python script with blanks for all but the commands in its docstring."""
+    lines = text.splitlines(keepends=True)
+    kept = [blank(line) for line in lines]
+    for first, last in _docstrings(text):
+        goes_on = False
+        for index in range(first, min(last, len(lines))):
+            found = _QUOTED.match(lines[index])
+            if found is not None or goes_on:
+                start = found.start("command") if found is not None else 0
+                line = re.sub(r"\\\\(?=[ \t]*\r?\n?$)", r" \\", lines[index])
+                kept[index] = blank(line[:start]) + line[start:]
+                goes_on = line.rstrip().endswith("\\")
+    return "".join(kept)
+
+
+def _docstrings(text: str) -> Iterator[tuple[int, int]]:
+    """The lines of the strings that a module begins with, from zero, without the last one's end."""
+    try:
+        statements = ast.parse(text).body[:_STRINGS]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for statement in statements:
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            # The first line and the last hold the quotes.
+            yield value.lineno, (value.end_lineno or value.lineno) - 1
 
 
 def blank(text: str) -> str:

@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
 from lintfit.documents.shell_document import ShellDocument
-from lintfit.documents.shell_elsewhere import is_makefile, is_workflow, make_variables, recipes, run_steps
+from lintfit.documents.shell_elsewhere import (
+    in_docstring,
+    is_makefile,
+    is_python,
+    is_workflow,
+    make_variables,
+    recipes,
+    run_steps,
+)
 from lintfit.documents.shell_source import Source
 from lintfit.documents.shell_sourced import OpenText
 from lintfit.documents.shell_walk import Walk
@@ -21,7 +29,9 @@ from lintfit.frozen import replace
 
 
 def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocument:
-    """Read a shell script, the recipes of a Makefile or the steps of a GitHub workflow. Never raises for bad text.
+    """Read a shell script, or the commands of a Makefile, a GitHub workflow or a Python script's docstring.
+
+    Never raises for bad text.
 
     What tree-sitter cannot parse is one ``syntax-error``, or ``not-read`` where bash takes it; the commands around it
     are still there. So is what was followed before the steps of the reading were spent, which is ``not-read``, too.
@@ -35,11 +45,13 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
     elif is_makefile(file.path):
         walks = [Walk(file, steps, recipes(file.text))]
         walks[0].scope.variables.update(make_variables(file.text, steps))
+    elif is_python(file.path):
+        walks = [Walk(file, steps, in_docstring(file.text))]
     else:
         walks = [Walk(file, steps, open_text=open_text)]
     for walk in walks:
         walk.run()
-    own = not is_workflow(file.path)
+    own = not is_workflow(file.path) and not is_python(file.path)
     # What make or GitHub itself fills in need not be bash.
     bash = walks[0].source if own and not is_makefile(file.path) else None
     return ShellDocument(

@@ -1,9 +1,9 @@
-"""Variables of a shell script: what an assignment sets, and what is not known of it after a branch."""
+"""Variables of a shell script: what an assignment sets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from lintfit.documents.model import Span
@@ -72,12 +72,3 @@ def set_loop_variable(text: str, name: Span, values: Sequence[Span], scope: Scop
         found = split(expand(text, values[0], scope))
         elements = tuple(found) if len(found) == 1 else elements
     scope.variables[label] = Variable(label, elements, name, values[0] if values else name)
-
-
-def forget_changes(scope: Scope, before: Mapping[str, Variable]) -> None:
-    """What a branch that may not run has set is not known after it."""
-    for name, variable in list(scope.variables.items()):
-        old = before.get(name)
-        if old is not variable and (old is None or old.value != variable.value or variable.array):
-            unknown = Fragment(f"${{{name}}}", variable.value_span, known=False)
-            scope.variables[name] = replace(variable, elements=((unknown,),), array=False)

@@ -12,6 +12,7 @@ import tree_sitter
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH
 from lintfit.documents.model import FileText, Kind, Span
 from lintfit.documents.numerals import natural
+from lintfit.documents.shell_branches import after_branches
 from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken
 from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile
@@ -25,7 +26,6 @@ from lintfit.documents.shell_variables import (
     assign,
     bounded,
     export,
-    forget_changes,
     is_assignment,
     set_loop_variable,
     variable_at,
@@ -121,7 +121,7 @@ class Walk:
             before = dict(self.scope.variables)
             self.walk(child, deeper)
             if doubtful:
-                forget_changes(self.scope, before)
+                self.scope.variables = after_branches(before, [before, self.scope.variables])
 
     def branch(self, node: tree_sitter.Node, where: _Where) -> None:
         if node.type == "if_statement" and (ran := taken(node, self.source, self.scope)) is not None:
@@ -131,23 +131,21 @@ class Walk:
         inside = replace(where, conditional=True, depth=where.depth + 1)
         if node.type in ("for_statement", "c_style_for_statement"):
             self.loop_variable(node)
-        changed: dict[str, Variable] = {}
-        for child in node.named_children:
-            if node.type == "for_statement" and child.type != "do_group":
-                continue
-            if child.type in ("elif_clause", "else_clause"):
-                changed |= {
-                    name: value for name, value in self.scope.variables.items() if before.get(name) is not value
-                }
-                self.scope.variables = dict(before)
-            self.walk(child, inside)
+        start = dict(self.scope.variables)
+        others = clauses(node) if node.type == "if_statement" else []
+        ends: list[dict[str, Variable]] = []
+        for clause in (node, *others):
+            self.scope.variables = dict(start)
+            for child in clause.named_children:
+                if child not in others and (node.type != "for_statement" or child.type == "do_group"):
+                    self.walk(child, inside)
+            ends.append(self.scope.variables)
         if node.type == "while_statement" and reads_arguments(node, self.source, self.scope):
             self.scope.variables = before
             return
-        self.scope.variables = {**changed, **self.scope.variables} | {
-            name: value for name, value in changed.items() if self.scope.variables.get(name) is before.get(name)
-        }
-        forget_changes(self.scope, before)
+        if not any(clause.type == "else_clause" for clause in others):
+            ends.append(before)
+        self.scope.variables = after_branches(before, ends)
 
     def decided(self, node: tree_sitter.Node, ran: tree_sitter.Node | Literal["none"], where: _Where) -> None:
         """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
@@ -155,12 +153,14 @@ class Walk:
         for clause in (node, *others):
             here = clause == ran
             before, folder, lost = dict(self.scope.variables), self.folder, self.lost
+            written = len(self.files)
             inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
             for child in clause.named_children:
                 if child not in others:
                     self.walk(child, inside)
             if not here:
                 self.scope.variables, self.folder, self.lost = before, folder, lost
+                del self.files[written:]
 
     def loop_variable(self, node: tree_sitter.Node) -> None:
         name = node.child_by_field_name("variable")
@@ -188,7 +188,7 @@ class Walk:
             self.scope.variables[read.name] = read
         file = written_file(node, body, self.source, self.scope)
         if file is not None:
-            self.files.append(file)
+            self.files.append(replace(file, conditional=where.conditional))
 
     def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
         name = node.child_by_field_name("name")

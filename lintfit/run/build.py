@@ -30,7 +30,7 @@ from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
 from lintfit.run.versions import versions_of, with_transformers
-from lintfit.settings.model import Place, Setting
+from lintfit.settings.model import UNKNOWN, Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.flag_grammars.refused import of_launch
 from lintfit.sources.launchers.flags import Flag
@@ -162,6 +162,7 @@ class _Builder:
             unknown=assembled.unknown,
             lacks_model=assembled.lacks_model,
             all_gpus=all_there_are(sources, settings.get("gpus")),
+            joined=self._joined(),
             doubtful=assembled.doubtful,
             missing=self.lacking.missing,
             broken=self.lacking.broken,
@@ -216,7 +217,8 @@ class _Builder:
     def _launch(self) -> Launch | None:
         from lintfit.sources.launchers.launcher import read_launch
 
-        document = self._read(self.origin.path)
+        # A Python script's launches stand in its docstring.
+        document = self._read(self.origin.path, Kind.SHELL)
         return read_launch(document, self.origin.index, self._text) if document is not None else None
 
     def _text(self, name: str) -> str | None:
@@ -250,6 +252,8 @@ class _Builder:
         """The script that a launch line names; ``-m`` finds a package also where an installation takes it from."""
         if not launch.script:
             return None
+        if self.origin.path.suffix == ".py" and Path(launch.script).name == self.origin.path.name:
+            return self.origin.path
         package = f"{launch.script.removesuffix('.py')}/__main__.py"
         names = [launch.script, package] if launch.module else [launch.script]
         below = [f"src/{name}" for name in names] if launch.module else []
@@ -430,13 +434,31 @@ class _Builder:
         )
         own = self._read_by_script(named) or self._named_here(named, Kind.JSON)
         if own is not None:
-            return read_deepspeed(own)
+            return self._in_all_branches(read_deepspeed(own), named)
         for path in self._config_paths("deepspeed", named):
             document = self._config(path, _config_kind(path, Kind.JSON))
             if document is not None and document.root is not None:
                 return read_deepspeed(document)
             self._unparsed("deepspeed", named, document)
         return None
+
+    def _in_all_branches(self, source: DeepSpeedSource, named: Setting | None) -> DeepSpeedSource:
+        """The file that a launch script writes in one of several branches: what they say differently is not known."""
+        from lintfit.documents.here_documents import find_all_here, read_here
+        from lintfit.sources.deepspeed import read_deepspeed
+
+        launch = self.sources.launch
+        if launch is None or named is None or not isinstance(named.value, str):
+            return source
+        settings = dict(source.settings)
+        for index in find_all_here(launch.document, named.value, launch.place.span.start)[1:]:
+            other = read_deepspeed(read_here(launch.document, index, Kind.JSON)).settings
+            for name in settings.keys() | other.keys():
+                mine, its = settings.get(name), other.get(name)
+                if (mine.value if mine is not None else None) != (its.value if its is not None else None):
+                    place = (mine or its or named).provenance
+                    settings[name] = Setting(name, UNKNOWN, place)
+        return replace(source, settings=settings)
 
     def _named_here(self, named: Setting | None, kind: Kind) -> DataDocument | None:
         value = named.value if named is not None else None
@@ -464,7 +486,16 @@ class _Builder:
                 self.lacking.lack(_CALLED[dialect], named.value, named.provenance.place)
             return [found] if found is not None else []
         own = [self.origin.path] if self.origin.kind == "config" else []
-        return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
+        beside = [self.origin.beside] if self.origin.beside is not None else []
+        return [path for path in (*self.origin.partners, *beside, *own) if self._dialect(path) == dialect]
+
+    def _joined(self) -> str | None:
+        """Says that the config that lies beside the script was taken for its own; None where it was not."""
+        from lintfit.run.beside import said
+
+        beside = self.origin.beside
+        taken = (document for document in self.documents if document.path == beside)
+        return next((said(document) for document in taken), None) if beside is not None else None
 
     def _unparsed(self, dialect: str, named: Setting | None, document: Document | None) -> None:
         """Note a config that a run names and that cannot be parsed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,14 +14,16 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.run.beside import config_beside
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
-from lintfit.sources.script.prefilter import is_test, maybe_training_script
+from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
+_STARTS = re.compile(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
 _LONGEST = 200_000
 """Characters of a file of no known use that is parsed because it was named."""
 
@@ -52,7 +55,12 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     launches = [run for run in built if run is not None]
     runs = [run for run in launches if _launches(run)]
     taken = {path for run in runs for path in _taken(run)}
-    for origin in _lonely_scripts(documents, taken, found, cli):
+    for origin in _lonely_scripts(documents, taken, found, workspace, cli):
+        quoted = [*_quoted(origin, workspace, cli, mistakes)]
+        if quoted:
+            runs += quoted
+            taken |= {path for run in quoted for path in _taken(run)}
+            continue
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
@@ -160,18 +168,57 @@ def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script does."""
     if run.launch is None or run.launch.sure or run.broken:
         return True
-    return run.script is not None and run.script.facts.trains
+    return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
+
+
+def _only_evaluates(run: Run) -> bool:
+    """Whether a script that trains where ``do_train`` is set is started for an evaluation alone."""
+    from lintfit.sources.launchers.training_commands import only_evaluates
+
+    if run.launch is None or not only_evaluates(run.launch.invocation):
+        return False
+    return any(".do_train" in document.text for document in run.documents if document.kind is Kind.PYTHON)
 
 
 def _lonely_scripts(
-    documents: Sequence[Document], taken: set[Path], found: FoundFiles, cli: Options
+    documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
     scripts = [d for d in documents if d.kind is Kind.PYTHON and resolved(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):
             continue
-        yield Origin("script", script.path, partners=_partners(script, named, found, cli))
+        if script.path not in found.named and only_defines(script.text):
+            continue
+        partners = _partners(script, named, found, cli)
+        beside = config_beside(script, workspace) if not partners else None
+        if beside is not None and resolved(beside) in taken:
+            beside = None  # a launch line starts another script with it
+        yield Origin("script", script.path, partners=partners, beside=beside)
+
+
+def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:
+    """The trainings by the lines of a script's own docstring that start it, where all that they name is there.
+
+    What the user put beside the script counts before its docstring.
+    """
+    if script.partners or not _starts_itself(script.path, workspace):
+        return
+    from lintfit.sources.launchers.launcher import count_launches
+
+    with mistakes.end_at(script.path.as_posix()):
+        for index in range(count_launches(workspace.read(script.path, Kind.SHELL))):
+            run = _built(Origin("launch", script.path, index), workspace, cli, mistakes)
+            if run is None or run.script is None or run.missing or run.broken:
+                continue
+            if run.script.document.path == script.path and run.script.facts.trains and not _only_evaluates(run):
+                yield run
+
+
+def _starts_itself(path: Path, workspace: Workspace) -> bool:
+    """Whether a script's text has a line like one that starts it; a cheap look before anything is parsed."""
+    text = workspace.file(path).text
+    return path.name in text and _STARTS.search(text) is not None
 
 
 def _partners(script: Document, named: Sequence[Document], found: FoundFiles, cli: Options) -> tuple[Path, ...]:

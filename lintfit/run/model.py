@@ -69,13 +69,15 @@ class Hardware:
 class Origin:
     """Where a run starts: the ``index``-th launch of a shell file, a script, or a config on its own.
 
-    ``partners`` are files that the user put beside it by naming them together.
+    ``partners`` are files that the user put beside it by naming them together, ``beside`` is the one config that lies
+    beside the one script that takes such a config.
     """
 
     kind: Literal["launch", "script", "config"]
     path: Path
     index: int = 0
     partners: tuple[Path, ...] = ()
+    beside: Path | None = None
 
 
 @frozen(eq=False)
@@ -112,6 +114,8 @@ class Run:
     unknown: tuple[str, ...] = ()
     lacks_model: bool = False
     """Whether it is the model that is missing for a spec."""
+    joined: str | None = None
+    """Says that a config is taken to be the script's because of where it lies; None where files name it."""
     doubtful: tuple[str, ...] = ()
     """Settings that are written but were not statically known; ``spec`` takes what needs least memory for them."""
     all_gpus: str | None = None

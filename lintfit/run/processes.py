@@ -25,6 +25,8 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
 def _stated(sources: Sources, recipe: Setting | None) -> Setting | None:
     """What the files say."""
     launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
+    if launch is not None and launch.provenance.kind == "default" and _by_plain_python(sources) and _spawns(sources):
+        launch = Setting("gpus", UNKNOWN, launch.provenance)  # the script starts as many as it likes
     return first("gpus", recipe, _started_by_script(sources), launch, config)
 
 
@@ -81,6 +83,10 @@ def _spawns(sources: Sources) -> bool:
     """Whether the script itself starts processes (``torch.multiprocessing.spawn``, ``notebook_launcher``)."""
     names = ("spawn", "notebook_launcher", "start_processes", "Process")
     return sources.script is not None and bool(sources.script.calls(*names))
+
+
+def _by_plain_python(sources: Sources) -> bool:
+    return sources.launch is not None and sources.launch.launcher == "python"
 
 
 def _started_by_script(sources: Sources) -> Setting | None:

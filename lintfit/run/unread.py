@@ -54,7 +54,11 @@ def _unread_script(sources: Sources, launch: Launch) -> str | None:
         return f"the script that is launched ({launch.script or 'its name cannot be told'}; not found or not Python)"
     if sources.training_is_read:
         return None
-    name = sources.script.document.path.name
+    from lintfit.sources.unread_code import front_end_of
+
+    name, front_end = sources.script.document.path.name, front_end_of(sources.script.document.text)
+    if front_end is not None and sources.script.facts.trainer is None:
+        return f"the settings that {front_end} reads itself ({name} is its own), which lintfit does not follow yet"
     return _foreign_trainer(sources) or f"the training itself: {name} has no trainer, engine or backward pass"
 
 

@@ -67,7 +67,7 @@ def unread_script(name: str, text: str, named: bool) -> str | None:
     In a search only a file counts that is run as it is: libraries hold trainers, too. A file that is ``named`` is
     meant to be judged.
     """
-    front_end = _front_end_of(text)
+    front_end = front_end_of(text)
     runs = _MAIN.search(text) is not None or _TOP_CALL.search(text) is not None
     if front_end is not None and (named or _MAIN.search(text)) and runs and _STARTS.search(text):
         return f"a training script of {front_end}, which lintfit does not follow"
@@ -79,7 +79,8 @@ def unread_script(name: str, text: str, named: bool) -> str | None:
     return BY_NAME if called and front_end is not None and _MAIN.search(text) else None
 
 
-def _front_end_of(text: str) -> str | None:
+def front_end_of(text: str) -> str | None:
+    """The package of a front end that a script imports, by the name that people know; None for any other script."""
     found = _IMPORT.search(text)
     return _FRONT_ENDS[found[1]] if found is not None else None
 

@@ -68,6 +68,8 @@ def _judge(run: Run) -> Judged:
         verdict = Verdict.UNKNOWN
     if run.all_gpus is not None:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
+    if run.joined is not None:
+        result = replace(result, assumptions=(run.joined, *result.assumptions))
     if run.value("torch_compile") is True:
         result = replace(result, assumptions=(*result.assumptions, COMPILED))
     result = replace(result, verdict=verdict)

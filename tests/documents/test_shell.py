@@ -375,3 +375,35 @@ def test_a_branch_that_ends_well_or_not_at_all_leaves_a_choice(text: str) -> Non
 def test_an_argument_that_is_not_given_is_empty(test: str, value: str | None) -> None:
     text = f"X=$2\nif {test}; then X=3; fi\na $X\n"
     assert values(read(text).commands[-1]) == ["a", value]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('A=(a --x 1)\nif [ -n "$Q" ]; then\n  A+=(--y 2)\nfi\n"${A[@]}"\n', ["a", "--x", "1", None, None]),
+        ('A="a --x 1"\nif [ -n "$Q" ]; then\n  A="$A --y=2"\nfi\neval "$A"\n', ["eval", "a", "--x", "1", None]),
+        ('A=(a)\n[ -n "$Q" ] && A+=(--y)\n"${A[@]}"\n', ["a", None, None]),
+        ('A=(a b)\nif [ -n "$Q" ]; then\n  A=(c b)\nfi\n"${A[@]}"\n', [None]),
+        ('A=a\nif [ -n "$Q" ]; then\n  A=$A-b\nfi\n$A\n', [None]),
+        ("if [ $Q ]; then\n  A=a\nelif [ $P ]; then\n  A=a\nelse\n  A=a\nfi\n$A\n", ["a"]),
+        ("if [ $Q ]; then\n  A=a\nelse\n  A=b\nfi\n$A\n", [None]),
+        ("A=b\nif [ $Q ]; then\n  A=a\nfi\n$A\n", [None]),
+    ],
+)
+def test_what_a_branch_adds_is_doubtful_and_what_stood_there_is_known(text: str, expected: list[str | None]) -> None:
+    assert values(read(text).commands[-1]) == expected
+
+
+def test_a_flag_that_a_branch_adds_keeps_its_name() -> None:
+    document = read('A=(a)\nif [ -n "$Q" ]; then\n  A+=(--y 2 --z=3)\nelse\n  A+=(--w)\nfi\n"${A[@]}"\n')
+    assert [word.text for word in document.commands[-1].words] == [
+        "a",
+        *("--y", "${A}", "--z=${A}"),
+        *("--w", "${A}"),
+    ]
+
+
+def test_what_all_branches_set_alike_is_written_in_no_one_place() -> None:
+    document = read("if [ $Q ]; then\n  A=a\nelse\n  A=a\nfi\nb $A\n")
+    word = document.commands[-1].words[1]
+    assert word.value == "a" and not word.moved

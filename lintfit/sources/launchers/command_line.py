@@ -149,9 +149,15 @@ def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
         if name.endswith(".py") and (wrapped or index == 0):
             return "python", index, index
         wrapped = wrapped or name in _WRAPPERS
-        if not wrapped:
+        if not wrapped or (name in ("bash", "sh") and _runs_a_file(words[index + 1 :])):
             return None
     return None
+
+
+def _runs_a_file(words: Sequence[Word]) -> bool:
+    """Whether a shell with these words behind it runs a script, not a string (``-c``): the rest is that script's."""
+    first = next((word for word in words if not word.text.startswith("-") or word.text.endswith("c")), None)
+    return first is not None and _base(first).endswith((".sh", ".bash"))
 
 
 def _base(word: Word) -> str:
@@ -306,6 +312,10 @@ def _own_options(grammar: Grammar, words: Sequence[Word], index: int) -> tuple[d
             index += 1
             break
         name, glued = _option_name(grammar, text)
+        if word.value is None and name in grammar.bare:
+            opaque = True  # a switch that a branch may have added
+            index += 1
+            continue
         listed = name in grammar.valued or index + 1 >= len(words) or not words[index + 1].text.endswith(".py")
         taken = 1 if glued is None and name not in grammar.bare and listed else 0
         following = words[index + 1 : index + 1 + taken]

@@ -16,7 +16,7 @@ class Flag:
     ``name`` is without dashes and with ``-`` as ``_``. ``value`` is None for a bare flag. ``place`` covers the
     flag with its value, ``value_place`` the value alone. ``words`` are all the values of a flag that takes
     several (``--targets q_proj v_proj``). ``write`` makes the edits that give it another value, where the
-    launch line can be edited.
+    launch line can be edited. ``doubtful`` is a flag that may not be there at all (a branch adds it).
     """
 
     name: str
@@ -25,6 +25,7 @@ class Flag:
     value_place: Place | None = None
     words: tuple[str, ...] = ()
     write: Callable[[str], tuple[FileEdit, ...] | None] | None = None
+    doubtful: bool = False
 
     @property
     def document(self) -> Document:

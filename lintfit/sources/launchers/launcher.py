@@ -132,6 +132,7 @@ def _flag(document: ShellDocument, option: Option, write: Writer | None = None) 
         value_place=value_place,
         words=words if len(words) > 1 else (),
         write=write,
+        doubtful=option.flag.unknown and not option.glued,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lintfit.frozen import word_set
-from lintfit.sources.launchers.command_line import Invocation
+from lintfit.sources.launchers.command_line import Invocation, Option
 
 _NAME = re.compile(r"[^a-z]+")
 _TRAINS = word_set("""
@@ -18,7 +18,7 @@ _MAY_TRAIN = word_set("fine ft lora qlora reward rm tune")
 """Words that do so only where nothing else is said."""
 
 _DOES_NOT = word_set("""
-    api app benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
+    api app bench benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
     evaluate evaluation export filter gather generate generation gradio infer inference merge plot predict prepare
     preprocess process push quantize sample score serve server setup submit test tests tokenize upload vllm web webui
     """)
@@ -33,6 +33,7 @@ _TRAINING_FLAGS = word_set("""
     """)
 
 _EVALUATES = word_set("do_eval do_predict")
+_OFF = word_set("0 false no off")
 
 
 def _parts(name: str) -> list[str]:
@@ -47,17 +48,21 @@ def name_trains(name: str) -> bool | None:
 def trains(invocation: Invocation) -> bool | None:
     """Whether a command looks like a training: by its flags, else by the first telling word of its script's name.
 
-    Where neither tells, a distributed launcher counts; of plain python only the script can say (None).
+    Where neither tells, a distributed launcher counts; of plain python only the script can say (None), and of any
+    launcher where the flags ask for an evaluation and for no training.
     """
     if invocation.action is not None:
         return True
-    flags = {option.name for option in invocation.arguments}
+    flags = {option.name for option in invocation.arguments if not _is_off(option)}
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
     if invocation.module:
         name = name.rpartition(".")[2]
     parts = _parts(name)
     if parts[0] in _PREPARES:
         return False
+    if only_evaluates(invocation):
+        doubtful = invocation.launcher != "python" or bool(flags & _TRAINING_FLAGS) or name_trains(name) is True
+        return None if doubtful and invocation.script is not None else False
     if flags & _TRAINING_FLAGS:
         return True
     told = name_trains(name)
@@ -68,4 +73,16 @@ def trains(invocation: Invocation) -> bool | None:
         return True
     if invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts):
         return True
-    return None if invocation.script is not None and not invocation.module and not flags & _EVALUATES else False
+    return None if invocation.script is not None and not invocation.module else False
+
+
+def only_evaluates(invocation: Invocation) -> bool:
+    """Whether the flags are those of transformers' scripts for an evaluation or a prediction without a training."""
+    flags = {option.name for option in invocation.arguments if not _is_off(option)}
+    from_file = any(word.text.endswith(".json") for word in invocation.positional)
+    return bool(flags & _EVALUATES) and "do_train" not in flags and not from_file
+
+
+def _is_off(option: Option) -> bool:
+    """Whether a flag says no (``--do_train False``)."""
+    return (option.value or "").lower() in _OFF

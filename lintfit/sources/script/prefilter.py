@@ -1,8 +1,10 @@
-"""Whether a Python file is worth parsing: two searches over its text, no import of a parser."""
+"""Whether a Python file is worth reading as a script: by its text, and by its statements as CPython parses them."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator, Sequence
 
 _LIBRARY = re.compile(r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|lightning|pytorch_lightning|unsloth)\b")
 _TRAINS = re.compile(
@@ -20,3 +22,35 @@ def maybe_training_script(text: str) -> bool:
 def is_test(name: str, text: str) -> bool:
     """Whether a file holds tests for pytest or unittest, by its name and its content: what it trains is no run."""
     return _TEST_FILE.fullmatch(name) is not None and _TEST.search(text) is not None
+
+
+def only_defines(text: str) -> bool:
+    """Whether a module does nothing when it is run: its statements import and define, and none calls what they define.
+
+    False where CPython cannot parse it.
+    """
+    try:
+        statements = [*_outside_functions(ast.parse(text).body)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    own = {each.name for each in statements if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return not any(_acts(statement, own) for statement in statements)
+
+
+def _outside_functions(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in statements:
+        yield statement
+        if isinstance(statement, ast.If | ast.Try | ast.With):
+            yield from _outside_functions(statement.body)
+            yield from _outside_functions(getattr(statement, "orelse", ()))
+            yield from _outside_functions(getattr(statement, "finalbody", ()))
+
+
+def _acts(statement: ast.stmt, own: set[str]) -> bool:
+    """Whether a statement does something: a call, a loop, or a value that a function of the module's own gives."""
+    match statement:
+        case ast.Expr(value=ast.Call() | ast.Await()) | ast.For() | ast.While():
+            return True
+        case ast.Assign(value=ast.Call(func=ast.Name(id=name))) | ast.AnnAssign(value=ast.Call(func=ast.Name(id=name))):
+            return name in own
+    return False

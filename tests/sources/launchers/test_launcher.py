@@ -454,3 +454,26 @@ def test_a_front_ends_module_is_its_command(launch: Callable[[str], Launch], tex
     found = launch(text)
     assert found.action == action
     assert (found.launcher == "axolotl") is (action is not None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bash run.sh --backend deepspeed train.py --learning_rate 1e-5",
+        "sh -x scripts/run.sh torchrun train.py",
+        "srun bash scripts/run.sh accelerate launch train.py",
+        "torchrun bench.py --size 4",
+    ],
+)
+def test_the_words_of_another_script_are_no_launch(shell_document: Read, line: str) -> None:
+    assert read_launches(shell_document(line)) == ()
+
+
+def test_a_shell_that_is_handed_commands_launches_them(launch: Callable[[str], Launch]) -> None:
+    assert launch('bash -lc "torchrun train.py --lr 1"').script == "train.py"
+
+
+def test_a_switch_of_the_launcher_that_a_branch_adds_leaves_its_options_open(launch: Callable[[str], Launch]) -> None:
+    found = launch('A=(accelerate launch)\n[ "$Q" ] && A+=(--multi_gpu)\n"${A[@]}" train.py\n')
+    assert found.script == "train.py" and found.invocation.opaque
+    assert "multi_gpu" not in found.invocation.options

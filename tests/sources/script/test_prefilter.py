@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.sources.script.prefilter import is_test, maybe_training_script
+from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,19 @@ def test_a_library_and_something_that_trains(text: str, worth: bool) -> None:
 )
 def test_a_file_of_tests_by_its_name_and_its_content(name: str, text: str, expected: bool) -> None:
     assert is_test(name, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"""Text."""\nimport a\nX = a.b()\n\n\ndef f():\n    a.c()\n', True),
+        ("try:\n    import a\nexcept ImportError:\n    a = None\n\n\nclass C:\n    pass\n", True),
+        ('def main():\n    pass\n\n\nif __name__ == "__main__":\n    main()\n', False),
+        ("def main():\n    pass\n\n\nX = main()\n", False),
+        ("for batch in loader:\n    step(batch)\n", False),
+        ("trainer.train()\n", False),
+        ("def f(:\n", False),
+    ],
+)
+def test_a_module_that_does_nothing_when_it_is_run(text: str, expected: bool) -> None:
+    assert only_defines(text) is expected

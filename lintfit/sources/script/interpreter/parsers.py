@@ -122,6 +122,8 @@ def _type_kind(value: Value | None) -> str:
 
 def convert(flag: Flag, declared: Field | None) -> Value:
     """The value that a flag gives to a field, with the flag as its origin."""
+    if flag.doubtful:
+        return Unknown(flag)
     if flag.value is None:
         if declared is None or declared.kind in ("bool", "flag", ""):
             constant = declared.constant if declared is not None else None

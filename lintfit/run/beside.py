@@ -1,0 +1,98 @@
+"""The one config that lies beside the one script that takes such a config, where no launch line says what starts it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lintfit.documents import door
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.workspace import Workspace
+from lintfit.frozen import word_set
+from lintfit.run.discover import SUFFIXES
+from lintfit.sources import detect
+from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
+
+_FOLDERS = word_set("""
+    accelerate accelerate_config accelerate_configs conf config configs deepspeed deepspeed_config deepspeed_configs
+    ds_config ds_configs
+    """)
+"""Folders beside a script that hold its configs, by their usual names."""
+
+_TAKES: Mapping[detect.Dialect, re.Pattern[str]] = {
+    "accelerate": re.compile(r"\bAccelerator\("),
+    "deepspeed": re.compile(
+        r"[\"']--deepspeed(?:_config)?[\"']|\bdeepspeed\.add_config_arguments\("
+        r"|\b(?:HfArgumentParser|TrlParser)\((?=[^\n]*(?:TrainingArguments|Config\b))"
+    ),
+}
+"""What a script holds that takes a config of the dialect: where it names one itself, that is found without this."""
+_SUFFIXES: Mapping[detect.Dialect, frozenset[str]] = {
+    "accelerate": frozenset({".yaml", ".yml", ".json"}),
+    "deepspeed": frozenset({".json", ".jsonc", ".hjson"}),
+}
+_CALLED: Mapping[detect.Dialect, str] = {"accelerate": "Accelerate", "deepspeed": "DeepSpeed"}
+_MOST = 2000
+"""Files of a folder that are looked at."""
+
+
+def config_beside(script: Document, workspace: Workspace) -> Path | None:
+    """The Accelerate file, else the DeepSpeed JSON, that can only be this script's.
+
+    It is the only one of its dialect in the script's folder and the folders of configs below, and no other script of
+    the folder takes one. None where there are two of either.
+    """
+    for dialect, takes in _TAKES.items():
+        if takes.search(script.text) is None:
+            continue
+        others = (text for path, text in _scripts(script.path, workspace) if not is_test(path.name, text))
+        if any(takes.search(text) and maybe_training_script(text) and not only_defines(text) for text in others):
+            return None
+        found = [*_configs(script.path.parent, dialect, workspace)]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def said(config: Document) -> str:
+    """That a config was joined to a script, as an assumption with what makes it sure."""
+    dialect = detect.dialect(config) if isinstance(config, DataDocument) else None
+    kind = _CALLED[dialect] if dialect is not None else "such"
+    only = f"the only {kind} config beside the only script that takes one"
+    return f"{config.path.as_posix()} configures the run ({only}; check the line that starts it to be sure)"
+
+
+def _scripts(own: Path, workspace: Workspace) -> Iterator[tuple[Path, str]]:
+    for path in _listed(own.parent, workspace):
+        if path.suffix == ".py" and path.name != own.name:
+            text = _text(path, workspace)
+            if text:
+                yield path, text
+
+
+def _configs(folder: Path, dialect: detect.Dialect, workspace: Workspace) -> Iterator[Path]:
+    worth = detect.maybe_accelerate if dialect == "accelerate" else detect.maybe_deepspeed
+    below = (folder / path.name for path in _listed(folder, workspace) if path.name.lower() in _FOLDERS)
+    for here in (folder, *sorted(below)):
+        for path in _listed(here, workspace):
+            if path.suffix in _SUFFIXES[dialect] and worth(_text(path, workspace)):
+                document = workspace.read(path, SUFFIXES[path.suffix])
+                if isinstance(document, DataDocument) and detect.dialect(document) == dialect:
+                    yield path
+
+
+def _listed(folder: Path, workspace: Workspace) -> list[Path]:
+    """What a folder holds, in order, as it is named from the workspace's root; nothing where that is no folder."""
+    try:
+        return [folder / path.name for path in sorted(door.listed(workspace.root / folder, _MOST))]
+    except OSError:
+        return []
+
+
+def _text(path: Path, workspace: Workspace) -> str:
+    try:
+        return workspace.file(path).text if workspace.exists(path) else ""
+    except ReadError:
+        return ""

@@ -1,0 +1,50 @@
+"""A script whose own docstring starts it is judged as that line starts it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.test_beside import LOOP, YAML, put
+from tests.support import lintfit
+
+LAUNCH = "accelerate launch --config_file zero3.yaml \\\n    examples/train.py --lr 1e-5"
+
+
+def runs_of(folder: Path, docstring: str) -> list[dict[str, Any]]:
+    put(folder, {"train.py": f'"""Train.\n\n{docstring}\n"""\n{LOOP}', "zero3.yaml": YAML, "other.yaml": YAML})
+    flags = ("--gpu", "RTX 4090", "--gpus", "8", "--output-format", "json")
+    runs: list[dict[str, Any]] = lintfit("check", "train.py", *flags, cwd=folder).json["runs"]
+    return runs
+
+
+@pytest.mark.parametrize("docstring", [LAUNCH, LAUNCH.replace("\\\n", "\\\\\n"), f"    {LAUNCH}", f"Usage: {LAUNCH}"])
+def test_the_docstring_says_with_which_config_it_runs(tmp_path: Path, docstring: str) -> None:
+    (run,) = runs_of(tmp_path, docstring)
+    assert run["id"] == "train.py:3"
+    assert (run["settings"]["zero_stage"]["value"], run["settings"]["gpus"]["value"]) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Starts by accelerate launch --config_file zero3.yaml train.py",
+        "accelerate launch --config_file gone.yaml train.py",
+        "accelerate launch --config_file zero3.yaml another.py",
+        "deepspeed is used by train.py",
+    ],
+)
+def test_what_is_no_launch_of_it_or_names_what_is_not_there_says_nothing(tmp_path: Path, docstring: str) -> None:
+    (run,) = runs_of(tmp_path, docstring)
+    assert run["id"] == "train.py"
+    assert run["settings"]["engine"]["value"] == "ddp"
+
+
+def test_each_line_that_starts_it_is_a_run(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, f"{LAUNCH}\n\ntorchrun --nproc_per_node 2 train.py")
+    assert [(run["id"], run["settings"]["engine"]["value"]) for run in runs] == [
+        ("train.py:3", "deepspeed"),
+        ("train.py:6", "ddp"),
+    ]

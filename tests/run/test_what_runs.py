@@ -1,0 +1,99 @@
+"""Which files and lines are runs: what trains, and not what evaluates, defines or starts another script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import lintfit
+
+TRAINER = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", dtype="bfloat16")
+trainer = Trainer(model=model, args=args)
+"""
+BY_SWITCH = TRAINER + "if args.do_train:\n    trainer.train()\nif args.do_eval:\n    trainer.evaluate()\n"
+ALWAYS = TRAINER + "trainer.train()\n"
+
+
+def runs_of(folder: Path, *names: str) -> list[dict[str, Any]]:
+    outcome = lintfit("check", *(names or (".",)), "--gpu", "RTX 4090", "--output-format", "json", cwd=folder)
+    assert outcome.err == ""
+    runs: list[dict[str, Any]] = outcome.json["runs"]
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "number"),
+    [
+        (BY_SWITCH, "torchrun train.py --do_predict --output_dir out", 0),
+        (BY_SWITCH, "torchrun train.py --do_train False --do_eval --output_dir out", 0),
+        (BY_SWITCH, "torchrun train.py --do_eval --learning_rate 1e-5 --output_dir out", 0),
+        (BY_SWITCH, "torchrun train.py --do_train --do_eval --output_dir out", 1),
+        (ALWAYS, "torchrun train.py --do_eval --output_dir out", 1),
+        (ALWAYS, "deepspeed train.py --do_eval False --output_dir out", 1),
+    ],
+)
+def test_an_evaluation_alone_is_no_run_where_the_script_trains_by_a_switch(
+    tmp_path: Path, script: str, line: str, number: int
+) -> None:
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "run.sh").write_text(f"{line}\n")
+    assert len(runs_of(tmp_path, "run.sh")) == number
+
+
+DEFINES = """\
+import torch
+
+
+def train(model, loader, optimizer):
+    for batch in loader:
+        model(**batch).loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_module_that_only_defines_is_no_run_unless_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "offload.py").write_text(DEFINES)
+    assert runs_of(tmp_path) == []
+    assert [run["id"] for run in runs_of(tmp_path, "offload.py")] == ["offload.py"]
+    (tmp_path / "offload.py").write_text(DEFINES + "\n\ntrain(model, loader, optimizer)\n")
+    assert [run["id"] for run in runs_of(tmp_path)] == ["offload.py"]
+
+
+def test_a_command_in_an_array_is_a_run_with_what_a_branch_may_add(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ALWAYS)
+    (tmp_path / "run.sh").write_text(
+        "CMD=(torchrun --nproc_per_node 4 train.py --output_dir out --per_device_train_batch_size 2)\n"
+        'if [ -n "$SMALL" ]; then\n  CMD+=(--gradient_checkpointing)\nfi\n"${CMD[@]}"\n'
+    )
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert [run["settings"][name]["value"] for name in ("gpus", "micro_batch_size")] == [4, 2]
+    assert run["settings"]["gradient_checkpointing"]["value"] is None
+
+
+def test_a_front_ends_own_script_is_said_to_be_that(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from llamafactory.train.tuner import run_exp\n\n\nif __name__ == '__main__':\n    run_exp()\n"
+    )
+    (tmp_path / "run.sh").write_text("torchrun train.py --stage sft --do_train --finetuning_type lora\n")
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert "method" not in run["settings"]
+    assert run["unknown"][0].startswith("the settings that LLaMA-Factory reads itself (train.py is its own)")
+
+
+def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) -> None:
+    loop = "    loss = model(**batch).loss\n    loss.backward()\n"
+    script = (
+        "import sys\nimport torch\n\n\ndef work(rank, world):\n"
+        + loop
+        + "\n\ntorch.multiprocessing.spawn(work, nprocs=%s)\n"
+    )
+    (tmp_path / "train.py").write_text(script % "int(sys.argv[1])")
+    (tmp_path / "run.sh").write_text("python train.py 4 --lr 1e-5\n")
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert run["settings"]["gpus"]["value"] != 1
