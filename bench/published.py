@@ -1,4 +1,11 @@
-"""What the published rows say of a run beside their spec, in the words of a spec.
+"""What the published rows say of a run beside their spec, in the words of a spec; the range held against what they
+measured.
+
+python -m bench.published ../shared/data/published.dev.jsonl [--told]
+
+Prints how many rows lie above the high end and below the low end, and how wide the range is (of the likely peak), for
+the specs as published or, with ``--told``, with what is said of them besides. A figure in "G" may be GB or GiB: both
+readings must lie outside. What torch counts alone is below what a GPU shows, and says nothing of the low end.
 
 The specs in ``published.dev.jsonl`` hold what every estimator may be asked. What else decides the memory stands in a
 row's other fields (``framework``, ``loss_impl``, ``other``) or in the files of the commit that ``source`` names:
@@ -13,12 +20,17 @@ row's other fields (``framework``, ``loss_impl``, ``other``) or in the files of 
 
 from __future__ import annotations
 
+import argparse
+import json
+import statistics
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import GIB, Spec
 
 FOAK = {"fast RMSNorm": "rms_norm", "RoPE": "rope", "fast cross-entropy": "cross_entropy", "fused LoRA": "lora"}
 """The kernels of fms-acceleration as a row's ``other`` names them, by the spec's names."""
@@ -54,3 +66,30 @@ def _fms(row: Mapping[str, Any], stated: dict[str, Any]) -> Spec:
         config = {**spec.facts.config, "quantization_config": {"group_size": -1}}
         spec = replace(spec, facts=replace(spec.facts, config=config))
     return spec
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--told", action="store_true", help="with what the rows say beside their specs")
+    given = parser.parse_args()
+    rows = [json.loads(line) for line in given.file.read_text(encoding="utf-8").splitlines()]
+    above, below, widths = [], [], []
+    for row in rows:
+        found = estimate(as_told(row) if given.told else spec_from_mapping(row["spec"])).peak
+        least, most = row["peak_gib_lo"] * GIB, row.get("nvidia_smi_gib", row["peak_gib_hi"]) * GIB
+        tensors_alone = "nvidia_smi_gib" not in row and any(word in row["measure_kind"] for word in ("alloc", "active"))
+        widths.append((found.high - found.low) / found.likely)
+        above += [(least / found.high - 1, row["id"])] if least > found.high else []
+        below += [(most / found.low - 1, row["id"])] if most < found.low and not tensors_alone else []
+    for where, rows_out in (("above the high end", above), ("below the low end", below)):
+        print(f"{len(rows_out)} of {len(rows)} rows {where}")
+        for share, name in sorted(rows_out, key=lambda found: -abs(found[0])):
+            print(f"  {share:+7.1%}  {name}")
+    deciles = statistics.quantiles(widths, n=10)
+    print(f"width of the range: median {statistics.median(widths):.1%}, 90th percentile {deciles[8]:.1%}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

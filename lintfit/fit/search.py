@@ -257,4 +257,9 @@ def widened(newer: Estimate, older: Estimate) -> Estimate:
 def suffices(result: Estimate, limit: int | None = None) -> bool:
     """Whether a run with this estimate is sure to fit its GPUs (``limit`` bytes of them), and its host as far as
     that is known."""
-    return result.verdict is Verdict.FITS and not result.host_is_short and (limit is None or result.peak.high <= limit)
+    return (
+        result.verdict is Verdict.FITS
+        and not result.host_is_tight
+        and not result.host_is_short
+        and (limit is None or result.peak.high <= limit)
+    )

@@ -44,5 +44,6 @@ def alike(spec: Spec) -> Alike:
         if len(_FOUND) >= _LARGEST:
             _FOUND.clear()
         _FOUND[key] = Alike(models)
-    _LAST[:] = [(spec, _FOUND[key])]
+    # Beside a run stands at most one other that its spec may mean.
+    _LAST[:] = [(spec, _FOUND[key]), *_LAST[:1]]
     return _FOUND[key]

@@ -130,13 +130,13 @@ def gathers(spec: Spec) -> bool:
     return spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.gathers == 2 and spec.gpus > 1)
 
 
-def idle_logits(spec: Spec) -> int:
+def idle_logits(spec: Spec, transformers: tuple[int, ...] | None = None) -> int:
     """Bytes of logits that the loss's forward and backward leave in blocks which the other cannot use.
 
     The fp32 gradients of the backward do not fit the block of the half-precision logits. Up to transformers 4.48 the
     shifted copies are one row shorter than the logits, so that the gradient of the whole logits, one copy more, fits
     none of their blocks (a replay of the loss's allocations, block by block). A kernel that overwrites the logits
-    does not change it: nvidia-smi shows as much in the fms runs.
+    does not change it: nvidia-smi shows as much in the fms runs. ``transformers``: another version than the run's.
     """
     if loss_path(spec) != "full" and loss_path(spec) not in FROM_WHOLE:
         return 0
@@ -146,9 +146,10 @@ def idle_logits(spec: Spec) -> int:
     half = recipe.weights == 2 or recipe.autocast
     if own_loss(spec.facts, recipe):
         return entries * (4 if recipe.autocast else recipe.weights)
-    if recipe.transformers >= PADDED_LABELS:
+    version = transformers or recipe.transformers
+    if version >= PADDED_LABELS:
         return entries * (2 if half else 0)
-    return entries * (6 if half and recipe.transformers < UPCAST_IN_MODEL else 4)
+    return entries * (6 if half and version < UPCAST_IN_MODEL else 4)
 
 
 def _assumptions(spec: Spec) -> tuple[str, ...]:

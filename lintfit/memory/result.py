@@ -84,12 +84,16 @@ TOTAL: Callable[[Moment], int] = attrgetter("total")
 
 @frozen
 class HostMemory:
-    """Bytes of one node's memory (all its ranks): in steady state, while loading, and on NVMe."""
+    """Bytes of one node's memory (all its ranks): in steady state, while loading, and on NVMe.
+
+    ``processes``: what these may have of their own on top, for libraries, CUDA and allocators.
+    """
 
     steady: int = 0
     load_peak: int = 0
     pinned: int = 0
     nvme: int = 0
+    processes: int = 0
 
     @property
     def peak(self) -> int:
@@ -137,6 +141,13 @@ class Estimate:
     def host_is_short(self) -> bool:
         """Whether a node has less memory than the run needs of it; False where it is not known how much it has."""
         return self.host_capacity_bytes is not None and self.host.peak > self.host_capacity_bytes
+
+    @property
+    def host_is_tight(self) -> bool:
+        """Whether a node may have too little with what its processes have of their own; False where it is not known how
+        much it has."""
+        there = self.host_capacity_bytes
+        return there is not None and self.host.peak > 0 and self.host.peak + self.host.processes > there
 
     def component(self, name: str) -> int:
         """Bytes of one component at the peak."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lintfit.frozen import replace
 from lintfit.memory.spec import Spec
 from lintfit.versions import Release as Release
 from lintfit.versions import release as release
 
 NEWEST_TRANSFORMERS = (5, 23)
 LAST_TRANSFORMERS_4 = (4, 57)
+
+OLDEST = {"transformers": "4.46.3", "deepspeed": "0.15.4", "accelerate": "1.1.1"}
+"""The newest versions of November 2024: where a spec states none, the range around the peak counts those of the two
+years since."""
 
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
@@ -34,6 +39,11 @@ def _transformers(versions: Mapping[str, str]) -> tuple[int, int]:
     others = [(release(versions.get(library)), first) for library, first in TOO_OLD.items()]
     old = any(found is not None and found < first for found, first in others)
     return LAST_TRANSFORMERS_4 if old else NEWEST_TRANSFORMERS
+
+
+def running(spec: Spec, library: str, version: str) -> Spec:
+    """The run with a library of this version."""
+    return replace(spec, versions={**spec.versions, library: version})
 
 
 def since(spec: Spec, library: str, first: tuple[int, ...]) -> bool:

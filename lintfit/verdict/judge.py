@@ -110,7 +110,9 @@ def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdi
     short = [each.host_is_short for each in results]
     if all(short):
         return Verdict.DOES_NOT_FIT
-    return Verdict.UNKNOWN if any(short) else verdict
+    if any(short):
+        return Verdict.UNKNOWN
+    return Verdict.TIGHT if any(each.host_is_tight for each in results) else verdict
 
 
 def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> bool:

@@ -6,6 +6,7 @@ from lintfit.frozen import replace
 from lintfit.memo import Memo
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.ddp import reduces
+from lintfit.memory.engines.host import reads_once
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import not_modelled, zero_config
 from lintfit.memory.spec import Spec
@@ -69,10 +70,9 @@ def _deepspeed(spec: Spec) -> States:
 
 def _assumptions(spec: Spec) -> tuple[str, ...]:
     if spec.engine == "fsdp":
-        return (
-            "FSDP wraps every decoder layer as one unit",
-            "one rank a node reads the checkpoint (cpu_ram_efficient_loading)",
-        )
+        wraps = "FSDP wraps every decoder layer as one unit"
+        reads = "one rank a node reads the checkpoint (cpu_ram_efficient_loading)"
+        return (wraps, reads) if reads_once(spec) else (wraps,)
     if spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init and zero_config(spec).mics:
         return ("the model is made under deepspeed.zero.MiCS_Init (zero.Init dies of mics_shard_size)",)
     if reduces(spec) and "gradient_as_bucket_view" not in spec.stated:

@@ -5,23 +5,26 @@ A spec leaves things open. Where one of them decides much, the range around the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lintfit.catalog.language import language
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.activations.recipe import of
+from lintfit.memory.activations.recipe import attention_of, of
+from lintfit.memory.alike import alike
 from lintfit.memory.engines.saving import lays_out
 from lintfit.memory.engines.zeroing import added_to
 from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.halves import halves
+from lintfit.memory.micro_batch.layers import hooks_frozen
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
-from lintfit.memory.versions import release
+from lintfit.memory.versions import LAST_TRANSFORMERS_4, OLDEST, release, running
 
 WHOLE_LOGITS = "1.13"
 """A TRL version whose trainers hold all logits of a micro-batch."""
@@ -63,12 +66,14 @@ class Alternative(NamedTuple):
 
 class Guess(NamedTuple):
     """One thing that a spec may leave open: whether it does (``left_open``), and the run that it then may mean
-    (``other``). ``note`` and ``restated`` are the :class:`Alternative`'s; ``{spec}`` is the run as it is taken."""
+    (``other``). ``note`` and ``restated`` are the :class:`Alternative`'s; ``{spec}`` is the run as it is taken.
+    ``by_batch``: whether that it is left open goes by the batch or its lengths."""
 
     left_open: Callable[[Spec], bool]
     other: Callable[[Spec], Spec]
     note: str = ""
     restated: bool = False
+    by_batch: bool = False
 
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
@@ -90,10 +95,18 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
         yield from _others(spec, OLDER_TRL)
 
 
-def _others(spec: Spec, guesses: Iterable[Guess]) -> Iterator[Alternative]:
-    for guess in guesses:
-        if guess.left_open(spec):
+_OPEN: Memo[tuple[Guess, ...]] = Memo()
+
+
+def _others(spec: Spec, guesses: tuple[Guess, ...]) -> Iterator[Alternative]:
+    for guess in _OPEN.get(alike(spec), id(guesses), lambda: _perhaps_open(spec, guesses)):
+        if not guess.by_batch or guess.left_open(spec):
             yield Alternative(guess.other(spec), guess.note.format(spec=spec), restated=guess.restated)
+
+
+def _perhaps_open(spec: Spec, guesses: tuple[Guess, ...]) -> tuple[Guess, ...]:
+    """The guesses that a spec leaves open, with those of which its batch decides."""
+    return tuple([guess for guess in guesses if guess.by_batch or guess.left_open(spec)])
 
 
 WITH_REORDERING = ((4, 28), (4, 31))
@@ -131,7 +144,7 @@ def _may_keep_gradients(spec: Spec) -> bool:
     stated = release(spec.versions.get("transformers"))
     if stated is None or stated[:2] >= TORCH_2 or "torch" in spec.versions or spec.engine not in ("single", "ddp"):
         return False
-    return not added_to(spec) and added_to(_running(spec, "torch", ZEROES))
+    return not added_to(spec) and added_to(running(spec, "torch", ZEROES))
 
 
 LARGE_RANK = 32
@@ -206,13 +219,17 @@ def _with_packages(spec: Spec) -> Iterator[Alternative]:
     )
 
 
-def _running(spec: Spec, library: str, version: str) -> Spec:
-    return replace(spec, versions={**spec.versions, library: version})
-
-
 def _with(library: str, version: str) -> Callable[[Spec], Spec]:
     """The run with a library of this version."""
-    return lambda spec: _running(spec, library, version)
+    return lambda spec: running(spec, library, version)
+
+
+def _with_last_4(spec: Spec) -> Spec:
+    return running(spec, "transformers", ".".join(map(str, LAST_TRANSFORMERS_4)))
+
+
+def _with_oldest(spec: Spec) -> Spec:
+    return running(spec, "transformers", OLDEST["transformers"])
 
 
 def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
@@ -277,10 +294,46 @@ LAST_BEFORE = (4, 57)
 def _may_reduce_each(spec: Spec) -> bool:
     """Whether an accelerate of before 1.11 may run, beside a transformers of that time, where it makes a difference."""
     stated = release(spec.versions.get("transformers"))
-    if stated is None or stated[:2] > LAST_BEFORE or "accelerate" in spec.versions:
+    if (stated is not None and stated[:2] > LAST_BEFORE) or "accelerate" in spec.versions:
         return False
     second = spec.engine == "fsdp" and spec.fsdp is not None and spec.fsdp.version == 2
     return second and spec.gradient_accumulation_steps > 1
+
+
+def _may_be_reentrant(spec: Spec) -> bool:
+    """Whether transformers 4 may run, which checkpoints reentrantly, where FSDP 1 then holds every layer's input.
+
+    FSDP's hooks hold on to the inputs of units that are frozen: adapters beside them, no more.
+    """
+    if "transformers" in spec.versions or "use_reentrant" in spec.stated or spec.front_end == "litgpt":
+        return False
+    checkpoints = spec.gradient_checkpointing is True and not spec.use_reentrant
+    return checkpoints and spec.method == "lora" and hooks_frozen(_reentrant(spec))
+
+
+def _reentrant(spec: Spec) -> Spec:
+    return replace(spec, use_reentrant=True)
+
+
+def _may_run_sdpa(spec: Spec) -> bool:
+    """Whether transformers 4 may run, which takes SDPA unasked where the newest writes the scores out.
+
+    Where every layer is checkpointed they are those of one.
+    """
+    if spec.gradient_checkpointing is True:
+        return False
+    return _open_attention(spec) == "eager" and attention_of(_with_last_4(spec)) == "sdpa"
+
+
+def _may_write_scores(spec: Spec) -> bool:
+    """Whether a transformers of before SDPA may run, which writes the scores out."""
+    return _open_attention(spec) == "sdpa" and attention_of(_with_oldest(spec)) == "eager"
+
+
+def _open_attention(spec: Spec) -> str | None:
+    """The kernel that the newest transformers takes unasked; None where it is asked for one, or its version stated."""
+    asked = "attention" in spec.stated or "transformers" in spec.versions or spec.front_end == "litgpt"
+    return None if asked or spec.attention != "sdpa" else attention_of(spec)
 
 
 def _may_quantise_experts(spec: Spec) -> bool:
@@ -297,6 +350,7 @@ CHEAPER = (
         lambda spec: replace(spec, decoder_seq_len=1),
         "a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low end has "
         "one)",
+        by_batch=True,
     ),
     Guess(
         lambda spec: of(spec).unpacked is not None,
@@ -315,12 +369,13 @@ CHEAPER = (
         "attention in SDPA's reference path, with fp32 scores: transformers since 4.54 hands groups of heads on as "
         "they are, also to a GPU before Ampere (padded_batches not stated; a mask or an older version has them "
         "repeated: the low end)",
+        by_batch=True,
     ),
     Guess(
         _may_reduce_each,
         _with("accelerate", REDUCES_EACH),
         "whole gradients of earlier micro-batches, as accelerate since 1.11 leaves them under FSDP 2 (version not "
-        "stated; earlier ones, of the same months as this transformers, reduce each: the low end)",
+        "stated; earlier ones reduce each: the low end)",
         restated=True,
     ),
     Guess(
@@ -329,6 +384,12 @@ CHEAPER = (
         "experts in 16 bits, as transformers 5 has them (version not stated; before, bitsandbytes quantises them: the "
         "low end)",
         restated=True,
+    ),
+    Guess(
+        _may_run_sdpa,
+        _with_last_4,
+        "attention in eager scores, as transformers 5 runs this model unasked (neither stated; transformers 4 takes "
+        "SDPA: the low end)",
     ),
 )
 """What may need less, beside what :func:`cheaper` finds in several ways."""
@@ -362,6 +423,18 @@ DEARER = (
         lambda spec: replace(spec, lora_targets="all-linear"),
         "whose code makes the adapters is not stated: the high end has them on all linear layers, as LLaMA-Factory",
         restated=True,
+    ),
+    Guess(
+        _may_be_reentrant,
+        _reentrant,
+        "checkpointing that is not reentrant, as in transformers 5 (version not stated; reentrant as in transformers "
+        "4, FSDP holds every layer's input: the high end)",
+    ),
+    Guess(
+        _may_write_scores,
+        _with_oldest,
+        "attention in SDPA (neither it nor the version of transformers stated; of two years ago, it writes the scores "
+        "of this model out: the high end)",
     ),
     Guess(_may_go_row_by_row, _with("transformers", ROW_BY_ROW)),
 )

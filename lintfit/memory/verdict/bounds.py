@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import optimizer_name
-from lintfit.memory.framework import context, nccl
+from lintfit.memory.framework import CACHED_SHARE, context, nccl
 from lintfit.memory.moments import moments
 from lintfit.memory.result import ALLOCATED, Moment, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
@@ -20,6 +20,7 @@ from lintfit.memory.tensors.optimizers import BLOCKWISE, counted
 from lintfit.memory.verdict import own_loss
 from lintfit.memory.verdict.alternatives import cheaper, dearer
 from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
+from lintfit.memory.verdict.older import Older, changed, least, of_older_loss, restated
 
 DESKTOP = int(0.5 * GIB)
 """What a display server and other programs hold on a GeForce GPU; data-centre GPUs drive no screen."""
@@ -43,11 +44,15 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     ``points``: the moments of the run as the spec is taken; ``beside``: bytes outside torch's allocator.
     """
     peak = _largest(points)
-    low, notes = _low(spec, points, held)
+    others = restated(spec, held, peak.allocated)
+    low, notes = _low(spec, points, held, others)
     worst = list(points)
     for other in dearer(spec):
         worst.extend(moments(other.spec, states(other.spec) if other.restated else held)[0])
         notes.append(other.note)
+    of_others = [moment for older in others for moment in changed(older, points)]
+    worst.extend(of_others)
+    notes.extend(older.note for older in others)
     chunks = held_chunks(spec)
     if chunks:
         notes.append(
@@ -71,10 +76,23 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         alone = optimizer_name(spec).lower().startswith(BLOCKWISE)
         low -= peak.allocated - max(_without_optimizer(moment, gradients=alone) for moment in points)
     likely = peak.allocated + beside.likely
-    return Range(low + beside.low, likely, max(high + vllm_bytes(spec), likely)), tuple(filter(None, notes))
+    high = max(high + vllm_bytes(spec), likely, _shown(spec, peak, likely, of_others))
+    return Range(low + beside.low, likely, high), tuple(filter(None, notes))
 
 
-def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, list[str]]:
+def _shown(spec: Spec, peak: Moment, likely: int, others: list[Moment]) -> int:
+    """What nvidia-smi may show with older versions, as far as the GPU has room for what is cached.
+
+    ``others``: the moments that they change.
+    """
+    more = max([moment.allocated for moment in others], default=0) - peak.allocated
+    stepping = int((1 + CACHED_SHARE) * more) if more > 0 else 0
+    needed = likely + stepping
+    shown = needed + of_older_loss(spec, peak.components.get("logits", 0))
+    return shown if spec.capacity_bytes is None else min(shown, max(needed, spec.capacity_bytes))
+
+
+def _low(spec: Spec, points: tuple[Moment, ...], held: States, others: tuple[Older, ...]) -> tuple[int, list[str]]:
     """Bytes that torch's allocator must have, by all that the spec may mean, and what that rests on."""
     low = _largest(points).allocated
     notes = []
@@ -84,6 +102,8 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, lis
             f"sequence of {spec.seq_len} tokens on one GPU: such runs split or tile it, which the spec does not say; "
             "the low end counts the model states only"
         )
+    for older in others if spec.engine == "deepspeed" else ():
+        low = min(low, least(older, points, low))
     for other in cheaper(spec):
         own = states(other.spec) if other.restated else held
         low = min(low, _largest(moments(other.spec, own)[0]).allocated - other.less)

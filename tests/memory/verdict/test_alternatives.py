@@ -62,5 +62,5 @@ def test_an_accelerate_of_the_months_of_an_older_transformers_may_reduce_every_m
     assert unstated.peak.low == reduced.peak.low < whole.peak.low
     assert unstated.peak.likely == whole.peak.likely
     assert any("accelerate since 1.11" in line for line in unstated.assumptions)
-    for versions in ({}, {"transformers": "5.2.0"}):
+    for versions in ({"accelerate": "1.12.0"}, {"transformers": "5.2.0"}):
         assert not any("accelerate since 1.11" in line for line in sharded(versions=versions).assumptions)
