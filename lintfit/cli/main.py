@@ -73,6 +73,8 @@ class _WithReason(click.Command):
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
+@click.option("--verbose", is_flag=True, help="Findings in full, with their code, and what the estimates assume.")
+@click.option("-q", "--quiet", is_flag=True, help="The last line alone.")
 @click.option("--show-plans", is_flag=True, help="For runs that do not fit: every kind of plan, not only the best.")
 @click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a GPU: 10%, 2GiB.")
 @cli_flags.flags(cli_flags.HARDWARE)

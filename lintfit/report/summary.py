@@ -35,7 +35,7 @@ def counts_lines(result: CheckResult, view: View) -> list[str]:
     """:func:`summary_lines` without what was not judged."""
     if result.errors and not (result.files_read or result.findings or result.fixed or result.skipped):
         return []
-    lines = [_found(result, view), *_hidden(result)]
+    lines = [_found(result, view), *hidden_lines(result)]
     ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)
     more = 0 if view.unsafe_fixes else sum(fixable(finding, True) for finding in result.findings) - ready
     flags = "--fix --unsafe-fixes" if view.unsafe_fixes else "--fix"
@@ -55,12 +55,12 @@ def not_judged_lines(result: CheckResult, view: View, folded: Container[str] = (
     """
     findings = () if view.statistics else result.findings
     told = {finding.run for finding in findings if finding.rule == UNKNOWN_RULE and (finding.run or "") not in folded}
-    told |= set() if view.statistics else set(_without_files(result))
+    told |= set() if view.statistics else set(without_files(result))
     runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
     return [*_by_reason("unknown", runs), *_by_reason("skipped", skipped_files(result))]
 
 
-def _without_files(result: CheckResult) -> Iterator[str]:
+def without_files(result: CheckResult) -> Iterator[str]:
     """The runs that lack a file of theirs: a finding at the file, or where it is named, says so."""
     said = {finding.place.document.path for finding in result.findings if finding.rule in _OF_FILES}
     for run in result.runs:
@@ -112,10 +112,10 @@ def _found(result: CheckResult, view: View) -> str:
     fixed = f"{done} {plural(len(result.fixed), 'finding')}. " if result.fixed else ""
     if parts:
         return f"{fixed}Found {', '.join(parts)}{f' ({infos})' if infos else ''}."
-    return f"{fixed}{_nothing_found(result)}{f' ({infos})' if infos else ''}."
+    return f"{fixed}{nothing_judged(result)}{f' ({infos})' if infos else ''}."
 
 
-def _nothing_found(result: CheckResult) -> str:
+def nothing_judged(result: CheckResult) -> str:
     """``All checks passed``, where anything was checked; otherwise what there was."""
     where = " in the files that could be read" if result.errors else ""
     if not judged(result):
@@ -140,7 +140,7 @@ def _seen(result: CheckResult) -> str:
     return ", ".join([files, *skipped, *runs])
 
 
-def _hidden(result: CheckResult) -> list[str]:
+def hidden_lines(result: CheckResult) -> list[str]:
     """What comments and the baseline keep out of the report: nothing is silenced in silence."""
     parts = [
         f"{_by_severity(findings)} {how} ({_rules(findings)})"
@@ -164,9 +164,9 @@ def _rules(findings: Sequence[Finding]) -> str:
     return ", ".join([*names[:_NAMED], *([f"and {len(names) - _NAMED} more rules"] if len(names) > _NAMED else [])])
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 error``, ``2 errors``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """``1 error``, ``2 errors``; ``many`` where the plural is no ``s`` more."""
+    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def statistics_lines(result: CheckResult, view: View) -> list[str]:

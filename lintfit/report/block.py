@@ -1,0 +1,169 @@
+"""One run as a block: its verdict, what it is, its memory, why it does not fit, what would make it, and what else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+
+from lintfit.findings.model import Finding, Plan, Rejected
+from lintfit.findings.results import RunResult
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.report import Line, View, shown_path
+from lintfit.report.bars import VERDICT_STYLES
+from lintfit.report.figures import WORDS, host, memory, short_gib
+from lintfit.report.folding import folded
+from lintfit.report.heading import heading, run_words
+from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
+from lintfit.report.runs import before_after, by_count, read_by, step_time
+from lintfit.report.styled import cells, wrapped
+from lintfit.settings.model import in_words
+
+_COMMANDS = {"safe": "lintfit check --fix", "unsafe": "lintfit check --fix --unsafe-fixes", "display": "by hand"}
+_REJECTED = 2
+"""Plans that do not suffice which a block names."""
+
+
+def block(result: RunResult, findings: Sequence[Finding], view: View) -> list[Line]:
+    """The run with its findings, each cause once."""
+    parts = folded(result, findings)
+    base = _base(result)
+    shown = _below(base)
+    sections = [
+        [_headline(result), *heading(result.run, view)],
+        _memory(result, view),
+        _section("Not known", [Row("", (reason,)) for reason in result.unknown], view),
+        _section("Why", [cause_row(each, shown) for each in parts.causes], view),
+        _plan(result, parts.verdicts, base, shown, view),
+        _section("Also", [finding_row(each, shown) for each in parts.others], view),
+    ]
+    lines = [line for section in sections if section for line in [*section, []]]
+    return lines[:-1]
+
+
+def short_line(result: RunResult, view: View) -> Line:
+    """A run in one line: ``run.sh:3: fits, 14.9 of 23.6 GiB · Llama-3-8B · …``."""
+    line = _headline(result)
+    estimate = result.estimate
+    if estimate is not None:
+        of = f" of {short_gib(estimate.capacity_bytes)}" if estimate.capacity_bytes is not None else ""
+        line = [*line, (f", {short_gib(estimate.peak.likely)}{of} GiB", "")]
+    used = sum(cells(text) for text, _ in line)
+    for word in filter(None, run_words(result.run)):
+        used += 3 + cells(word)
+        if used > view.width:
+            break
+        line.append((f" · {word}", ""))
+    return line
+
+
+def _headline(result: RunResult) -> Line:
+    """``run.sh:3: does not fit``, with what the verdict holds for."""
+    word, style = WORDS[result.verdict], VERDICT_STYLES[result.verdict]
+    estimate = result.estimate
+    if estimate is not None and estimate.capacity_bytes is None:
+        word = "no GPU known"
+    more = ""
+    if result.verdict is Verdict.DOES_NOT_FIT and result.run.doubtful:
+        more = f", whatever {in_words(result.run.doubtful)} may be"
+    elif result.longest is not None:
+        more = f" with sequences of up to {result.longest} tokens"
+    return [(result.run.id, "path"), (": ", ""), (f"{word}{more}", style)]
+
+
+def _base(result: RunResult) -> PurePosixPath:
+    """The folder that all documents of a run are in, from which its block names files; never one above this one."""
+    folders = [PurePosixPath(shown_path(document.path)).parent for document in result.run.documents]
+    if any(folder.is_absolute() or ".." in folder.parts for folder in folders):
+        return PurePosixPath()
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(*(folder.parts for folder in folders), strict=False))
+    return PurePosixPath(*(level[0] for level in levels))
+
+
+def _below(base: PurePosixPath) -> Shown:
+    def shown(path: Path) -> str:
+        whole = PurePosixPath(shown_path(path))
+        return str(whole.relative_to(base) if whole.is_relative_to(base) else whole)
+
+    return shown
+
+
+def _section(title: str, rows: Sequence[Row], view: View) -> list[Line]:
+    return [[("  ", ""), (title, "note")], *row_lines(rows, view, 4)] if rows else []
+
+
+def _memory(result: RunResult, view: View) -> list[Line]:
+    estimate = result.estimate
+    if estimate is None:
+        return []
+    lines = memory(result.run, estimate, view)
+    if result.before is not None:
+        lines += before_after(result.before, estimate, view)
+    if result.scaling is not None:
+        lines += by_count(result.scaling, view)
+    return lines
+
+
+def _plan(result: RunResult, verdicts: Sequence[Finding], base: PurePosixPath, shown: Shown, view: View) -> list[Line]:
+    plan = result.plan
+    if plan is None:
+        return _no_plan(result, verdicts, view)
+    after = plan.estimate
+    head = f"{short_gib(after.peak.likely)} GiB, {WORDS[after.verdict]}; a step takes {_time(plan)}"
+    lines = [_headed("Plan: ", head, _COMMANDS[str(plan.applicability)], view)]
+    for number, action in enumerate(plan.actions, 1):
+        lines += wrapped([(f"    {number}. ", "added")], action.said(shown), view.width, 7)
+    if remarks := list(_remarks(plan, result.estimate)):
+        lines += wrapped([("    ", "")], " ".join(remarks), view.width, 4)
+    others = f"Other plans: {_command('lintfit fit', base)}"
+    return lines + wrapped([("    ", "")], " ".join([*_rejected(plan.rejected), others]), view.width, 4)
+
+
+def _time(plan: Plan) -> str:
+    return step_time(plan.relative_step_time).removesuffix(" as before")
+
+
+def _headed(title: str, text: str, command: str, view: View) -> Line:
+    """A heading with what to type at its right end, or behind it where there is no room."""
+    line: Line = [("  ", ""), (title, "good"), (text, "")]
+    room = view.width - sum(cells(part) for part, _ in line) - cells(command)
+    return [*line, (" " * max(room, 3), ""), (command, "help")]
+
+
+def _remarks(plan: Plan, now: Estimate | None) -> Iterator[str]:
+    """What else a plan does: to the host, to the training, to other runs; and why lintfit does not write it."""
+    after = plan.estimate
+    if after.host.nvme or (now is not None and after.host.peak > now.host.peak):
+        yield f"Then {host(after)}."
+    yield from (f"{effect}." for effect in plan.effects)
+    if plan.by_hand:
+        yield f"By hand: {plan.by_hand}."
+    elif str(plan.applicability) == "unsafe" and (plan.fix.caution or not plan.effects):
+        yield f"Unsafe: {plan.fix.why_unsafe}."
+    if plan.readers:
+        yield f"{read_by(plan.readers)}."
+
+
+def _rejected(rejected: Sequence[Rejected]) -> list[str]:
+    """``ZeRO-2 would not do (31.9 GiB).``"""
+    return [f"{each.description} would not do ({_why_not(each.estimate)})." for each in rejected[:_REJECTED]]
+
+
+def _why_not(estimate: Estimate) -> str:
+    if estimate.host_is_short:
+        return host(estimate)
+    close = ", too close" if estimate.verdict is Verdict.TIGHT else ""
+    return f"{short_gib(estimate.peak.likely)} GiB{close}"
+
+
+def _no_plan(result: RunResult, verdicts: Sequence[Finding], view: View) -> list[Line]:
+    """What was tried and what is missing, or what a plan needs to know; where a run is tight, what makes room."""
+    words = [*_rejected(result.rejected), *([f"Missing: {result.shortfall}."] if result.shortfall else [])]
+    if words:
+        return wrapped([("  ", ""), ("No plan fits: ", "bad")], " ".join(words), view.width, 4)
+    advice = next((each.help for each in verdicts if each.rule in ("does-not-fit", "tight-fit") and each.help), "")
+    return wrapped([("  ", ""), ("Plan: ", "note")], advice, view.width, 4) if advice else []
+
+
+def _command(command: str, base: PurePosixPath) -> str:
+    return f"{command} {base}" if base.parts else command
