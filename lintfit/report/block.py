@@ -11,7 +11,7 @@ from lintfit.findings.results import RunResult
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES
-from lintfit.report.figures import WORDS, host, memory, short_gib
+from lintfit.report.figures import WORDS, host, memory, short_gib, span
 from lintfit.report.folding import folded
 from lintfit.report.heading import heading, run_words
 from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
@@ -24,8 +24,8 @@ _REJECTED = 2
 """Plans that do not suffice which a block names."""
 
 
-def block(result: RunResult, findings: Sequence[Finding], view: View) -> list[Line]:
-    """The run with its findings, each cause once."""
+def block(result: RunResult, findings: Sequence[Finding], view: View, compact: bool = False) -> list[Line]:
+    """The run with its findings, each cause once; ``compact`` leaves no lines empty."""
     parts = folded(result, findings)
     base = _base(result)
     shown = _below(base)
@@ -37,8 +37,9 @@ def block(result: RunResult, findings: Sequence[Finding], view: View) -> list[Li
         _plan(result, parts.verdicts, base, shown, view),
         _section("Also", [finding_row(each, shown) for each in parts.others], view),
     ]
-    lines = [line for section in sections if section for line in [*section, []]]
-    return lines[:-1]
+    if compact:
+        return [line for section in sections for line in section]
+    return [line for section in sections if section for line in [*section, []]][:-1]
 
 
 def short_line(result: RunResult, view: View) -> Line:
@@ -47,7 +48,7 @@ def short_line(result: RunResult, view: View) -> Line:
     estimate = result.estimate
     if estimate is not None:
         of = f" of {short_gib(estimate.capacity_bytes)}" if estimate.capacity_bytes is not None else ""
-        line = [*line, (f", {short_gib(estimate.peak.likely)}{of} GiB", "")]
+        line = [*line, (f", {short_gib(estimate.peak.likely)}{of} GiB ({span(estimate)})", "")]
     used = sum(cells(text) for text, _ in line)
     for word in filter(None, run_words(result.run)):
         used += 3 + cells(word)
@@ -72,12 +73,11 @@ def _headline(result: RunResult) -> Line:
 
 
 def _base(result: RunResult) -> PurePosixPath:
-    """The folder that all documents of a run are in, from which its block names files; never one above this one."""
-    folders = [PurePosixPath(shown_path(document.path)).parent for document in result.run.documents]
-    if any(folder.is_absolute() or ".." in folder.parts for folder in folders):
-        return PurePosixPath()
-    levels = takewhile(lambda level: len(set(level)) == 1, zip(*(folder.parts for folder in folders), strict=False))
-    return PurePosixPath(*(level[0] for level in levels))
+    """The folder that all documents of a run are in: its block names files from there."""
+    folders = [PurePosixPath(shown_path(document.path)).parent.parts for document in result.run.documents]
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))
+    base = PurePosixPath(*(level[0] for level in levels))
+    return base if base.name != ".." else PurePosixPath()
 
 
 def _below(base: PurePosixPath) -> Shown:
@@ -135,7 +135,7 @@ def _remarks(plan: Plan, now: Estimate | None) -> Iterator[str]:
     after = plan.estimate
     if after.host.nvme or (now is not None and after.host.peak > now.host.peak):
         yield f"Then {host(after)}."
-    yield from (f"{effect}." for effect in plan.effects)
+    yield from (f"{effect[0].upper()}{effect[1:]}." for effect in plan.effects)
     if plan.by_hand:
         yield f"By hand: {plan.by_hand}."
     elif str(plan.applicability) == "unsafe" and (plan.fix.caution or not plan.effects):
@@ -157,11 +157,11 @@ def _why_not(estimate: Estimate) -> str:
 
 
 def _no_plan(result: RunResult, verdicts: Sequence[Finding], view: View) -> list[Line]:
-    """What was tried and what is missing, or what a plan needs to know; where a run is tight, what makes room."""
+    """What was tried and what is missing, or what a plan needs to know."""
     words = [*_rejected(result.rejected), *([f"Missing: {result.shortfall}."] if result.shortfall else [])]
     if words:
         return wrapped([("  ", ""), ("No plan fits: ", "bad")], " ".join(words), view.width, 4)
-    advice = next((each.help for each in verdicts if each.rule in ("does-not-fit", "tight-fit") and each.help), "")
+    advice = next((each.help for each in verdicts if each.rule == "does-not-fit"), "")
     return wrapped([("  ", ""), ("Plan: ", "note")], advice, view.width, 4) if advice else []
 
 

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from lintfit.findings.model import Severity
 from lintfit.findings.results import CheckResult
 from lintfit.memory.result import Verdict
-from lintfit.report import View, clean, fixable
+from lintfit.report import Line, View, fixable
 from lintfit.report.figures import WORDS
-from lintfit.report.summary import nothing_judged, plural, skipped_files, unknown_runs, without_files
+from lintfit.report.styled import wrapped
+from lintfit.report.summary import judged, plural, skipped_files, unknown_runs, without_files
 from lintfit.verdict.reasons import family
 
 _NAMED = 3
 """Runs or files that a line names."""
+_LINES = 2
+"""Lines of a reason that is told of several."""
 _ORDER = (Verdict.DOES_NOT_FIT, Verdict.TIGHT, Verdict.FITS, Verdict.UNKNOWN)
 
 
@@ -43,41 +46,53 @@ def _verb(verdict: Verdict, count: int) -> str:
 
 def _findings(result: CheckResult) -> str:
     counts = Counter(finding.severity for finding in result.findings)
-    infos = f"{counts[Severity.INFO]} info" if counts[Severity.INFO] else ""
+    infos = [f"{counts[Severity.INFO]} info"] if counts[Severity.INFO] else []
     worse = [plural(counts[each], str(each)) for each in (Severity.ERROR, Severity.WARNING) if counts[each]]
     if worse:
-        return ", ".join([*worse, *([infos] if infos else [])])
-    return f"{nothing_judged(result)}{f' ({infos})' if infos else ''}"
+        return ", ".join([*worse, *infos])
+    if not judged(result) and not result.runs:
+        return "Nothing was judged" + ("" if result.skipped else ": no launch, script or config among the files")
+    if result.skipped or any(run.is_unknown for run in result.runs):
+        return infos[0] if infos else "No findings"
+    other = "other " if result.ignored or result.baselined else ""
+    where = " in the files that could be read" if result.errors else ""
+    return f"All {other}checks passed{where}{f' ({infos[0]})' if infos else ''}"
 
 
 def _files(result: CheckResult) -> str:
     return f"{plural(result.files_read, 'file')} read, {len(result.skipped) or 'none'} skipped"
 
 
-def not_judged(result: CheckResult, alone: bool) -> Iterator[str]:
-    """A line for each reason why runs have no verdict, and for each why files were not understood.
+def not_judged(result: CheckResult, alone: bool, view: View) -> Iterator[Line]:
+    """What keeps runs from a verdict and files from being understood, for each reason no more than two lines.
 
     Runs that lack a file which a finding speaks of are left out, and one that stands ``alone``: its block says it.
     """
     told = set(without_files(result)) | ({run.run.id for run in result.runs} if alone else set())
     runs = [(name, family(reason)) for name, reason in unknown_runs(result) if name not in told]
-    yield from _by_reason("run", "not judged", runs)
-    yield from _by_reason("file", "skipped", skipped_files(result))
+    yield from _by_reason("run", "not judged", runs, view)
+    yield from _by_reason("file", "skipped", skipped_files(result), view)
 
 
-def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View) -> Iterator[Line]:
     names: dict[str, list[str]] = {}
     for name, reason in pairs:
         names.setdefault(reason, []).append(name)
     for reason, found in sorted(names.items(), key=lambda item: -len(item[1])):
-        if len(found) == 1:
-            yield clean(f"{found[0]} {how}: {reason}")
-            continue
-        more = ", …" if len(found) > _NAMED else ""
-        yield clean(f"{plural(len(found), noun)} {how}: {reason}: {', '.join(found[:_NAMED])}{more}")
+        yield from _reason(f"{plural(len(found), noun)} {how}", reason, found, view)
 
 
-def fix_line(result: CheckResult, view: View) -> list[str]:
+def _reason(count: str, reason: str, names: Sequence[str], view: View) -> list[Line]:
+    """``12 runs not judged: the model (--model): a.py, b.py, …``, with as many names as there is room for."""
+    for shown in range(min(len(names), _NAMED), 0, -1):
+        more = ", …" if len(names) > shown else ""
+        lines = wrapped([(count, "note"), (": ", "")], f"{reason}: {', '.join(names[:shown])}{more}", view.width, 2)
+        if len(lines) <= _LINES:
+            break
+    return lines
+
+
+def fix_line(result: CheckResult) -> list[str]:
     """What to type for the fixes, where no plan says it."""
     if any(run.plan is not None and run.plan.fix.edits for run in result.runs):
         return []

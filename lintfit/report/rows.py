@@ -15,11 +15,11 @@ Shown = Callable[[Path], str]
 
 _LINES = 2
 """Lines of a row; what does not go into them ``--verbose`` has."""
-_WIDEST = 40
-"""Columns that the places of a block take at most; a longer one has a line to itself."""
+_WIDEST = 28
+"""Columns that the places of a block take at most; behind a longer one its text follows at once."""
 _GAP = 3
-_LEAST = 24
-"""Columns that a text has at least."""
+_HANGING = 4
+"""Columns by which the second line of such a row stands further in."""
 
 
 @frozen
@@ -35,7 +35,9 @@ class Row:
 
 def finding_row(finding: Finding, shown: Shown) -> Row:
     """``train.py:12  warning: message; what to do   rule (safe fix)``"""
-    return Row(place_of(finding, shown), tuple(_texts(finding)), _tail(finding), str(finding.severity), _label(finding))
+    return Row(
+        place_of(finding, shown), tuple(_texts(finding)), _tail(finding), str(finding.severity), f"{finding.severity}: "
+    )
 
 
 def cause_row(finding: Finding, shown: Shown) -> Row:
@@ -50,22 +52,19 @@ def place_of(finding: Finding, shown: Shown) -> str:
 
 
 def row_lines(rows: Sequence[Row], view: View, indent: int) -> list[Line]:
-    """The rows with their texts below each other."""
+    """The rows with their texts below each other; behind a long place a text begins where it may."""
     column = max((cells(row.where) for row in rows if cells(row.where) <= _WIDEST), default=0)
-    start = indent + column + 2
-    room = max(view.width - start, _LEAST)
-    bodies = [_body(row, room) for row in rows]
-    ends = [cells(_text_of(body[0])) for body in bodies if len(body) == 1]
-    fitting = [end for end, row in zip(ends, rows, strict=False) if end + _GAP + cells(row.tail) <= room]
-    aligned = max(fitting, default=0)
+    start = indent + (column + 2 if column else 0)
+    bodies = [_body(row, view.width, indent if cells(row.where) > column else start, indent) for row in rows]
+    ends = [
+        _end(body)
+        for row, body in zip(rows, bodies, strict=True)
+        if len(body) == 1 and _has_room(row, body, view.width)
+    ]
     lines: list[Line] = []
     for row, body in zip(rows, bodies, strict=True):
-        lines += _placed(row, _with_tail(row, body, aligned, room), indent, column)
+        lines += _with_tail(row, body, max(ends, default=0), view.width)
     return lines
-
-
-def _label(finding: Finding) -> str:
-    return f"{finding.severity}: "
 
 
 def _texts(finding: Finding) -> Iterator[str]:
@@ -97,47 +96,45 @@ def _tail(finding: Finding) -> str:
     return f"{finding.rule} ({fix.applicability} fix)"
 
 
-def _body(row: Row, room: int) -> list[Line]:
-    """The first of the texts that takes no more than its lines; the last of them cut short where none does."""
-    lead: Line = [(row.label, row.style)] if row.label else []
+def _body(row: Row, width: int, start: int, indent: int) -> list[Line]:
+    """The row's place and the first of its texts that takes no more than its lines, else the last of them cut short."""
+    lead: Line = [(" " * indent, ""), (row.where, "path")] if row.where else [(" " * indent, "")]
+    pad = start - indent - cells(row.where)
+    lead += [(" " * pad, "")] if pad > 0 else [("  ", "")] if row.where else []
+    lead += [(row.label, row.style)] if row.label else []
+    behind = start if start > indent or not row.where else indent + _HANGING
     for text in row.texts:
-        lines = wrapped(lead, text, room, 0)
-        if _fits(row, lines, room):
+        lines = wrapped(lead, text, width, behind)
+        if not row.tail or _fits(row, lines, width):
             return lines
     words = row.texts[-1].split()
     while len(words) > 1:
         words.pop()
-        lines = wrapped(lead, f"{' '.join(words)} …", room, 0)
-        if _fits(row, lines, room):
-            return lines
-    return wrapped(lead, row.texts[-1], room, 0)
+        lines = wrapped(lead, f"{' '.join(words)} …", width, behind)
+        if _fits(row, lines, width):
+            break
+    return lines
 
 
-def _fits(row: Row, lines: Sequence[Line], room: int) -> bool:
-    used = cells(_text_of(lines[-1])) + _GAP + cells(row.tail) if row.tail else 0
-    return len(lines) + (used > room) <= _LINES
+def _end(body: Sequence[Line]) -> int:
+    return cells(plain(body[-1:]).rstrip("\n"))
 
 
-def _with_tail(row: Row, body: list[Line], aligned: int, room: int) -> list[Line]:
+def _has_room(row: Row, body: Sequence[Line], width: int) -> bool:
+    """Whether the tail goes behind the last line."""
+    return _end(body) + _GAP + cells(row.tail) <= width
+
+
+def _fits(row: Row, lines: Sequence[Line], width: int) -> bool:
+    return len(lines) + (not _has_room(row, lines, width)) <= _LINES
+
+
+def _with_tail(row: Row, body: list[Line], aligned: int, width: int) -> list[Line]:
+    """The tail behind the last line, below those of the rows that have one line; below it where there is no room."""
     if not row.tail:
         return body
-    used = cells(_text_of(body[-1]))
-    if used + _GAP + cells(row.tail) > room:
-        return [*body, [(row.tail, "dim")]]
-    align = max(aligned - used, 0) if len(body) == 1 and aligned + _GAP + cells(row.tail) <= room else 0
-    return [*body[:-1], [*body[-1], (" " * (align + _GAP), ""), (row.tail, "dim")]]
-
-
-def _placed(row: Row, body: Sequence[Line], indent: int, column: int) -> Iterator[Line]:
-    behind = " " * (indent + column + 2)
-    if cells(row.where) > column:
-        yield [(" " * indent, ""), (row.where, "path")]
-        yield from ([(behind, ""), *line] for line in body)
-        return
-    pad = " " * (column - cells(row.where) + 2)
-    yield [(" " * indent, ""), (row.where, "path"), (pad, ""), *body[0]]
-    yield from ([(behind, ""), *line] for line in body[1:])
-
-
-def _text_of(line: Line) -> str:
-    return plain([line]).rstrip("\n")
+    if not _has_room(row, body, width):
+        return [*body, [(" " * (width - cells(row.tail)), ""), (row.tail, "dim")]]
+    fits = len(body) == 1 and aligned + _GAP + cells(row.tail) <= width
+    pad = max(aligned - _end(body), 0) if fits else 0
+    return [*body[:-1], [*body[-1], (" " * (pad + _GAP), ""), (row.tail, "dim")]]

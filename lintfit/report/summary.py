@@ -112,10 +112,10 @@ def _found(result: CheckResult, view: View) -> str:
     fixed = f"{done} {plural(len(result.fixed), 'finding')}. " if result.fixed else ""
     if parts:
         return f"{fixed}Found {', '.join(parts)}{f' ({infos})' if infos else ''}."
-    return f"{fixed}{nothing_judged(result)}{f' ({infos})' if infos else ''}."
+    return f"{fixed}{_nothing_found(result)}{f' ({infos})' if infos else ''}."
 
 
-def nothing_judged(result: CheckResult) -> str:
+def _nothing_found(result: CheckResult) -> str:
     """``All checks passed``, where anything was checked; otherwise what there was."""
     where = " in the files that could be read" if result.errors else ""
     if not judged(result):

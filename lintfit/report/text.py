@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from lintfit.findings.model import Finding, Severity
@@ -12,9 +12,10 @@ from lintfit.report import Line, View, shown_path
 from lintfit.report.block import block, short_line
 from lintfit.report.closing import closing_line, fix_line, not_judged
 from lintfit.report.details import assumption_lines, detailed
+from lintfit.report.folding import VERDICTS
 from lintfit.report.rows import finding_row, row_lines
 from lintfit.report.styled import show, wrapped
-from lintfit.report.summary import UNKNOWN_RULE, fixed_lines, hidden_lines, judged, statistics_lines
+from lintfit.report.summary import fixed_lines, hidden_lines, judged, statistics_lines
 
 
 def render(result: CheckResult, view: View) -> str:
@@ -33,9 +34,9 @@ def report_lines(result: CheckResult, view: View) -> list[Line]:
     if view.statistics:
         blocks.append(_unstyled(statistics_lines(result, view)))
     else:
-        blocks += _runs(result, view)
-        known = {run.run.id for run in result.runs}
-        blocks += _of_files([finding for finding in result.findings if finding.run not in known], view)
+        owners = _owners(result)
+        blocks += _runs(result, owners, view)
+        blocks += _of_files([finding for finding in result.findings if id(finding) not in owners], view)
     blocks += [_notes(result, view), last]
     return [line for block in blocks if block for line in [*block, []]][:-1]
 
@@ -44,30 +45,39 @@ def _unstyled(lines: Sequence[str]) -> list[Line]:
     return [[(line, "")] for line in lines]
 
 
-def _runs(result: CheckResult, view: View) -> Iterator[list[Line]]:
+def _owners(result: CheckResult) -> dict[int, str]:
+    """The run by which each finding is told: its own, else the first that has the file that it stands in."""
+    runs = [run.run for run in result.runs]
+    names = {run.id for run in runs}
+    of_document = {id(document): run.id for run in reversed(runs) for document in run.documents}
+    found = {}
+    for finding in result.findings:
+        owner = finding.run if finding.run in names else of_document.get(id(finding.place.document))
+        if owner is not None:
+            found[id(finding)] = owner
+    return found
+
+
+def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterator[list[Line]]:
     """The runs: blocks, and between them those in a row of which a line says it all."""
     several = len(result.runs) > 1
     for is_block, group in groupby(result.runs, key=lambda run: not several or _needs_block(run)):
-        runs = list(group)
+        runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
         if is_block:
-            for run in runs:
-                yield from _whole(run, _of_run(result, run), view)
+            for run, own in runs:
+                yield from _whole(run, own, several, view)
         else:
-            yield [line for run in runs for line in _in_short(run, _of_run(result, run), view)]
-
-
-def _of_run(result: CheckResult, run: RunResult) -> list[Finding]:
-    return [finding for finding in result.findings if finding.run == run.run.id]
+            yield [line for run, own in runs for line in _in_short(run, own, view)]
 
 
 def _needs_block(run: RunResult) -> bool:
     """Whether there is more to say of one run among several than a line."""
     has_more = run.plan is not None or run.before is not None or bool(run.alternatives)
-    return has_more or run.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT)
+    return has_more or run.verdict is Verdict.DOES_NOT_FIT
 
 
-def _whole(run: RunResult, findings: Sequence[Finding], view: View) -> Iterator[list[Line]]:
-    yield block(run, findings, view)
+def _whole(run: RunResult, findings: Sequence[Finding], several: bool, view: View) -> Iterator[list[Line]]:
+    yield block(run, findings, view, compact=several)
     if run.alternatives:
         yield _alternatives(run, view)
     if view.verbose:
@@ -76,12 +86,12 @@ def _whole(run: RunResult, findings: Sequence[Finding], view: View) -> Iterator[
 
 
 def _in_short(run: RunResult, findings: Sequence[Finding], view: View) -> list[Line]:
-    """A line for a run that has a verdict, or would have one on a GPU; its findings below it."""
-    own = [finding for finding in findings if finding.rule != UNKNOWN_RULE]
+    """A line for a run that has a verdict; its findings below it."""
     lines = [short_line(run, view)] if not run.is_unknown else []
     if view.verbose:
         full = detailed(findings, run, view)
         return [*lines, *(line for each in full for line in [*each, []])]
+    own = [finding for finding in findings if finding.rule not in VERDICTS]
     return [*lines, *row_lines([finding_row(each, shown_path) for each in own], view, 2 if lines else 0)]
 
 
@@ -105,13 +115,10 @@ def _of_files(findings: Sequence[Finding], view: View) -> list[list[Line]]:
 
 def _notes(result: CheckResult, view: View) -> list[Line]:
     """What was not judged or not read, and what is not shown."""
-    lines = [
-        *result.notes,
-        *not_judged(result, alone=len(result.runs) == 1 and not view.statistics),
-        *hidden_lines(result),
-    ]
-    lines += fix_line(result, view)
-    return [line for text in lines for line in wrapped([], text, view.width, 2)]
+    lines = [line for text in result.notes for line in wrapped([], text, view.width, 2)]
+    lines += not_judged(result, len(result.runs) == 1 and not view.statistics, view)
+    further = [*hidden_lines(result), *fix_line(result)]
+    return lines + [line for text in further for line in wrapped([], text, view.width, 2)]
 
 
 def _last(result: CheckResult, view: View) -> list[Line]:
