@@ -13,6 +13,7 @@ import click
 from lintfit import __version__
 from lintfit.cli import flags as cli_flags
 from lintfit.cli import output as cli_output
+from lintfit.cli import progress as cli_progress
 from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
@@ -89,7 +90,8 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     below = cli_output.below_roots(options, named)
     from lintfit.commands import check as engine
 
-    result = engine.check(named, options)
+    with cli_progress.progress("checking"):
+        result = engine.check(named, options)
     _show(result, options, flags, below)
     return _status(result, options, flags)
 

@@ -18,6 +18,7 @@ from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
 from lintfit.report.runs import before_after, by_count, read_by, step_time
 from lintfit.report.styled import cells, wrapped
 from lintfit.settings.model import in_words
+from lintfit.verdict.would_fit import WouldFit
 
 _COMMANDS = {"safe": "lintfit check --fix", "unsafe": "lintfit check --fix --unsafe-fixes", "display": "by hand"}
 _REJECTED = 2
@@ -42,8 +43,26 @@ def block(result: RunResult, findings: Sequence[Finding], view: View, compact: b
     return [line for section in sections if section for line in [*section, []]][:-1]
 
 
-def short_line(result: RunResult, view: View) -> Line:
-    """A run in one line: ``run.sh:3: fits, 14.9 of 23.6 GiB · Llama-3-8B · …``."""
+def in_short(result: RunResult, view: View) -> list[Line]:
+    """A run in a line, below it what decides a tight one or where one without a GPU would fit; nothing of one that has
+    no verdict otherwise."""
+    if result.is_unknown and not result.would_fit:
+        return []
+    return [_short_line(result, view), *_undecided(result, view)]
+
+
+def _undecided(result: RunResult, view: View) -> list[Line]:
+    lines: list[Line] = []
+    if result.spread and result.estimate is not None:
+        decided = "; ".join(each.said() for each in result.spread)
+        lines += wrapped([("  ", ""), (f"range {span(result.estimate)}: ", "note")], decided, view.width, 4)
+    if result.would_fit:
+        lines += wrapped([("  ", "")], where_it_fits(result.would_fit), view.width, 4)
+    return lines
+
+
+def _short_line(result: RunResult, view: View) -> Line:
+    """``run.sh:3: fits, 14.9 of 23.6 GiB (13.0 to 17.1) · Llama-3-8B · …``"""
     line = _headline(result)
     estimate = result.estimate
     if estimate is not None:
@@ -101,7 +120,7 @@ def _memory(result: RunResult, view: View) -> list[Line]:
         lines += before_after(result.before, estimate, view)
     if result.scaling is not None:
         lines += by_count(result.scaling, view)
-    return lines
+    return lines + _undecided(result, view)
 
 
 def _plan(result: RunResult, verdicts: Sequence[Finding], base: PurePosixPath, shown: Shown, view: View) -> list[Line]:
@@ -121,6 +140,23 @@ def _plan(result: RunResult, verdicts: Sequence[Finding], base: PurePosixPath, s
 
 def _time(plan: Plan) -> str:
     return step_time(plan.relative_step_time).removesuffix(" as before")
+
+
+def where_it_fits(would_fit: Sequence[WouldFit]) -> str:
+    """``fits on one 80 GB GPU; on 48 GB with gradient checkpointing; not on 24 GB``"""
+    # Of those that need the same, the smallest says it.
+    fitting = list({(each.gpus, each.name): each for each in would_fit if each.fits}.values())
+    if not fitting:
+        return f"fits on no usual GPU (up to {_gb(would_fit[0])})"
+    count = fitting[0].gpus
+    parts = [f"fits on {f'one {_gb(fitting[0])} GPU' if count == 1 else f'{count} GPUs of {_gb(fitting[0])}'}"]
+    parts += [f"on {'' if each.gpus == count else f'{each.gpus} of '}{_gb(each)}" for each in fitting[1:]]
+    said = [f"{part}{f' with {each.name}' if each.name else ''}" for part, each in zip(parts, fitting, strict=True)]
+    return "; ".join([*said, *(f"not on {_gb(each)}" for each in would_fit if not each.fits)])
+
+
+def _gb(each: WouldFit) -> str:
+    return f"{each.gpu.vendor_gb:g} GB"
 
 
 def _headed(title: str, text: str, command: str, view: View) -> Line:

@@ -81,8 +81,10 @@ def _optimizer(run: Run, spec: Spec) -> str:
 def _on(run: Run, spec: Spec) -> str:
     """``DDP on 8 × RTX 3090``; a count that is only assumed is said to be."""
     hardware = run.hardware
-    name = gpu_name(hardware.gpu.name) if hardware.gpu is not None else "GPU"
-    if hardware.gpus is not None:
+    name = gpu_name(hardware.gpu.name) if hardware.gpu is not None else "a GPU" if hardware.gpus == 1 else "GPUs"
+    if hardware.gpu is None and hardware.gpus is not None:
+        name = name if hardware.gpus == 1 else f"{hardware.gpus} {name}"
+    elif hardware.gpus is not None:
         assumed = " (all there are)" if run.all_gpus is not None else ""
         name = f"{hardware.gpus} × {name}{assumed}"
     elif hardware.gpu is None:

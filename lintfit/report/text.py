@@ -9,7 +9,7 @@ from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, shown_path
-from lintfit.report.block import block, short_line
+from lintfit.report.block import block, in_short
 from lintfit.report.closing import closing_line, fix_line, not_judged
 from lintfit.report.details import assumption_lines, detailed
 from lintfit.report.folding import VERDICTS
@@ -87,7 +87,7 @@ def _whole(run: RunResult, findings: Sequence[Finding], several: bool, view: Vie
 
 def _in_short(run: RunResult, findings: Sequence[Finding], view: View) -> list[Line]:
     """A line for a run that has a verdict; its findings below it."""
-    lines = [short_line(run, view)] if not run.is_unknown else []
+    lines = in_short(run, view)
     if view.verbose:
         full = detailed(findings, run, view)
         return [*lines, *(line for each in full for line in [*each, []])]
