@@ -15,12 +15,13 @@ from lintfit.report.figures import WORDS, host, memory, short_gib, span
 from lintfit.report.folding import folded
 from lintfit.report.heading import heading, run_words
 from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
-from lintfit.report.runs import before_after, by_count, read_by, step_time
+from lintfit.report.runs import by_count, read_by, step_time
 from lintfit.report.styled import cells, wrapped
 from lintfit.settings.model import in_words
 from lintfit.verdict.would_fit import WouldFit
 
 _COMMANDS = {"safe": "lintfit check --fix", "unsafe": "lintfit check --fix --unsafe-fixes", "display": "by hand"}
+_GAP = 3
 _REJECTED = 2
 """Plans that do not suffice which a block names."""
 
@@ -115,9 +116,7 @@ def _memory(result: RunResult, view: View) -> list[Line]:
     estimate = result.estimate
     if estimate is None:
         return []
-    lines = memory(result.run, estimate, view)
-    if result.before is not None:
-        lines += before_after(result.before, estimate, view)
+    lines = memory(result.run, estimate, view, result.before)
     if result.scaling is not None:
         lines += by_count(result.scaling, view)
     return lines + _undecided(result, view)
@@ -129,7 +128,7 @@ def _plan(result: RunResult, verdicts: Sequence[Finding], base: PurePosixPath, s
         return _no_plan(result, verdicts, view)
     after = plan.estimate
     head = f"{short_gib(after.peak.likely)} GiB, {WORDS[after.verdict]}; a step takes {_time(plan)}"
-    lines = [_headed("Plan: ", head, _COMMANDS[str(plan.applicability)], view)]
+    lines = _headed("Plan: ", head, _COMMANDS[str(plan.applicability)], view)
     for number, action in enumerate(plan.actions, 1):
         lines += wrapped([(f"    {number}. ", "added")], action.said(shown), view.width, 7)
     if remarks := list(_remarks(plan, result.estimate)):
@@ -159,11 +158,13 @@ def _gb(each: WouldFit) -> str:
     return f"{each.gpu.vendor_gb:g} GB"
 
 
-def _headed(title: str, text: str, command: str, view: View) -> Line:
-    """A heading with what to type at its right end, or behind it where there is no room."""
-    line: Line = [("  ", ""), (title, "good"), (text, "")]
-    room = view.width - sum(cells(part) for part, _ in line) - cells(command)
-    return [*line, (" " * max(room, 3), ""), (command, "help")]
+def _headed(title: str, text: str, command: str, view: View) -> list[Line]:
+    """A heading with what to type at its right end, or below it where there is no room."""
+    lines = wrapped([("  ", ""), (title, "good")], text, view.width, 4)
+    room = view.width - sum(cells(part) for part, _ in lines[-1]) - cells(command)
+    if len(lines) == 1 and room >= _GAP:
+        return [[*lines[0], (" " * room, ""), (command, "help")]]
+    return [*lines, [("    ", ""), (command, "help")]]
 
 
 def _remarks(plan: Plan, now: Estimate | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, fixable
 from lintfit.report.figures import WORDS
 from lintfit.report.styled import wrapped
-from lintfit.report.summary import judged, plural, skipped_files, unknown_runs, without_files
+from lintfit.report.summary import is_config, judged, plural, skipped_files, unknown_runs, without_files
 from lintfit.verdict.reasons import family
 
 _NAMED = 3
@@ -50,9 +50,9 @@ def _findings(result: CheckResult) -> str:
     worse = [plural(counts[each], str(each)) for each in (Severity.ERROR, Severity.WARNING) if counts[each]]
     if worse:
         return ", ".join([*worse, *infos])
-    if not judged(result) and not result.runs:
-        return "Nothing was judged" + ("" if result.skipped else ": no launch, script or config among the files")
-    if result.skipped or any(run.is_unknown for run in result.runs):
+    if not judged(result):
+        return f"Nothing was judged{f' ({infos[0]})' if infos else ''}"
+    if result.skipped or any(run.verdict is not Verdict.FITS and not is_config(run) for run in result.runs):
         return infos[0] if infos else "No findings"
     other = "other " if result.ignored or result.baselined else ""
     where = " in the files that could be read" if result.errors else ""
@@ -60,7 +60,10 @@ def _findings(result: CheckResult) -> str:
 
 
 def _files(result: CheckResult) -> str:
-    return f"{plural(result.files_read, 'file')} read, {len(result.skipped) or 'none'} skipped"
+    read = f"{plural(result.files_read, 'file')} read"
+    if result.files_read and not result.runs and not result.skipped and not judged(result):
+        return f"{read}, no launch, script or config among them"
+    return f"{read}, {len(result.skipped) or 'none'} skipped"
 
 
 def not_judged(result: CheckResult, alone: bool, view: View) -> Iterator[Line]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Verdict
 from lintfit.memory.spec import GIB
 from lintfit.report import Line, View
-from lintfit.report.bars import GLYPHS, bar
-from lintfit.report.runs import PHASE_WORDS, flowed
+from lintfit.report.bars import CELLS, GLYPHS, bar
+from lintfit.report.runs import PHASE_WORDS, before_after, flowed
 from lintfit.run.model import Run
 
 _PARTS = 5
@@ -33,11 +33,17 @@ def span(estimate: Estimate) -> str:
     return f"{short_gib(estimate.peak.low)} to {short_gib(estimate.peak.high)}"
 
 
-def memory(run: Run, estimate: Estimate, view: View) -> list[Line]:
-    """``136 GiB needed on every GPU, 23.6 usable (131 to 157) · host 209 of 256 GiB``, the bar, and its parts."""
+def memory(run: Run, estimate: Estimate, view: View, before: Estimate | None = None) -> list[Line]:
+    """``136 GiB needed on every GPU, 23.6 usable (131 to 157) · host 209 of 256 GiB``, the bar, and its parts.
+
+    ``before``: of a run that was mended, the estimate of before, whose bar stands above its own.
+    """
     lines = flowed([[(part, "")] for part in _sums(run, estimate)], view.width, "  ", " · ")
     parts = _largest(estimate)
-    lines.append([("  ", ""), *bar(parts, estimate.capacity_bytes)])
+    if before is not None:
+        lines += before_after(before, estimate, view)
+    else:
+        lines.append([("  ", ""), *bar(parts, estimate.capacity_bytes, width=min(CELLS, view.width - 3))])
     return lines + _legend(run, estimate, parts, view)
 
 

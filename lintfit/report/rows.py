@@ -20,29 +20,33 @@ _WIDEST = 28
 _GAP = 3
 _HANGING = 4
 """Columns by which the second line of such a row stands further in."""
+_WORDS = 5
+"""Words of a message that are told at least before what to do."""
 
 
 @frozen
 class Row:
-    """One finding: its place, texts of which the first that fits is taken, and what stands at the end."""
+    """One finding: its place, texts of which the first that fits is taken, what to do, and its rule at the end."""
 
     where: str
     texts: tuple[str, ...]
+    advice: str = ""
     tail: str = ""
-    style: str = ""
     label: str = ""
+    style: str = ""
 
 
 def finding_row(finding: Finding, shown: Shown) -> Row:
     """``train.py:12  warning: message; what to do   rule (safe fix)``"""
-    return Row(
-        place_of(finding, shown), tuple(_texts(finding)), _tail(finding), str(finding.severity), f"{finding.severity}: "
-    )
+    severity = str(finding.severity)
+    advice = finding.fix.message if finding.fix is not None else finding.help
+    texts = tuple(dict.fromkeys((finding.message, first_clause(finding.message))))
+    return Row(place_of(finding, shown), texts, advice, _tail(finding), f"{severity}: ", severity)
 
 
 def cause_row(finding: Finding, shown: Shown) -> Row:
     """``train.py:12  what it costs   rule``: of a cause it matters what it is, the plan says what to do."""
-    return Row(place_of(finding, shown), (first_clause(finding.message),), finding.rule)
+    return Row(place_of(finding, shown), (first_clause(finding.message),), tail=finding.rule)
 
 
 def place_of(finding: Finding, shown: Shown) -> str:
@@ -67,18 +71,6 @@ def row_lines(rows: Sequence[Row], view: View, indent: int) -> list[Line]:
     return lines
 
 
-def _texts(finding: Finding) -> Iterator[str]:
-    """What there is to say, the longest first."""
-    advice = finding.fix.message if finding.fix is not None else finding.help
-    message, clause = finding.message, first_clause(finding.message)
-    if advice:
-        yield f"{message}; {advice}"
-    yield message
-    if advice:
-        yield f"{clause}; {advice}"
-    yield clause
-
-
 def first_clause(message: str) -> str:
     """A message up to its first semicolon outside of parentheses."""
     depth = 0
@@ -97,23 +89,28 @@ def _tail(finding: Finding) -> str:
 
 
 def _body(row: Row, width: int, start: int, indent: int) -> list[Line]:
-    """The row's place and the first of its texts that takes no more than its lines, else the last of them cut short."""
+    """The row's place and the first of its texts that takes no more than its lines."""
     lead: Line = [(" " * indent, ""), (row.where, "path")] if row.where else [(" " * indent, "")]
     pad = start - indent - cells(row.where)
     lead += [(" " * pad, "")] if pad > 0 else [("  ", "")] if row.where else []
     lead += [(row.label, row.style)] if row.label else []
     behind = start if start > indent or not row.where else indent + _HANGING
-    for text in row.texts:
+    lines: list[Line] = []
+    for text in _choices(row):
         lines = wrapped(lead, text, width, behind)
         if not row.tail or _fits(row, lines, width):
-            return lines
-    words = row.texts[-1].split()
-    while len(words) > 1:
-        words.pop()
-        lines = wrapped(lead, f"{' '.join(words)} …", width, behind)
-        if _fits(row, lines, width):
             break
     return lines
+
+
+def _choices(row: Row) -> Iterator[str]:
+    """What a row may say, the whole of it first: what to do is told as long as some of the message is."""
+    endings = [f"; {row.advice}", ""] if row.advice else [""]
+    for ending in endings:
+        yield from (f"{text}{ending}" for text in row.texts)
+        words = row.texts[-1].split()
+        for count in range(len(words) - 1, _WORDS if ending else 0, -1):
+            yield f"{' '.join(words[:count])} …{ending}"
 
 
 def _end(body: Sequence[Line]) -> int:
@@ -130,11 +127,12 @@ def _fits(row: Row, lines: Sequence[Line], width: int) -> bool:
 
 
 def _with_tail(row: Row, body: list[Line], aligned: int, width: int) -> list[Line]:
-    """The tail behind the last line, below those of the rows that have one line; below it where there is no room."""
+    """The tail behind the last line, below those of the rows that have one line; in a line of its own where there is
+    no room."""
     if not row.tail:
         return body
     if not _has_room(row, body, width):
-        return [*body, [(" " * (width - cells(row.tail)), ""), (row.tail, "dim")]]
+        return [*body, [(" " * (_HANGING + 2), ""), (row.tail, "dim")]]
     fits = len(body) == 1 and aligned + _GAP + cells(row.tail) <= width
     pad = max(aligned - _end(body), 0) if fits else 0
     return [*body[:-1], [*body[-1], (" " * (pad + _GAP), ""), (row.tail, "dim")]]

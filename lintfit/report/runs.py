@@ -9,7 +9,7 @@ from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.report import Line, View
-from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
+from lintfit.report.bars import CELLS, VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
 from lintfit.run.model import Run
 from lintfit.settings.model import spoken
@@ -209,7 +209,7 @@ def before_after(before: Estimate, after: Estimate, view: View) -> list[Line]:
     scale = max(sum(peaks[0].values()), sum(peaks[1].values()), after.capacity_bytes or 0)
     lines: list[Line] = []
     for word, estimate, components in (("before", before, peaks[0]), ("after ", after, peaks[1])):
-        drawn = bar(components, estimate.capacity_bytes, scale)
+        drawn = bar(components, estimate.capacity_bytes, scale, min(CELLS, view.width - 20))
         style = VERDICT_STYLES[estimate.verdict]
         lines.append([(f"  {word} ", ""), *drawn, (f" {gib(estimate.peak.likely)} GiB", style)])
     return lines

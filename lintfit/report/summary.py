@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 
 from lintfit.findings.model import Applicability, Finding, Severity
-from lintfit.findings.results import CheckResult
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.report import View, clean, fixable, shown_path
 
 _NAMED = 3
@@ -75,11 +75,13 @@ def unknown_runs(result: CheckResult) -> list[tuple[str, str]]:
     What is not known of a config on its own, the run that uses it will tell.
     """
     return [
-        (run.run.id, reason)
-        for run in result.runs
-        if run.is_unknown and (run.estimate is not None or run.run.origin.kind != "config")
-        for reason in run.unknown
+        (run.run.id, reason) for run in result.runs if run.is_unknown and not is_config(run) for reason in run.unknown
     ]
+
+
+def is_config(run: RunResult) -> bool:
+    """Whether it is no more than a config on its own, whose keys alone are checked."""
+    return run.estimate is None and run.run.origin.kind == "config"
 
 
 def skipped_files(result: CheckResult) -> list[tuple[str, str]]:

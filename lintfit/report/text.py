@@ -15,7 +15,7 @@ from lintfit.report.details import assumption_lines, detailed
 from lintfit.report.folding import VERDICTS
 from lintfit.report.rows import finding_row, row_lines
 from lintfit.report.styled import show, wrapped
-from lintfit.report.summary import fixed_lines, hidden_lines, judged, statistics_lines
+from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, statistics_lines
 
 
 def render(result: CheckResult, view: View) -> str:
@@ -61,7 +61,7 @@ def _owners(result: CheckResult) -> dict[int, str]:
 def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterator[list[Line]]:
     """The runs: blocks, and between them those in a row of which a line says it all."""
     several = len(result.runs) > 1
-    for is_block, group in groupby(result.runs, key=lambda run: not several or _needs_block(run)):
+    for is_block, group in groupby(result.runs, key=lambda run: _needs_block(run, several)):
         runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
         if is_block:
             for run, own in runs:
@@ -70,8 +70,10 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
             yield [line for run, own in runs for line in _in_short(run, own, view)]
 
 
-def _needs_block(run: RunResult) -> bool:
-    """Whether there is more to say of one run among several than a line."""
+def _needs_block(run: RunResult, several: bool) -> bool:
+    """Whether there is more to say of a run than a line; of one alone there is, but for a config on its own."""
+    if not several:
+        return not is_config(run)
     has_more = run.plan is not None or run.before is not None or bool(run.alternatives)
     return has_more or run.verdict is Verdict.DOES_NOT_FIT
 
