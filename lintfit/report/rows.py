@@ -96,21 +96,21 @@ def _body(row: Row, width: int, start: int, indent: int) -> list[Line]:
     lead += [(row.label, row.style)] if row.label else []
     behind = start if start > indent or not row.where else indent + _HANGING
     lines: list[Line] = []
-    for text in _choices(row):
+    for text, most in _choices(row):
         lines = wrapped(lead, text, width, behind)
-        if not row.tail or _fits(row, lines, width):
+        if not row.tail or len(lines) + (not _has_room(row, lines, width)) <= most:
             break
     return lines
 
 
-def _choices(row: Row) -> Iterator[str]:
-    """What a row may say, the whole of it first: what to do is told as long as some of the message is."""
-    endings = [f"; {row.advice}", ""] if row.advice else [""]
-    for ending in endings:
-        yield from (f"{text}{ending}" for text in row.texts)
+def _choices(row: Row) -> Iterator[tuple[str, int]]:
+    """What a row may say and in how many lines, the whole of it first; to say what to do it may have a line more."""
+    advice = f"; {row.advice}" if row.advice else ""
+    for most, ending in ((_LINES, advice), (_LINES + 1, advice), (_LINES, "")) if advice else ((_LINES, ""),):
+        yield from ((f"{text}{ending}", most) for text in row.texts)
         words = row.texts[-1].split()
         for count in range(len(words) - 1, _WORDS if ending else 0, -1):
-            yield f"{' '.join(words[:count])} …{ending}"
+            yield f"{' '.join(words[:count])} …{ending}", most
 
 
 def _end(body: Sequence[Line]) -> int:
@@ -120,10 +120,6 @@ def _end(body: Sequence[Line]) -> int:
 def _has_room(row: Row, body: Sequence[Line], width: int) -> bool:
     """Whether the tail goes behind the last line."""
     return _end(body) + _GAP + cells(row.tail) <= width
-
-
-def _fits(row: Row, lines: Sequence[Line], width: int) -> bool:
-    return len(lines) + (not _has_room(row, lines, width)) <= _LINES
 
 
 def _with_tail(row: Row, body: list[Line], aligned: int, width: int) -> list[Line]:

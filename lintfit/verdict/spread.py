@@ -30,7 +30,7 @@ class Spread:
 
 
 def spread(spec: Spec, peak: int) -> tuple[Spread, ...]:
-    """The one or two things that decide most of the range around a peak of ``peak`` bytes; what nobody can state last."""
+    """The one or two things that decide most of the range around a peak of ``peak`` bytes, what can be stated first."""
     worth = [cause for cause in causes(spec) if abs(cause.bytes) >= _WORTH * peak]
     worth.sort(key=lambda cause: cause.names == (GAPS,))
     return tuple(_spread(cause) for cause in worth[:_NAMED])

@@ -14,7 +14,7 @@ GRPO = {
     "method": "lora",
     "trainer": "grpo",
     "weights_dtype": "bf16",
-    "micro_batch_size": 4,
+    "micro_batch_size": 16,
     "seq_len": 2048,
     "gradient_checkpointing": True,
     "gpu": "RTX 3090",
