@@ -16,6 +16,11 @@ _LIBRARIES = frozenset({"torch", "bnb", "32bit", "hf"})
 _VENDORS = ("NVIDIA ", "GeForce ", "AMD ")
 
 
+def header(run: Run, view: View) -> list[Line]:
+    """Its name, and :func:`heading` below it."""
+    return [[(run.id, "path")], *heading(run, view)]
+
+
 def heading(run: Run, view: View) -> list[Line]:
     """``Baichuan-7B · full fine-tuning · fp32 weights under fp16 autocast · AdamW (fused) · DDP on 8 × RTX 3090``, and
     the batch below it; what is not known is left out."""

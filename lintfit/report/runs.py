@@ -1,4 +1,4 @@
-"""What is said of a run: what runs on what, its memory as a bar, and the plan that makes it fit."""
+"""Words for a run, its memory as a bar, by number of GPUs, before and after, and what a step takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from lintfit.report import Line, View
 from lintfit.report.bars import CELLS, VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
 from lintfit.run.model import Run
-from lintfit.settings.model import spoken
 from lintfit.verdict.scaling import Scaling
 
 _SHOWN = 64
@@ -27,15 +26,6 @@ PHASE_WORDS = {
     "evaluate": "evaluation",
     "save": "saving",
 }
-
-
-def header(run: Run, view: View) -> list[Line]:
-    """The launch, then what runs on what."""
-    lines: list[Line] = [[(run.id, "path")]]
-    lines += flowed([[(part, "")] for part in what_runs(run)], view.width, "  ", " · ")
-    if run.spec is not None:
-        lines += flowed([[(part, "")] for part in _batch(run)], view.width, "  ", " · ")
-    return lines
 
 
 def what_runs(run: Run) -> list[str]:
@@ -104,21 +94,6 @@ def _sharding(spec: Spec) -> str:
 def _stated_engine(run: Run) -> str:
     stage = run.value("zero_stage")
     return f"ZeRO-{stage}" if stage is not None else _text(run.value("engine"))
-
-
-def _batch(run: Run) -> list[str]:
-    spec = run.spec
-    assert spec is not None
-    checkpointing = spec.gradient_checkpointing
-    stated = checkpointing if isinstance(checkpointing, str) else spoken(checkpointing)
-    a_rank = f"micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
-    ranks = spec.data_parallel
-    effective = spec.effective_batch
-    batch = f"batch {effective} = {a_rank} × {ranks} {'rank' if ranks == 1 else 'ranks'}"
-    if run.count_open:
-        batch = f"batch of a rank: {a_rank}"
-    made = f", {spec.decoder_seq_len} for the decoder" if spec.decoder_seq_len is not None else ""
-    return [batch, f"{spec.seq_len} tokens{made}", f"gradient checkpointing {stated}", *evaluates(spec)]
 
 
 def evaluates(spec: Spec) -> list[str]:
