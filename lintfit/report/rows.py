@@ -15,8 +15,8 @@ Shown = Callable[[Path], str]
 
 _LINES = 2
 """Lines of a row; what does not go into them ``--verbose`` has."""
-_WIDEST = 28
-"""Columns that the places of a block take at most; behind a longer one its text follows at once."""
+_WIDEST = 0.28
+"""Share of the width that the places of a block take at most; behind a longer one its text follows at once."""
 _GAP = 3
 _HANGING = 4
 """Columns by which the second line of such a row stands further in."""
@@ -57,7 +57,7 @@ def place_of(finding: Finding, shown: Shown) -> str:
 
 def row_lines(rows: Sequence[Row], view: View, indent: int) -> list[Line]:
     """The rows with their texts below each other; behind a long place a text begins where it may."""
-    column = max((cells(row.where) for row in rows if cells(row.where) <= _WIDEST), default=0)
+    column = max((cells(row.where) for row in rows if cells(row.where) <= _WIDEST * view.width), default=0)
     start = indent + (column + 2 if column else 0)
     bodies = [_body(row, view.width, indent if cells(row.where) > column else start, indent) for row in rows]
     ends = [
