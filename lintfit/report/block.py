@@ -27,16 +27,16 @@ _REJECTED = 2
 
 
 def block(result: RunResult, findings: Sequence[Finding], view: View, compact: bool = False) -> list[Line]:
-    """The run with its findings, each cause once; ``compact`` leaves no lines empty."""
+    """The run with its findings, each cause once; ``compact``, one of several, leaves no lines empty."""
     parts = folded(result, findings)
     base = _base(result)
     shown = _below(base)
     sections = [
-        [_headline(result), *heading(result.run, view)],
+        [_headline(result), *heading(result.run, view, compact)],
         _memory(result, view),
         _section("Not known", [Row("", (reason,)) for reason in result.unknown], view),
         _section("Why", [cause_row(each, shown) for each in parts.causes], view),
-        _plan(result, parts.verdicts, base, shown, view),
+        _plan(result, base, compact, view) or _no_plan(result, parts.verdicts, view),
         _section("Also", [finding_row(each, shown) for each in parts.others], view),
     ]
     if compact:
@@ -122,19 +122,22 @@ def _memory(result: RunResult, view: View) -> list[Line]:
     return lines + _undecided(result, view)
 
 
-def _plan(result: RunResult, verdicts: Sequence[Finding], base: PurePosixPath, shown: Shown, view: View) -> list[Line]:
+def _plan(result: RunResult, base: PurePosixPath, compact: bool, view: View) -> list[Line]:
+    """What makes the run fit, step by step, and what would not do; of one of several not where the other plans are."""
     plan = result.plan
     if plan is None:
-        return _no_plan(result, verdicts, view)
+        return []
     after = plan.estimate
     head = f"{short_gib(after.peak.likely)} GiB, {WORDS[after.verdict]}; a step takes {_time(plan)}"
     lines = _headed("Plan: ", head, _COMMANDS[str(plan.applicability)], view)
     for number, action in enumerate(plan.actions, 1):
-        lines += wrapped([(f"    {number}. ", "added")], action.said(shown), view.width, 7)
-    if remarks := list(_remarks(plan, result.estimate)):
+        lines += wrapped([(f"    {number}. ", "added")], action.said(_below(base)), view.width, 7)
+    if remarks := list(_remarks(plan, None if compact else result.estimate)):
         lines += wrapped([("    ", "")], " ".join(remarks), view.width, 4)
-    others = f"Other plans: {_command('lintfit fit', base)}"
-    return lines + wrapped([("    ", "")], " ".join([*_rejected(plan.rejected), others]), view.width, 4)
+    further = _rejected(plan.rejected)
+    if not compact:
+        further.append(f"Other plans: {_command('lintfit fit', base)}")
+    return lines + (wrapped([("    ", "")], " ".join(further), view.width, 4) if further else [])
 
 
 def _time(plan: Plan) -> str:
@@ -168,11 +171,13 @@ def _headed(title: str, text: str, command: str, view: View) -> list[Line]:
 
 
 def _remarks(plan: Plan, now: Estimate | None) -> Iterator[str]:
-    """What else a plan does: to the host, to the training, to other runs; and why lintfit does not write it."""
+    """What else a plan does: to the host and the training (beside the run as it is ``now``, where that is to be said),
+    to other runs; and why lintfit does not write it."""
     after = plan.estimate
-    if after.host.nvme or (now is not None and after.host.peak > now.host.peak):
-        yield f"Then {host(after)}."
-    yield from (f"{effect[0].upper()}{effect[1:]}." for effect in plan.effects)
+    if now is not None:
+        if after.host.nvme or after.host.peak > now.host.peak:
+            yield f"Then {host(after)}."
+        yield from (f"{effect[0].upper()}{effect[1:]}." for effect in plan.effects)
     if plan.by_hand:
         yield f"By hand: {plan.by_hand}."
     elif str(plan.applicability) == "unsafe" and (plan.fix.caution or not plan.effects):

@@ -72,17 +72,20 @@ def not_judged(result: CheckResult, alone: bool, view: View) -> Iterator[Line]:
     Runs that lack a file which a finding speaks of are left out, and one that stands ``alone``: its block says it.
     """
     told = set(without_files(result)) | ({run.run.id for run in result.runs} if alone else set())
-    runs = [(name, family(reason)) for name, reason in unknown_runs(result) if name not in told]
+    runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
     yield from _by_reason("run", "not judged", runs, view)
     yield from _by_reason("file", "skipped", skipped_files(result), view)
 
 
 def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View) -> Iterator[Line]:
-    names: dict[str, list[str]] = {}
+    families: dict[str, list[tuple[str, str]]] = {}
     for name, reason in pairs:
-        names.setdefault(reason, []).append(name)
-    for reason, found in sorted(names.items(), key=lambda item: -len(item[1])):
-        yield from _reason(f"{plural(len(found), noun)} {how}", reason, found, view)
+        families.setdefault(family(reason), []).append((name, reason))
+    for shared, found in sorted(families.items(), key=lambda item: -len(item[1])):
+        same = {reason for _, reason in found}
+        names = list(dict.fromkeys(name for name, _ in found))
+        count = f"{plural(len(names), noun)} {how}"
+        yield from _reason(count, same.pop() if len(same) == 1 else shared, names, view)
 
 
 def _reason(count: str, reason: str, names: Sequence[str], view: View) -> list[Line]:

@@ -21,11 +21,12 @@ def header(run: Run, view: View) -> list[Line]:
     return [[(run.id, "path")], *heading(run, view)]
 
 
-def heading(run: Run, view: View) -> list[Line]:
+def heading(run: Run, view: View, compact: bool = False) -> list[Line]:
     """``Baichuan-7B · full fine-tuning · fp32 weights under fp16 autocast · AdamW (fused) · DDP on 8 × RTX 3090``, and
-    the batch below it; what is not known is left out."""
-    lines = flowed(_plain(run_words(run)), view.width, "  ", " · ")
-    return lines + (flowed(_plain(_batch(run, run.spec)), view.width, "  ", " · ") if run.spec is not None else [])
+    the batch below it, ``compact`` behind it; what is not known is left out."""
+    what, batch = run_words(run), _batch(run, run.spec) if run.spec is not None else []
+    parts = [[*what, *batch]] if compact else [what, *([batch] if batch else [])]
+    return [line for part in parts for line in flowed(_plain(part), view.width, "  ", " · ")]
 
 
 def run_words(run: Run) -> list[str]:

@@ -20,6 +20,8 @@ _WIDEST = 0.28
 _GAP = 3
 _HANGING = 4
 """Columns by which the second line of such a row stands further in."""
+_WIDE = 100
+"""Columns below which a row has a line more, to say what to do."""
 _WORDS = 5
 """Words of a message that are told at least before what to do."""
 
@@ -96,17 +98,17 @@ def _body(row: Row, width: int, start: int, indent: int) -> list[Line]:
     lead += [(row.label, row.style)] if row.label else []
     behind = start if start > indent or not row.where else indent + _HANGING
     lines: list[Line] = []
-    for text, most in _choices(row):
+    for text, most in _choices(row, _LINES + (width < _WIDE)):
         lines = wrapped(lead, text, width, behind)
         if not row.tail or len(lines) + (not _has_room(row, lines, width)) <= most:
             break
     return lines
 
 
-def _choices(row: Row) -> Iterator[tuple[str, int]]:
-    """What a row may say and in how many lines, the whole of it first; to say what to do it may have a line more."""
+def _choices(row: Row, most_of_all: int) -> Iterator[tuple[str, int]]:
+    """What a row may say and in how many lines, the whole of it first; ``most_of_all`` to say what to do."""
     advice = f"; {row.advice}" if row.advice else ""
-    for most, ending in ((_LINES, advice), (_LINES + 1, advice), (_LINES, "")) if advice else ((_LINES, ""),):
+    for most, ending in ((_LINES, advice), (most_of_all, advice), (_LINES, "")) if advice else ((_LINES, ""),):
         yield from ((f"{text}{ending}", most) for text in row.texts)
         words = row.texts[-1].split()
         for count in range(len(words) - 1, _WORDS if ending else 0, -1):

@@ -244,6 +244,17 @@ def test_of_several_runs_those_not_judged_are_told_by_reason() -> None:
     )
 
 
+def test_reasons_that_differ_in_their_settings_or_model_alone_are_one() -> None:
+    run = replace(Story().run(), spec=None, origin=Origin("launch", Path("run.sh")))
+    decides = "which a command line decides, and no launch line is known (check the script that starts it, or name the "
+    decides += "file of its arguments beside it)"
+    whys = ((f"method, {decides}", f"seq len, {decides}"), (f"method, {decides}",), ('the shape of "a/b" (x)',))
+    runs = tuple(RunResult(replace(run, id=f"{number}.sh:1"), unknown=why) for number, why in enumerate(whys))
+    shown = " ".join(render("text", CheckResult(runs=runs), View()).split())
+    assert f"2 runs not judged: settings {decides}: 0.sh:1, …" in shown or f"{decides}: 0.sh:1, 1.sh:1" in shown
+    assert '1 run not judged: the shape of "a/b" (x): 2.sh:1' in shown
+
+
 def test_quiet_is_the_last_line() -> None:
     for name, result in RESULTS.items():
         whole = render("text", result, View())
