@@ -236,10 +236,11 @@ def test_of_several_runs_those_not_judged_are_told_by_reason() -> None:
     reasons = ("the model (--model)",)
     run = replace(story.run(), spec=None, origin=Origin("launch", Path("run.sh")))
     finding = replace(story.remark(), rule="memory-unknown", run="run.sh:1", message="said once")
-    many = CheckResult(runs=(RunResult(run, unknown=reasons),) * 12, findings=(finding,), files_read=3)
+    runs = tuple(RunResult(replace(run, id=f"run.sh:{line}"), unknown=reasons) for line in range(1, 13))
+    many = CheckResult(runs=runs, findings=(finding,), files_read=3)
     shown = render("text", many, View())
     assert shown == (
-        "12 runs not judged: the model (--model): run.sh:1, run.sh:1, run.sh:1, …\n\n"
+        "12 runs not judged: the model (--model): run.sh:1, run.sh:2, run.sh:3, …\n\n"
         "12 runs: 12 not judged. Nothing was judged (1 info). 3 files read, none skipped.\n"
     )
 
@@ -251,7 +252,7 @@ def test_reasons_that_differ_in_their_settings_or_model_alone_are_one() -> None:
     whys = ((f"method, {decides}", f"seq len, {decides}"), (f"method, {decides}",), ('the shape of "a/b" (x)',))
     runs = tuple(RunResult(replace(run, id=f"{number}.sh:1"), unknown=why) for number, why in enumerate(whys))
     shown = " ".join(render("text", CheckResult(runs=runs), View()).split())
-    assert f"2 runs not judged: settings {decides}: 0.sh:1, …" in shown or f"{decides}: 0.sh:1, 1.sh:1" in shown
+    assert shown.startswith(f"2 runs not judged: settings {decides}: 0.sh:1")
     assert '1 run not judged: the shape of "a/b" (x): 2.sh:1' in shown
 
 
