@@ -208,7 +208,8 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
         _alone([*(f"--{name}" for name in plain), *_given(hardware), *paths])
         done = estimating.of_specs(spec, shown)
     else:
-        done = _estimated(paths, plain, hardware, flags["isolated"], shown)
+        with cli_progress.progress("estimating"):
+            done = _estimated(paths, plain, hardware, flags["isolated"], shown)
     return cli_output.show(done)
 
 
@@ -264,7 +265,8 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
         _alone([*(origin for origin in options.origins.values() if origin != "--margin"), *paths])
         done = fitting.of_specs(flags["spec"], options, question)
     else:
-        done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
+        with cli_progress.progress("looking for plans"):
+            done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
     return cli_output.show(done)
 
 
