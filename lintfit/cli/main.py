@@ -13,6 +13,7 @@ import click
 from lintfit import __version__
 from lintfit.cli import flags as cli_flags
 from lintfit.cli import output as cli_output
+from lintfit.cli import progress as cli_progress
 from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
@@ -73,6 +74,8 @@ class _WithReason(click.Command):
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
+@click.option("--verbose", is_flag=True, help="Findings in full, with their code, and what the estimates assume.")
+@click.option("-q", "--quiet", is_flag=True, help="The last line alone.")
 @click.option("--show-plans", is_flag=True, help="For runs that do not fit: every kind of plan, not only the best.")
 @click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a GPU: 10%, 2GiB.")
 @cli_flags.flags(cli_flags.HARDWARE)
@@ -87,7 +90,8 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     below = cli_output.below_roots(options, named)
     from lintfit.commands import check as engine
 
-    result = engine.check(named, options)
+    with cli_progress.progress("checking"):
+        result = engine.check(named, options)
     _show(result, options, flags, below)
     return _status(result, options, flags)
 
@@ -204,7 +208,8 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
         _alone([*(f"--{name}" for name in plain), *_given(hardware), *paths])
         done = estimating.of_specs(spec, shown)
     else:
-        done = _estimated(paths, plain, hardware, flags["isolated"], shown)
+        with cli_progress.progress("estimating"):
+            done = _estimated(paths, plain, hardware, flags["isolated"], shown)
     return cli_output.show(done)
 
 
@@ -265,7 +270,8 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
         _alone([*(origin for origin in options.origins.values() if origin != "--margin"), *paths])
         done = fitting.of_specs(flags["spec"], options, question)
     else:
-        done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
+        with cli_progress.progress("looking for plans"):
+            done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
     return cli_output.show(done)
 
 

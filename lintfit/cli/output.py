@@ -121,6 +121,8 @@ def view(flags: Mapping[str, Any], stream: Any) -> View:
         unsafe_fixes=flags.get("unsafe_fixes", False),
         diff=flags.get("diff", False),
         statistics=flags.get("statistics", False),
+        verbose=flags.get("verbose", False),
+        quiet=flags.get("quiet", False),
         show_fixes=flags.get("show_fixes", False),
     )
 

@@ -29,6 +29,8 @@ from lintfit.sources.base import Source
 from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
 from lintfit.verdict.reasons import FAILED
+from lintfit.verdict.spread import spread
+from lintfit.verdict.would_fit import would_fit
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
@@ -89,6 +91,16 @@ def _judged(run: Run, mistakes: Mistakes) -> RunResult:
     with mistakes.end_at(run.id):
         return RunResult.of(judge(run))
     return RunResult(run, unknown=(FAILED,))
+
+
+def _explained(judged: RunResult) -> RunResult:
+    """The result with what decides a tight run, and the GPUs that would do for one that has none."""
+    run, result = judged.run, judged.estimate
+    if run.spec is None or result is None:
+        return judged
+    if judged.verdict is Verdict.TIGHT:
+        return replace(judged, spread=spread(run.spec, result.peak.likely))
+    return replace(judged, would_fit=would_fit(run)) if result.capacity_bytes is None else judged
 
 
 def new_workspace(paths: Sequence[Path], options: Options) -> Workspace:
@@ -178,7 +190,7 @@ class _Pass:
     def _judged(self, run: Run) -> RunResult:
         judged = _judged(run, self.mistakes)
         with self.mistakes.end_at(run.id):
-            return self._planned(judged)
+            return self._planned(_explained(judged))
         return judged  # with its verdict, and without a plan
 
     def _planned(self, judged: RunResult) -> RunResult:

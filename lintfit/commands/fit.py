@@ -179,7 +179,7 @@ def _open(answer: Answer) -> bool:
 
 
 def _lines(answer: Answer, view: View) -> list[Any]:
-    from lintfit.report.runs import header
+    from lintfit.report.heading import header
     from lintfit.report.styled import wrapped
 
     run = answer.result.run

@@ -11,6 +11,8 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
 from lintfit.verdict.model import Judged
 from lintfit.verdict.scaling import Scaling
+from lintfit.verdict.spread import Spread
+from lintfit.verdict.would_fit import WouldFit
 
 
 @frozen(eq=False)
@@ -42,6 +44,10 @@ class RunResult:
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
+    spread: tuple[Spread, ...] = ()
+    """What decides most of the range of a run that is tight."""
+    would_fit: tuple[WouldFit, ...] = ()
+    """The usual GPUs, where nobody says which the run has."""
 
     @classmethod
     def of(cls, judged: Judged) -> RunResult:

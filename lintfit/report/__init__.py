@@ -48,6 +48,10 @@ class View:
     diff: bool = False
     """Whether ``--diff`` is on: what was fixed was not written."""
     statistics: bool = False
+    verbose: bool = False
+    """Whether findings come in full, with their code, and what is assumed."""
+    quiet: bool = False
+    """Whether the last line is all that is wanted."""
     show_fixes: bool = False
 
 

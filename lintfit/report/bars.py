@@ -44,17 +44,17 @@ def gib(size: int) -> str:
     return "<0.1" if 0 < size < 0.05 * GIB else f"{size / GIB:.1f}"
 
 
-def bar(components: Components, capacity: int | None, scale: int | None = None) -> Line:
-    """A bar of :data:`CELLS` cells for ``scale`` bytes (default: the larger of the sum and the capacity)."""
+def bar(components: Components, capacity: int | None, scale: int | None = None, width: int = CELLS) -> Line:
+    """A bar of ``width`` cells for ``scale`` bytes (default: the larger of the sum and the capacity)."""
     total = sum(components.values())
     scale = max(scale or 0, total, capacity or 0, 1)
-    mark = None if capacity is None else min(round(capacity / scale * CELLS), CELLS)
+    mark = None if capacity is None else min(round(capacity / scale * width), width)
     line: Line = []
     cell = 0
     reached = 0
     for name in _ordered(components):
         reached += components[name]
-        end = min(round(reached / scale * CELLS), CELLS)
+        end = min(round(reached / scale * width), width)
         glyph = GLYPHS.get(name, "?")
         inside = end if mark is None else min(end, max(mark, cell))
         if inside > cell:

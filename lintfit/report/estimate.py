@@ -9,7 +9,8 @@ from lintfit.memory.result import COMPONENTS, Estimate, Moment
 from lintfit.memory.spec import Spec
 from lintfit.report import Line, View
 from lintfit.report.bars import MARK, bar, gib, legend
-from lintfit.report.runs import PHASE_WORDS, flowed, header, memory_lines
+from lintfit.report.heading import header, heading
+from lintfit.report.runs import PHASE_WORDS, flowed, memory_lines
 from lintfit.report.styled import show_blocks, wrapped
 from lintfit.run.model import Hardware, Run
 
@@ -33,7 +34,7 @@ def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = Fals
     hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
     run = Run(id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec)
     formulas = _formulas(spec, estimate, view) if explain else []
-    return show_blocks([[*header(run, view)[1:], *estimate_lines(estimate, view), *formulas]], view)
+    return show_blocks([[*heading(run, view), *estimate_lines(estimate, view), *formulas]], view)
 
 
 def _formulas(spec: Spec | None, estimate: Estimate, view: View) -> list[Line]:

@@ -13,9 +13,11 @@ from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.findings.model import Finding, Fix, Plan, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
+from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Special
+from lintfit.verdict.would_fit import WouldFit
 
 
 def render(result: CheckResult, view: View) -> str:
@@ -62,8 +64,22 @@ def run_json(result: RunResult) -> dict[str, Any]:
         "estimate": result.estimate.to_json() if result.estimate else None,
         "verdict": str(result.verdict),
         "unknown": list(result.unknown),
+        **({"would_fit": [_would_fit(each) for each in result.would_fit]} if result.would_fit else {}),
         "plan": plan_json(result.plan) if result.plan else None,
         **({"alternatives": [plan_json(plan) for plan in result.alternatives]} if result.alternatives else {}),
+    }
+
+
+def _would_fit(each: WouldFit) -> dict[str, Any]:
+    """A usual GPU: whether the run fits on ``gpus`` of it, and with which changes of its settings (null for none)."""
+    changes = [{"setting": name, "to": plain(value)} for name, value in each.changes.items()]
+    memory = each.gpu.usable_bytes / GIB
+    return {
+        "gpu": each.gpu.name,
+        "gpu_memory_gib": round(memory, 2),
+        "gpus": each.gpus,
+        "with": changes or None,
+        "fits": each.fits,
     }
 
 

@@ -13,7 +13,8 @@ from lintfit.memory.spec import GIB
 from lintfit.options.model import Margin
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import gib
-from lintfit.report.runs import header, step_time
+from lintfit.report.heading import header
+from lintfit.report.runs import step_time
 from lintfit.report.styled import cells, wrapped
 
 _HEAD = ("#", "GiB per GPU", "to plan for", "host GiB", "step", "applied")

@@ -1,22 +1,19 @@
-"""What is said of a run: what runs on what, its memory as a bar, and the plan that makes it fit."""
+"""Words for a run, its memory as a bar, by number of GPUs, before and after, and what a step takes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lintfit.findings.results import RunResult
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
-from lintfit.report import Line, View, shown_path
-from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
+from lintfit.report import Line, View
+from lintfit.report.bars import CELLS, VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
 from lintfit.run.model import Run
-from lintfit.settings.model import spoken
 from lintfit.verdict.scaling import Scaling
 
-_ASSUMPTIONS = 3
 _SHOWN = 64
 """GPUs up to which a run's memory by their number is shown."""
 
@@ -29,48 +26,6 @@ PHASE_WORDS = {
     "evaluate": "evaluation",
     "save": "saving",
 }
-
-
-def run_lines(result: RunResult, view: View) -> list[Line]:
-    """The header of a run, its memory against its GPUs, and what the figures assume."""
-    lines = header(result.run, view)
-    estimate = result.estimate
-    if estimate is None:
-        if result.run.unknown:
-            missing = ", ".join(result.run.unknown)
-            lines += wrapped([("  memory unknown: ", "note")], f"to know it, add {missing}", view.width, 4)
-        return lines
-    lines += memory_lines(estimate, view, longest=result.longest)
-    if result.scaling is not None:
-        lines += _by_count(result.scaling, view)
-    if result.before is not None:
-        lines += before_after(result.before, estimate, view)
-    for assumption in estimate.assumptions[:_ASSUMPTIONS]:
-        lines += wrapped([("  assumed: ", "dim")], assumption, view.width, 4, "dim")
-    more = len(estimate.assumptions) - _ASSUMPTIONS
-    if more > 0:
-        lines.append([(f"  {more} more assumptions: `lintfit estimate`", "dim")])
-    for what in estimate.not_modelled:
-        lines += wrapped([("  not modelled: ", "dim")], what, view.width, 4, "dim")
-    return lines
-
-
-def short_line(result: RunResult, view: View) -> Line:
-    """One line for a run that fits and has no findings."""
-    estimate = result.estimate
-    line: Line = [(result.run.id, "path"), (" ", "")]
-    if estimate is None:
-        return [*line, ("memory unknown", "note")]
-    return [*line, *_verdict(estimate, result.longest), (f" · {' · '.join(what_runs(result.run))}", "")]
-
-
-def header(run: Run, view: View) -> list[Line]:
-    """The launch, then what runs on what."""
-    lines: list[Line] = [[(run.id, "path")]]
-    lines += flowed([[(part, "")] for part in what_runs(run)], view.width, "  ", " · ")
-    if run.spec is not None:
-        lines += flowed([[(part, "")] for part in _batch(run)], view.width, "  ", " · ")
-    return lines
 
 
 def what_runs(run: Run) -> list[str]:
@@ -141,22 +96,7 @@ def _stated_engine(run: Run) -> str:
     return f"ZeRO-{stage}" if stage is not None else _text(run.value("engine"))
 
 
-def _batch(run: Run) -> list[str]:
-    spec = run.spec
-    assert spec is not None
-    checkpointing = spec.gradient_checkpointing
-    stated = checkpointing if isinstance(checkpointing, str) else spoken(checkpointing)
-    a_rank = f"micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
-    ranks = spec.data_parallel
-    effective = spec.effective_batch
-    batch = f"batch {effective} = {a_rank} × {ranks} {'rank' if ranks == 1 else 'ranks'}"
-    if run.count_open:
-        batch = f"batch of a rank: {a_rank}"
-    made = f", {spec.decoder_seq_len} for the decoder" if spec.decoder_seq_len is not None else ""
-    return [batch, f"{spec.seq_len} tokens{made}", f"gradient checkpointing {stated}", *_evaluates(spec)]
-
-
-def _evaluates(spec: Spec) -> list[str]:
+def evaluates(spec: Spec) -> list[str]:
     """The evaluation's batch, where it is not the training's, and what becomes of its logits."""
     chosen = spec.evaluation
     if chosen is None:
@@ -168,7 +108,7 @@ def _evaluates(spec: Spec) -> list[str]:
     return [f"evaluation batch {chosen.batch_size}{what}" if chosen.batch_size else "no evaluation"]
 
 
-def _by_count(scaling: Scaling, view: View) -> list[Line]:
+def by_count(scaling: Scaling, view: View) -> list[Line]:
     """``GiB by number of GPUs: 1: 275.2  2: 151.3 …``, up to the first that fits."""
     fewest = scaling.fewest
     entries: list[Line] = []
@@ -244,44 +184,10 @@ def before_after(before: Estimate, after: Estimate, view: View) -> list[Line]:
     scale = max(sum(peaks[0].values()), sum(peaks[1].values()), after.capacity_bytes or 0)
     lines: list[Line] = []
     for word, estimate, components in (("before", before, peaks[0]), ("after ", after, peaks[1])):
-        drawn = bar(components, estimate.capacity_bytes, scale)
+        drawn = bar(components, estimate.capacity_bytes, scale, min(CELLS, view.width - 20))
         style = VERDICT_STYLES[estimate.verdict]
         lines.append([(f"  {word} ", ""), *drawn, (f" {gib(estimate.peak.likely)} GiB", style)])
     return lines
-
-
-def plan_lines(result: RunResult, view: View) -> list[Line]:
-    """The plan of a run that does not fit: what does not suffice, the steps, before and after."""
-    plan, estimate = result.plan, result.estimate
-    rejected = plan.rejected if plan else result.rejected
-    lines: list[Line] = []
-    for tried in rejected:
-        peak = gib(tried.estimate.peak.likely)
-        tried_peak = f"{tried.description}: {peak} GiB, {_words(tried.estimate)}"
-        lines += wrapped([("  - ", "removed")], tried_peak, view.width, 4)
-    if plan is None:
-        if lines:  # what is missing stands in the finding no-plan-fits
-            lines.insert(0, [("no change of the files makes it fit", "bad")])
-        return lines
-    for further in plan.beyond:
-        more = f"{further.description}: {gib(further.estimate.peak.likely)} GiB, more than is needed"
-        lines += wrapped([("  + ", "gutter")], more, view.width, 4)
-    after = plan.estimate
-    capacity = f" of {gib(after.capacity_bytes)}" if after.capacity_bytes is not None else ""
-    start = f"{gib(estimate.peak.likely)} → " if estimate else ""
-    lines.insert(
-        0, [("plan: ", "good"), (f"{start}{gib(after.peak.likely)}{capacity} GiB, ", ""), *_plan_verdict(after)]
-    )
-    for number, action in enumerate(plan.actions, 1):
-        lines += wrapped([(f"  {number}. ", "added")], action.said(shown_path), view.width, 5)
-    if estimate is not None:
-        lines += before_after(estimate, after, view)
-    lines += _costs(result, view)
-    return lines
-
-
-def _plan_verdict(estimate: Estimate) -> Line:
-    return [(VERDICT_WORDS[estimate.verdict], VERDICT_STYLES[estimate.verdict])]
 
 
 def step_time(ratio: float) -> str:
@@ -301,25 +207,3 @@ def read_by(readers: tuple[str, ...]) -> str:
     more = f" and {len(readers) - _READERS} more" if len(readers) > _READERS else ""
     verb = "reads" if len(readers) == 1 else "read"
     return f"{named}{more} {verb} a file that this changes, too, and may get slower"
-
-
-def _costs(result: RunResult, view: View) -> list[Line]:
-    plan = result.plan
-    assert plan is not None
-    lines: list[Line] = []
-    time = f"a step takes {step_time(plan.relative_step_time)}"
-    if plan.estimate.host.peak:
-        time = f"{time}; {_host(plan.estimate)}"
-    lines += wrapped([("  = ", "gutter"), ("cost: ", "note")], time, view.width, 4)
-    if plan.readers:
-        lines += wrapped([("  = ", "gutter"), ("note: ", "note")], read_by(plan.readers), view.width, 4)
-    match str(plan.applicability):
-        case "safe":
-            apply = "`--fix` carries it out, `--diff` shows it"
-        case "unsafe":
-            flags = "`--fix --unsafe-fixes` carries it out, `--diff --unsafe-fixes` shows it"
-            apply = f"{flags} (unsafe: {plan.fix.why_unsafe})"
-        case _:
-            why = f": {plan.by_hand}" if plan.by_hand else ""
-            apply = f"to be carried out by hand{why}"
-    return [*lines, *wrapped([("  = ", "gutter"), ("help: ", "help")], apply, view.width, 4)]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 
 from lintfit.findings.model import Applicability, Finding, Severity
-from lintfit.findings.results import CheckResult
+from lintfit.findings.results import CheckResult, RunResult
 from lintfit.report import View, clean, fixable, shown_path
 
 _NAMED = 3
@@ -35,7 +35,7 @@ def counts_lines(result: CheckResult, view: View) -> list[str]:
     """:func:`summary_lines` without what was not judged."""
     if result.errors and not (result.files_read or result.findings or result.fixed or result.skipped):
         return []
-    lines = [_found(result, view), *_hidden(result)]
+    lines = [_found(result, view), *hidden_lines(result)]
     ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)
     more = 0 if view.unsafe_fixes else sum(fixable(finding, True) for finding in result.findings) - ready
     flags = "--fix --unsafe-fixes" if view.unsafe_fixes else "--fix"
@@ -55,12 +55,12 @@ def not_judged_lines(result: CheckResult, view: View, folded: Container[str] = (
     """
     findings = () if view.statistics else result.findings
     told = {finding.run for finding in findings if finding.rule == UNKNOWN_RULE and (finding.run or "") not in folded}
-    told |= set() if view.statistics else set(_without_files(result))
+    told |= set() if view.statistics else set(without_files(result))
     runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
     return [*_by_reason("unknown", runs), *_by_reason("skipped", skipped_files(result))]
 
 
-def _without_files(result: CheckResult) -> Iterator[str]:
+def without_files(result: CheckResult) -> Iterator[str]:
     """The runs that lack a file of theirs: a finding at the file, or where it is named, says so."""
     said = {finding.place.document.path for finding in result.findings if finding.rule in _OF_FILES}
     for run in result.runs:
@@ -75,11 +75,13 @@ def unknown_runs(result: CheckResult) -> list[tuple[str, str]]:
     What is not known of a config on its own, the run that uses it will tell.
     """
     return [
-        (run.run.id, reason)
-        for run in result.runs
-        if run.is_unknown and (run.estimate is not None or run.run.origin.kind != "config")
-        for reason in run.unknown
+        (run.run.id, reason) for run in result.runs if run.is_unknown and not is_config(run) for reason in run.unknown
     ]
+
+
+def is_config(run: RunResult) -> bool:
+    """Whether it is no more than a config on its own, whose keys alone are checked."""
+    return run.estimate is None and run.run.origin.kind == "config"
 
 
 def skipped_files(result: CheckResult) -> list[tuple[str, str]]:
@@ -140,7 +142,7 @@ def _seen(result: CheckResult) -> str:
     return ", ".join([files, *skipped, *runs])
 
 
-def _hidden(result: CheckResult) -> list[str]:
+def hidden_lines(result: CheckResult) -> list[str]:
     """What comments and the baseline keep out of the report: nothing is silenced in silence."""
     parts = [
         f"{_by_severity(findings)} {how} ({_rules(findings)})"
@@ -164,9 +166,9 @@ def _rules(findings: Sequence[Finding]) -> str:
     return ", ".join([*names[:_NAMED], *([f"and {len(names) - _NAMED} more rules"] if len(names) > _NAMED else [])])
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 error``, ``2 errors``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """``1 error``, ``2 errors``; ``many`` where the plural is no ``s`` more."""
+    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def statistics_lines(result: CheckResult, view: View) -> list[str]:

@@ -1,40 +1,43 @@
-"""The report for people: each run with its memory, its findings in code frames, and its plan; then the summary."""
+"""The report for people: a block for each run that there is something to say of, then what is left in a line each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from lintfit.documents.model import Document, Span
-from lintfit.findings.model import Applicability, Finding, Related, Severity
+from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
-from lintfit.report import Line, View, fixable, shown_path
-from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width, rule_line
-from lintfit.report.runs import plan_lines, run_lines, short_line
+from lintfit.report import Line, View, shown_path
+from lintfit.report.block import block, in_short
+from lintfit.report.closing import closing_line, fix_line, not_judged
+from lintfit.report.details import assumption_lines, detailed
+from lintfit.report.folding import VERDICTS
+from lintfit.report.rows import finding_row, row_lines
 from lintfit.report.styled import show, wrapped
-from lintfit.report.summary import UNKNOWN_RULE, fixed_lines, judged, statistics_lines, summary_lines
+from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, statistics_lines
 
 
 def render(result: CheckResult, view: View) -> str:
     """The report as text, coloured where the view asks for it."""
-    lines = report_lines(result, view)
-    return show(lines, view)
+    return show(report_lines(result, view), view)
 
 
 def report_lines(result: CheckResult, view: View) -> list[Line]:
     """The whole report as styled lines."""
+    last = _last(result, view)
+    if view.quiet:
+        return last
     blocks: list[list[Line]] = []
-    folded = _folded(result)
     if view.show_fixes and result.fixed:
         blocks.append(_unstyled(fixed_lines(result.fixed, view)))
     if view.statistics:
         blocks.append(_unstyled(statistics_lines(result, view)))
     else:
-        blocks += _runs(result, folded, view)
-        known = {run.run.id for run in result.runs}
-        blocks += _findings([finding for finding in result.findings if finding.run not in known], None, view)
-    blocks.append([*_unstyled(list(result.notes)), *_summary(result, folded, view)])
+        owners = _owners(result)
+        blocks += _runs(result, owners, view)
+        blocks += _of_files([finding for finding in result.findings if id(finding) not in owners], view)
+    blocks += [_notes(result, view), last]
     return [line for block in blocks if block for line in [*block, []]][:-1]
 
 
@@ -42,38 +45,56 @@ def _unstyled(lines: Sequence[str]) -> list[Line]:
     return [[(line, "")] for line in lines]
 
 
-def _folded(result: CheckResult) -> frozenset[str]:
-    """Of several runs those of which there is no more to say than why they have no verdict: a line for all of them."""
-    if len(result.runs) < 2:
-        return frozenset()
-    found: dict[str | None, set[str]] = {}
+def _owners(result: CheckResult) -> dict[int, str]:
+    """The run by which each finding is told: its own, else the first that has the file that it stands in."""
+    runs = [run.run for run in result.runs]
+    names = {run.id for run in runs}
+    of_document = {id(document): run.id for run in reversed(runs) for document in run.documents}
+    found = {}
     for finding in result.findings:
-        found.setdefault(finding.run, set()).add(finding.rule)
-    return frozenset(
-        run.run.id
-        for run in result.runs
-        if run.is_unknown and run.before is None and found.get(run.run.id) == {UNKNOWN_RULE}
-    )
+        owner = finding.run if finding.run in names else of_document.get(id(finding.place.document))
+        if owner is not None:
+            found[id(finding)] = owner
+    return found
 
 
-def _runs(result: CheckResult, folded: frozenset[str], view: View) -> list[list[Line]]:
-    blocks: list[list[Line]] = []
-    quiet: list[Line] = []
-    for run in result.runs:
-        own = [finding for finding in result.findings if finding.run == run.run.id]
-        if run.run.id in folded:
-            quiet += [short_line(run, view)] if run.estimate is not None else []
-            continue
-        if not own and run.plan is None and run.before is None and _at_ease(run, alone=len(result.runs) == 1):
-            if run.estimate is not None:
-                quiet.append(short_line(run, view))
-            continue
-        blocks.append(run_lines(run, view))
-        blocks += _findings(own, run, view)
-        blocks.append(plan_lines(run, view))
-        if run.alternatives:
-            blocks.append(_alternatives(run, view))
-    return [*blocks, quiet]
+def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterator[list[Line]]:
+    """The runs: blocks, and between them those in a row of which a line says it all."""
+    several = len(result.runs) > 1
+    for is_block, group in groupby(result.runs, key=lambda run: _needs_block(run, several)):
+        runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
+        if is_block:
+            for run, own in runs:
+                yield from _whole(run, own, several, view)
+        else:
+            yield [line for run, own in runs for line in _in_short(run, own, view)]
+
+
+def _needs_block(run: RunResult, several: bool) -> bool:
+    """Whether there is more to say of a run than a line; of one alone there is, but for a config on its own."""
+    if not several:
+        return not is_config(run)
+    has_more = run.plan is not None or run.before is not None or bool(run.alternatives)
+    return has_more or run.verdict is Verdict.DOES_NOT_FIT
+
+
+def _whole(run: RunResult, findings: Sequence[Finding], several: bool, view: View) -> Iterator[list[Line]]:
+    yield block(run, findings, view, compact=several)
+    if run.alternatives:
+        yield _alternatives(run, view)
+    if view.verbose:
+        yield assumption_lines(run, view)
+        yield from detailed(findings, run, view)
+
+
+def _in_short(run: RunResult, findings: Sequence[Finding], view: View) -> list[Line]:
+    """A line for a run that has a verdict; its findings below it."""
+    lines = in_short(run, view)
+    if view.verbose:
+        full = detailed(findings, run, view)
+        return [*lines, *(line for each in full for line in [*each, []])]
+    own = [finding for finding in findings if finding.rule not in VERDICTS]
+    return [*lines, *row_lines([finding_row(each, shown_path) for each in own], view, 2 if lines else 0)]
 
 
 def _alternatives(run: RunResult, view: View) -> list[Line]:
@@ -86,98 +107,24 @@ def _alternatives(run: RunResult, view: View) -> list[Line]:
     ]
 
 
-def _at_ease(run: RunResult, alone: bool) -> bool:
-    """Whether there is no more to say of a run than a line: it fits, or nothing is known and nothing found."""
-    return run.estimate is None or (run.verdict is Verdict.FITS and not alone)
+def _of_files(findings: Sequence[Finding], view: View) -> list[list[Line]]:
+    """Findings that belong to no run, file by file."""
+    if view.verbose:
+        return detailed(findings, None, view)
+    in_order = sorted(findings, key=lambda each: (shown_path(each.place.document.path), each.place.span))
+    return [row_lines([finding_row(each, shown_path) for each in in_order], view, 0)]
 
 
-def _findings(findings: Sequence[Finding], run: RunResult | None, view: View) -> list[list[Line]]:
-    by_path = sorted(findings, key=lambda finding: shown_path(finding.place.document.path))
-    blocks = []
-    for _, group in groupby(by_path, key=lambda finding: shown_path(finding.place.document.path)):
-        shown: Span | None = None
-        for finding in sorted(group, key=lambda finding: (finding.place.span, -finding.severity)):
-            blocks.append(
-                finding_lines(finding, view, run, framed=shown != finding.place.span or bool(finding.related))
-            )
-            shown = finding.place.span
-    return blocks
+def _notes(result: CheckResult, view: View) -> list[Line]:
+    """What was not judged or not read, and what is not shown."""
+    lines = [line for text in result.notes for line in wrapped([], text, view.width, 2)]
+    lines += not_judged(result, len(result.runs) == 1 and not view.statistics, view)
+    further = [*hidden_lines(result), *fix_line(result)]
+    return lines + [line for text in further for line in wrapped([], text, view.width, 2)]
 
 
-def finding_lines(finding: Finding, view: View, run: RunResult | None = None, framed: bool = True) -> list[Line]:
-    """One finding: header, places in code frames, help, the fix as a small diff, and a note where it is unsafe.
-
-    ``framed`` False shows the place without its code: the finding before it has just shown the same.
-    """
-    severity = str(finding.severity)
-    mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
-    head: Line = [(finding.rule, "rule"), (f" {finding.code} ", ""), (severity, severity), (f"{mark}: ", "help")]
-    lines = wrapped(head, finding.message, view.width, 4)
-    gutter = gutter_width(_places(finding))
-    frames = _frames(finding, gutter, view) if framed else [arrow(finding.place.document, finding.place.span, gutter)]
-    advice = _advice(finding, gutter, view, run)
-    if not advice and frames[-1] == rule_line(gutter):
-        frames.pop()
-    return [*lines, *frames, *advice]
-
-
-def _places(finding: Finding) -> list[tuple[Document, Span]]:
-    places = [(finding.place.document, finding.place.span)]
-    places += [(related.place.document, related.place.span) for related in finding.related]
-    edits = finding.fix.edits if finding.fix else ()
-    return [*places, *((edit.document, edit.edit.span) for edit in edits if edit.document is not None)]
-
-
-def _frames(finding: Finding, gutter: int, view: View) -> list[Line]:
-    document = finding.place.document
-    severity = str(finding.severity)
-    here = [related for related in finding.related if related.place.document is document]
-    labels = [Label(finding.place.span, "", severity, "^"), *map(_label, here)]
-    lines = [arrow(document, finding.place.span, gutter)]
-    if document.text:
-        lines += frame(document, labels, gutter, view.width)
-    others: dict[int, list[Related]] = {}
-    for related in finding.related:
-        if related.place.document is not document:
-            others.setdefault(id(related.place.document), []).append(related)
-    for group in others.values():
-        first = group[0].place
-        lines.append(arrow(first.document, first.span, gutter, ":::"))
-        lines += frame(first.document, [_label(related) for related in group], gutter, view.width, context=0)
-    return lines
-
-
-def _label(related: Related) -> Label:
-    return Label(related.place.span, related.message, "gutter", "-")
-
-
-def _advice(finding: Finding, gutter: int, view: View, run: RunResult | None) -> list[Line]:
-    fix = finding.fix
-    if fix is None:
-        return _equals("help", "help", finding.help, gutter, view) if finding.help else []
-    if run is not None and run.plan is not None and fix is run.plan.fix:
-        return _equals("help", "help", "the plan below makes it fit", gutter, view)
-    lines = _equals("help", "help", fix.message, gutter, view)
-    lines += diff_lines(fix.edits, gutter, view.width, finding.place.document)
-    if fix.applicability is Applicability.UNSAFE:
-        note = f"this fix is unsafe: {fix.why_unsafe}; `--fix --unsafe-fixes` applies it"
-        lines += _equals("note", "note", note, gutter, view)
-    elif fix.applicability is Applicability.DISPLAY and fix.edits:
-        why = f"{fix.caution}; " if fix.caution else ""
-        note = f"this change is only shown: {why}check it and carry it out by hand"
-        lines += _equals("note", "note", note, gutter, view)
-    return lines
-
-
-def _equals(word: str, style: str, text: str, gutter: int, view: View) -> list[Line]:
-    first: Line = [(" " * (gutter + 1) + "= ", "gutter"), (f"{word}: ", style)]
-    return wrapped(first, text, view.width, gutter + 3)
-
-
-def _summary(result: CheckResult, folded: frozenset[str], view: View) -> list[Line]:
-    lines = summary_lines(result, view, folded)
-    if not lines:
-        return []
+def _last(result: CheckResult, view: View) -> list[Line]:
+    line = closing_line(result, view)
     worst = max((finding.severity for finding in result.findings), default=None)
     good = worst in (None, Severity.INFO) and not result.errors and judged(result)
-    return [[(lines[0], "good" if good else "note")], *_unstyled(lines[1:])]
+    return wrapped([], line, view.width, 0, "good" if good else "note") if line else []

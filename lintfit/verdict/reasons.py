@@ -5,6 +5,7 @@ Runs that lack the same have the same line, so that a report can say it once for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lintfit.memory.result import Estimate
@@ -25,6 +26,11 @@ FAILED = "a mistake of lintfit's own, which the line on standard error tells (pl
 _ENGINE = (
     "the engine, which accelerate launch takes from the file that `accelerate config` wrote on the machine "
     "(--config_file FILE, or --multi_gpu, --use_deepspeed, --use_fsdp on the launch line)"
+)
+_QUOTED = re.compile(r'"[^"]*"')
+_UNSEEN = (
+    "which a command line decides, and no launch line is known (check the script that starts it, or name the file of "
+    "its arguments beside it)"
 )
 _NAMED = 4
 """How many settings a line names."""
@@ -99,8 +105,12 @@ def _unseen(run: Run) -> Iterator[str]:
     elif run.script is not None and not run.script.walk.parses:
         yield f"{shown}, which can only be assumed from the script (a flag, or lintfit.toml)"
     else:
-        how = "check the script that starts it, or name the file of its arguments beside it"
-        yield f"{shown}, which a command line decides, and no launch line is known ({how})"
+        yield f"{shown}, {_UNSEEN}"
+
+
+def family(reason: str) -> str:
+    """The reason as runs share it that lack the same kind of thing: whose settings or which model, is left out."""
+    return f"settings {_UNSEEN}" if reason.endswith(_UNSEEN) else _QUOTED.sub('"…"', reason)
 
 
 def _not_modelled(run: Run) -> Iterator[str]:

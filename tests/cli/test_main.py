@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_2(run: Run, found: Any) -> None:
     found(replace(of_severity(E), errors=("x.json: no such file",)))
     outcome = run("check", "x.json", "--exit-zero")
     assert (outcome.status, outcome.err) == (2, "lintfit: x.json: no such file\n")
-    assert "Found 1 error." in outcome.out
+    assert "1 error. 0 files read" in outcome.out
 
 
 def test_status_after_fixing(run: Run, found: Any) -> None:
@@ -120,7 +120,7 @@ def test_the_diff_has_standard_output_for_itself(run: Run, found: Any) -> None:
         "run.sh:1:27: info launch-remark eight processes\nWould fix 1 finding. All checks passed (1 info).\n"
     )
     found(CheckResult())
-    assert run("check", "--diff") == Outcome(0, "", "Nothing was judged: 0 files read.\n")
+    assert run("check", "--diff") == Outcome(0, "", "Nothing was judged. 0 files read, none skipped.\n")
 
 
 def test_fixed_standard_input_goes_to_standard_output(run: Run, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +401,7 @@ def test_on_a_terminal_there_are_colours_and_its_width(tmp_path: Path) -> None:
     assert (process.returncode, error) == (1, b"")
     assert b"\x1b[" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
-    assert "gradient_clipping" in plain
+    assert "gradient_clipping" in " ".join(plain.split())
     assert max(map(len, plain.splitlines())) <= 70
 
 
@@ -425,4 +425,8 @@ def test_a_real_check(tmp_path: Path) -> None:
 def test_quiet_result_prints_the_run(run: Run, found: Any) -> None:
     found(samples.quiet_result())
     outcome = run("check")
-    assert (outcome.status, outcome.out.splitlines()[-1]) == (0, "All checks passed.")
+    last = "1 run: 1 fits. All checks passed. 3 files read, none skipped."
+    assert (outcome.status, outcome.out.splitlines()[-1]) == (0, last)
+    for flag in ("-q", "--quiet"):
+        assert run("check", flag).out == f"{last}\n"
+    assert "assumed: sequence length 2048" in run("check", "--verbose").out

@@ -108,7 +108,8 @@ def test_no_fix_leaves_the_root(project: Path, tmp_path: Path, name: str, named:
     (project / "train.py").write_text(SCRIPT.format(opened="data.json", arguments=f", deepspeed={name!r}"))
     outcome = lintfit("check", name if named else ".", "--fix", "--unsafe-fixes", cwd=project)
     assert "stringly-typed-value" in outcome.out
-    assert f"{name}: lies outside of {project}, below which lintfit writes: 1 fix not offered" in outcome.out
+    said = f"{name}: lies outside of {project}, below which lintfit writes: 1 fix not offered"
+    assert said in " ".join(outcome.out.split())
     assert outside.read_text() == FIXABLE
     found = lintfit("check", name if named else ".", "--output-format", "json", cwd=project).json["findings"]
     assert [finding["fix"] for finding in found if finding["rule"] == "stringly-typed-value"] == [None]

@@ -62,12 +62,12 @@ def test_summary_after_fixing() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["text", "concise"])
-def test_a_missing_file_has_not_passed(name: str) -> None:
+@pytest.mark.parametrize(("name", "files"), [("text", ". 3 files read, none skipped.\n"), ("concise", ".\n")])
+def test_a_missing_file_has_not_passed(name: str, files: str) -> None:
     errors = ("x.json: no such file",)
     assert render(name, CheckResult(errors=errors), View()) == ""
     others = render(name, CheckResult(errors=errors, files_read=3, configs=1), View())
-    assert others == "All checks passed in the files that could be read.\n"
+    assert others == f"All checks passed in the files that could be read{files}"
 
 
 def test_a_fix_that_is_only_shown_is_not_fixable() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory.reading.parse import spec_from_mapping
-from lintfit.report.runs import _evaluates, engine
+from lintfit.report.runs import engine, evaluates
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_the_evaluation_is_named_where_it_is_not_as_the_training(
     evaluation: dict[str, Any] | None, said: list[str]
 ) -> None:
     spec = {"model": "meta-llama/Llama-3.1-8B", "micro_batch_size": 2, "evaluation": evaluation}
-    assert _evaluates(spec_from_mapping(spec)) == said
+    assert evaluates(spec_from_mapping(spec)) == said

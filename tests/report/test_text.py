@@ -77,7 +77,8 @@ def test_what_is_over_the_capacity_is_red() -> None:
 def test_ascii() -> None:
     text = render("text", RESULTS["does-not-fit"], View(unicode=False))
     assert not {character for character in text if not character.isascii()}
-    assert "plan: 110.6 -> 14.9 of 23.7 GiB, fits" in text
+    assert "rest 6.2, at the peak in backward" in text
+    assert "B batch" not in text and "8 x RTX 3090" in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -87,13 +88,13 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     long = replace(story.upcast(), place=samples.place(code, "model.float()"), related=(), fix=None, run=None)
     for result in (*RESULTS.values(), CheckResult(findings=(long,))):
         for line in render("text", result, View(width=width)).splitlines():
-            assert len(line) <= max(width, 80), line
+            assert len(line) <= width, line
 
 
 def test_the_place_in_a_long_line_is_seen() -> None:
     code = samples.document("long.json", '{"a": "' + "x" * 100_000 + '", "stage": 2}', Kind.JSON)
     finding = replace(Story().typo(), place=samples.place(code, '"stage"'), fix=None)
-    lines = render("text", CheckResult(findings=(finding,)), View()).splitlines()
+    lines = render("text", CheckResult(findings=(finding,)), View(verbose=True)).splitlines()
     source, marks = lines[3], lines[4]
     assert source[marks.index("^") : marks.rindex("^") + 1] == '"stage"'
     assert len(source) <= 100
@@ -105,7 +106,7 @@ def test_marks_stand_below_what_they_mean(before: str) -> None:
 
     code = samples.document("train.py", f"{before}model.float()\n", Kind.PYTHON)
     finding = replace(Story().upcast(), place=samples.place(code, "model.float()"), related=(), fix=None, run=None)
-    lines = render("text", CheckResult(findings=(finding,)), View()).splitlines()
+    lines = render("text", CheckResult(findings=(finding,)), View(verbose=True)).splitlines()
     source, marks = next((a, b) for a, b in pairwise(lines) if a.startswith("1 |"))
     assert cells(source[: source.index("model")]) == marks.index("^")
     assert marks.count("^") == len("model.float()")
@@ -122,14 +123,14 @@ def test_nothing_from_a_file_reaches_the_terminal_as_a_command() -> None:
 def test_an_empty_file_has_no_frame() -> None:
     empty = samples.document("ds.json", "", Kind.JSON)
     finding = replace(Story().typo(), place=Place(empty, Span(0, 0)), fix=None, message="the file is empty")
-    text = render("text", CheckResult(findings=(finding,)), View())
+    text = render("text", CheckResult(findings=(finding,)), View(verbose=True))
     assert text.splitlines()[:2] == ["unknown-key LF801 warning: the file is empty", " --> ds.json:1:1"]
 
 
 def test_a_place_at_the_end_of_a_file() -> None:
     code = samples.document("ds.json", '{"a": 1\n', Kind.JSON)
     finding = replace(Story().typo(), place=Place(code, Span(8, 8)), fix=None)
-    text = render("text", CheckResult(findings=(finding,)), View())
+    text = render("text", CheckResult(findings=(finding,)), View(verbose=True))
     assert "--> ds.json:2:1" in text
     assert "2 |\n" in text
 
@@ -138,8 +139,8 @@ def _diff_of(text: str, *edits: Edit) -> list[str]:
     code = samples.document("f.json", text, Kind.JSON)
     fix = Fix("mend it", Applicability.SAFE, tuple(FileEdit(Path("f.json"), edit, code) for edit in edits))
     finding = Finding("r", "LF000", Severity.INFO, "m", Place(code, Span(0, 1)), fix=fix)
-    lines = render("text", CheckResult(findings=(finding,)), View()).splitlines()
-    return lines[lines.index("  = help: mend it") + 1 : -3]
+    lines = render("text", CheckResult(findings=(finding,)), View(verbose=True)).splitlines()
+    return lines[lines.index("  = help: mend it") + 1 : -4]
 
 
 def test_diff_of_a_deleted_line() -> None:
@@ -164,29 +165,31 @@ def test_diff_of_a_new_file() -> None:
     code = samples.document("run.sh", "x", Kind.SHELL)
     fix = Fix("mend it", Applicability.UNSAFE, (FileEdit(Path("new.json"), Edit(Span(0, 0), text)),))
     finding = Finding("r", "LF000", Severity.INFO, "m", Place(code, Span(0, 1)), fix=fix)
-    shown = render("text", CheckResult(findings=(finding,)), View())
+    shown = render("text", CheckResult(findings=(finding,)), View(verbose=True))
     assert " ::: new.json (new file)\n1 + line 1\n" in shown
     assert "… 8 more lines, see `--diff`" in shown
 
 
 def test_findings_of_no_run_come_after_the_runs() -> None:
     text = render("text", RESULTS["does-not-fit"], View())
-    assert text.index("plan: ") < text.index("unknown-key LF801")
+    assert text.index("Plan: ") < text.index("unknown-key")
 
 
 def test_runs_that_fit_take_one_line_among_others() -> None:
     good = samples.quiet_result().runs[0]
     other = replace(good, run=replace(good.run, id="other.sh:1"))
     lines = render("text", CheckResult(runs=(good, other)), View()).splitlines()
-    assert lines[0].startswith("run.sh:1 14.9 of 23.7 GiB, fits")
-    assert lines[1].startswith("other.sh:1 ")
+    assert lines[0].startswith("run.sh:1: fits, 14.9 of 23.7 GiB (14.1 to 16.4) · Baichuan-7B")
+    assert lines[1].startswith("other.sh:1: fits")
 
 
 def test_an_unknown_run_says_what_to_add() -> None:
     story = Story()
-    run = replace(story.run(), spec=None, unknown=("the model: --model", "the GPU: --gpu"))
-    result = CheckResult(runs=(RunResult(run),), findings=(story.upcast(),))
-    assert "memory unknown: to know it, add the model: --model, the GPU: --gpu" in render("text", result, View())
+    launched = Origin("launch", Path("run.sh"))
+    run = replace(story.run(), spec=None, unknown=("the model: --model", "the GPU: --gpu"), origin=launched)
+    result = CheckResult(runs=(RunResult(run, unknown=run.unknown),), findings=(story.upcast(),))
+    shown = render("text", result, View())
+    assert "\n  Not known\n    the model: --model\n    the GPU: --gpu\n" in shown
 
 
 def test_statistics() -> None:
@@ -200,14 +203,16 @@ def test_host_memory_that_is_short_is_said() -> None:
     short = replace(samples.estimate(0.125, Verdict.DOES_NOT_FIT), host_capacity_bytes=8 * 2**30)
     run = RunResult(Story().run(), short, Verdict.DOES_NOT_FIT, rejected=(Rejected("offloading", short),))
     text = render("text", CheckResult(runs=(run,)), View())
-    assert "14.9 of 23.7 GiB, does not fit: host memory 12.0 of 8.0 GiB a node" in text
-    assert "- offloading: 14.9 GiB, does not fit: host memory 12.0 of 8.0 GiB a node" in text
+    assert "14.9 GiB needed on every GPU, 23.7 usable (14.1 to 16.4) · host 12.0 of 8.0 GiB\n" in text
+    assert "No plan fits: offloading would not do (host 12.0 of 8.0 GiB)." in text
 
 
 def test_an_estimate_without_verdict_is_no_verdict() -> None:
-    run = RunResult(Story().run(), samples.estimate(0.125, Verdict.UNKNOWN), Verdict.UNKNOWN)
+    launched = replace(Story().run(), origin=Origin("launch", Path("run.sh")))
+    run = RunResult(launched, samples.estimate(0.125, Verdict.UNKNOWN), Verdict.UNKNOWN, unknown=("the length",))
     text = render("text", CheckResult(runs=(run,)), View())
-    assert "14.9 of 23.7 GiB, as far as is known: no verdict" in text
+    assert text.startswith("run.sh:1: not judged\n")
+    assert "14.9 GiB needed on every GPU as far as is known, 23.7 usable" in text
 
 
 @pytest.mark.parametrize("width", range(60, 100))
@@ -226,13 +231,86 @@ def test_statistics_count_what_was_taken_back() -> None:
     assert "    2  fixes not offered: read again, not as claimed\n" in shown
 
 
-def test_of_several_runs_one_that_is_not_known_takes_a_line() -> None:
+def test_of_several_runs_those_not_judged_are_told_by_reason() -> None:
     story = Story()
     reasons = ("the model (--model)",)
-    unknown = RunResult(replace(story.run(), spec=None, origin=Origin("launch", Path("run.sh"))), unknown=reasons)
+    run = replace(story.run(), spec=None, origin=Origin("launch", Path("run.sh")))
     finding = replace(story.remark(), rule="memory-unknown", run="run.sh:1", message="said once")
-    shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_read=3), View())
-    assert "\nunknown: run.sh:1, run.sh:1 (2): the model (--model)\n" in shown
-    assert "said once" not in shown
-    alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_read=3), View())
-    assert "said once" in alone
+    runs = tuple(RunResult(replace(run, id=f"run.sh:{line}"), unknown=reasons) for line in range(1, 13))
+    many = CheckResult(runs=runs, findings=(finding,), files_read=3)
+    shown = render("text", many, View())
+    assert shown == (
+        "12 runs not judged: the model (--model): run.sh:1, run.sh:2, run.sh:3, …\n\n"
+        "12 runs: 12 not judged. Nothing was judged (1 info). 3 files read, none skipped.\n"
+    )
+
+
+def test_reasons_that_differ_in_their_settings_or_model_alone_are_one() -> None:
+    run = replace(Story().run(), spec=None, origin=Origin("launch", Path("run.sh")))
+    decides = "which a command line decides, and no launch line is known (check the script that starts it, or name the "
+    decides += "file of its arguments beside it)"
+    whys = ((f"method, {decides}", f"seq len, {decides}"), (f"method, {decides}",), ('the shape of "a/b" (x)',))
+    runs = tuple(RunResult(replace(run, id=f"{number}.sh:1"), unknown=why) for number, why in enumerate(whys))
+    shown = " ".join(render("text", CheckResult(runs=runs), View()).split())
+    assert shown.startswith(f"2 runs not judged: settings {decides}: 0.sh:1")
+    assert '1 run not judged: the shape of "a/b" (x): 2.sh:1' in shown
+
+
+def test_quiet_is_the_last_line() -> None:
+    for name, result in RESULTS.items():
+        whole = render("text", result, View())
+        assert render("text", result, View(quiet=True)) == whole.splitlines(keepends=True)[-1], name
+
+
+def test_what_is_folded_is_counted_and_verbose_has_it_all() -> None:
+    result = RESULTS["does-not-fit"]
+    short, full = render("text", result, View()), render("text", result, View(verbose=True))
+    assert short.splitlines()[-1] == full.splitlines()[-1]
+    rules = {finding.rule for finding in result.findings}
+    assert {"does-not-fit"} < rules
+    assert "does-not-fit" not in short
+    for finding in result.findings:
+        assert f"{finding.rule} {finding.code} {finding.severity}" in full
+
+
+def test_rules_that_a_block_folds_have_pages() -> None:
+    from lintfit.options.rules_catalog import load_rules
+    from lintfit.report.folding import CAUSES, VERDICTS
+
+    assert {rule.name for rule in load_rules().values()} >= CAUSES | VERDICTS
+
+
+def test_a_cause_is_told_once() -> None:
+    shown = render("text", RESULTS["does-not-fit"], View())
+    assert shown.count("forced-float32") == 1
+    assert shown.index("  Why\n") < shown.index("forced-float32") < shown.index("  Plan: ")
+
+
+def test_a_run_that_fits_has_no_causes() -> None:
+    """What would be a cause is a finding like others there."""
+    story = Story()
+    fits = replace(samples.quiet_result().runs[0], run=story.run())
+    shown = render("text", CheckResult(runs=(fits,), findings=(story.upcast(),)), View())
+    assert "  Why\n" not in shown
+    assert "  Also\n    train.py:9  error: " in shown
+
+
+def test_what_decides_a_tight_run_is_said() -> None:
+    from lintfit.verdict.spread import Spread
+
+    decides = Spread("the version of trl is not stated", 4.06, "--versions trl=VERSION")
+    tight = RunResult(Story().run(), samples.estimate(0.2, Verdict.TIGHT), Verdict.TIGHT, spread=(decides,))
+    shown = render("text", CheckResult(runs=(tight,)), View())
+    assert "range 21.9 to 25.4: the version of trl is not stated (+4.1): --versions trl=VERSION\n" in shown
+
+
+def test_paths_of_a_block_begin_at_the_run_s_folder() -> None:
+    story = Story()
+    below = samples.document("examples/one/run.sh", samples.LAUNCH, Kind.SHELL)
+    run = replace(story.run(), id="examples/one/run.sh:1", documents=(below,))
+    place = replace(story.remark().place, document=below)
+    finding = replace(story.remark(), place=place, run=run.id)
+    result = RunResult(run, samples.estimate(0.125, Verdict.FITS), Verdict.FITS)
+    shown = render("text", CheckResult(runs=(result,), findings=(finding,)), View())
+    assert shown.startswith("examples/one/run.sh:1: fits\n")
+    assert "\n    run.sh:1  info: eight processes" in shown

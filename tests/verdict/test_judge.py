@@ -36,7 +36,7 @@ def test_a_length_that_nobody_states_says_up_to_where_the_run_fits(tmp_path: Pat
     assert of_length(tmp_path, "--seq-len", said[1])[0] == "fits"
     assert of_length(tmp_path, "--seq-len", str(2 * int(said[1])))[0] != "fits"
     shown = lintfit("check", "train.py", "--gpu", "3090", "--gpus", "1", cwd=tmp_path).out
-    assert f" GiB, fits with sequences of up to {said[1]} tokens\n" in shown
+    assert shown.startswith(f"train.py: fits with sequences of up to {said[1]} tokens\n")
 
 
 CUT = """
@@ -96,8 +96,9 @@ def test_a_run_whose_model_is_partly_frozen_fits_where_all_of_it_would(tmp_path:
     assert found["verdict"] == "fits"
     assert "a part of it is frozen, which takes less" in found["assumptions"][0]
     shown = " ".join(lintfit(*command, "--gpu", "RTX 2060", cwd=tmp_path).out.split())
-    assert "what is trained is not known" in shown and "no verdict" in shown
-    assert "memory-unknown" in shown and "a part of the model is frozen here" in shown
+    assert "what is trained is not known" in shown and shown.startswith("train.py: not judged ")
+    full = " ".join(lintfit(*command, "--gpu", "RTX 2060", "--verbose", cwd=tmp_path).out.split())
+    assert "memory-unknown" in full and "a part of the model is frozen here" in full
 
 
 SHARED = """\
@@ -127,4 +128,4 @@ def test_a_plan_says_which_other_runs_read_what_it_edits(tmp_path: Path) -> None
     assert "small.sh:1 reads a file that this changes, too" in lintfit(*command, cwd=tmp_path).out
     (tmp_path / "small.sh").unlink()
     shown = lintfit(*command, cwd=tmp_path).out
-    assert "plan: " in shown and "that this changes" not in shown
+    assert "Plan: " in shown and "that this changes" not in shown

@@ -74,8 +74,8 @@ def test_no_gpu_is_said_once_for_all_runs(tmp_path: Path) -> None:
         (tmp_path / name).write_text(SCRIPT)
     shown = lintfit("check", cwd=tmp_path).out
     assert shown.count("--gpu, or gpu") == 1
-    assert f"\nunknown: a.py, b.py, c.py (3): {GPU}\n" in shown
-    assert "Nothing was judged: 3 files read, 3 runs without a verdict" in shown
+    assert f"\n3 runs not judged: {GPU}: a.py, b.py, c.py\n" in shown
+    assert shown.splitlines()[-1] == "3 runs: 3 not judged. Nothing was judged (3 info). 3 files read, none skipped."
 
 
 def test_neither_model_nor_gpu(tmp_path: Path) -> None:
@@ -86,10 +86,12 @@ def test_a_config_alone(tmp_path: Path) -> None:
     config = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2}'
     assert reasons(tmp_path, {"ds.json": config}) == [CONFIG]
     shown = lintfit("check", "ds.json", cwd=tmp_path).out
-    assert shown == "All checks passed.\n", "its keys were checked"
+    passed = "1 run: 1 not judged. All checks passed. 1 file read, none skipped.\n"
+    assert shown == passed, "its keys were checked"
     flags = ("ds.json", "--model", "Qwen/Qwen2.5-7B", "--gpu", "4090", "--gpus", "8")
     assert reasons(tmp_path, {}, *flags) == [LENGTH]
-    assert f"\nunknown: ds.json: {LENGTH}\n" in lintfit("check", *flags, cwd=tmp_path).out
+    judged = " ".join(lintfit("check", *flags, cwd=tmp_path).out.split())
+    assert judged.startswith("ds.json: not judged ") and f" Not known {LENGTH} " in judged
 
 
 def test_only_the_length_decides(tmp_path: Path) -> None:

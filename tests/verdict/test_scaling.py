@@ -84,7 +84,7 @@ def test_a_check_says_on_how_many_cards_a_run_fits(tmp_path: Path, card: str, ve
     assert any(said in finding.message for finding in result.findings)
     shown = render("text", result, View(width=100))
     assert "GiB by number of GPUs: 1: " in shown
-    assert "batch of a rank: micro-batch" in shown
+    assert "batch of a rank: 1 × 1" in shown
 
 
 def test_no_plan_is_made_for_a_number_that_nobody_states(tmp_path: Path) -> None:

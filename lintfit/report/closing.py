@@ -1,0 +1,109 @@
+"""How the report for people ends: what was not judged and why, and one line with all counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from lintfit.findings.model import Severity
+from lintfit.findings.results import CheckResult
+from lintfit.memory.result import Verdict
+from lintfit.report import Line, View, fixable
+from lintfit.report.figures import WORDS
+from lintfit.report.styled import wrapped
+from lintfit.report.summary import is_config, judged, plural, skipped_files, unknown_runs, without_files
+from lintfit.verdict.reasons import family
+
+_NAMED = 3
+"""Runs or files that a line names."""
+_LINES = 2
+"""Lines of a reason that is told of several."""
+_ORDER = (Verdict.DOES_NOT_FIT, Verdict.TIGHT, Verdict.FITS, Verdict.UNKNOWN)
+
+
+def closing_line(result: CheckResult, view: View) -> str:
+    """``1 run: 1 does not fit. 3 errors, 2 warnings. 3 files read, none skipped.``
+
+    Nothing at all where no file could be read: the errors say it.
+    """
+    if result.errors and not (result.files_read or result.findings or result.fixed or result.skipped):
+        return ""
+    done = "Would fix" if view.diff else "Fixed"
+    fixed = [f"{done} {plural(len(result.fixed), 'finding')}."] if result.fixed else []
+    return " ".join([*fixed, *_runs(result), f"{_findings(result)}.", f"{_files(result)}."])
+
+
+def _runs(result: CheckResult) -> list[str]:
+    counts = Counter(run.verdict for run in result.runs)
+    parts = [f"{counts[verdict]} {_verb(verdict, counts[verdict])}" for verdict in _ORDER if counts[verdict]]
+    return [f"{plural(len(result.runs), 'run')}: {', '.join(parts)}."] if parts else []
+
+
+def _verb(verdict: Verdict, count: int) -> str:
+    many = {Verdict.FITS: "fit", Verdict.DOES_NOT_FIT: "do not fit"}
+    return many.get(verdict, WORDS[verdict]) if count > 1 else WORDS[verdict]
+
+
+def _findings(result: CheckResult) -> str:
+    counts = Counter(finding.severity for finding in result.findings)
+    infos = [f"{counts[Severity.INFO]} info"] if counts[Severity.INFO] else []
+    worse = [plural(counts[each], str(each)) for each in (Severity.ERROR, Severity.WARNING) if counts[each]]
+    if worse:
+        return ", ".join([*worse, *infos])
+    if not judged(result):
+        return f"Nothing was judged{f' ({infos[0]})' if infos else ''}"
+    if result.skipped or any(run.verdict is not Verdict.FITS and not is_config(run) for run in result.runs):
+        return infos[0] if infos else "No findings"
+    other = "other " if result.ignored or result.baselined else ""
+    where = " in the files that could be read" if result.errors else ""
+    return f"All {other}checks passed{where}{f' ({infos[0]})' if infos else ''}"
+
+
+def _files(result: CheckResult) -> str:
+    read = f"{plural(result.files_read, 'file')} read"
+    if result.files_read and not result.runs and not result.skipped and not judged(result):
+        return f"{read}, no launch, script or config among them"
+    return f"{read}, {len(result.skipped) or 'none'} skipped"
+
+
+def not_judged(result: CheckResult, alone: bool, view: View) -> Iterator[Line]:
+    """What keeps runs from a verdict and files from being understood, for each reason no more than two lines.
+
+    Runs that lack a file which a finding speaks of are left out, and one that stands ``alone``: its block says it.
+    """
+    told = set(without_files(result)) | ({run.run.id for run in result.runs} if alone else set())
+    runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
+    yield from _by_reason("run", "not judged", runs, view)
+    yield from _by_reason("file", "skipped", skipped_files(result), view)
+
+
+def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View) -> Iterator[Line]:
+    families: dict[str, list[tuple[str, str]]] = {}
+    for name, reason in pairs:
+        families.setdefault(family(reason), []).append((name, reason))
+    for shared, found in sorted(families.items(), key=lambda item: -len(item[1])):
+        same = {reason for _, reason in found}
+        names = list(dict.fromkeys(name for name, _ in found))
+        count = f"{plural(len(names), noun)} {how}"
+        yield from _reason(count, same.pop() if len(same) == 1 else shared, names, view)
+
+
+def _reason(count: str, reason: str, names: Sequence[str], view: View) -> list[Line]:
+    """``12 runs not judged: the model (--model): a.py, b.py, …``, with as many names as there is room for."""
+    for shown in range(min(len(names), _NAMED), 0, -1):
+        more = ", …" if len(names) > shown else ""
+        lines = wrapped([(count, "note"), (": ", "")], f"{reason}: {', '.join(names[:shown])}{more}", view.width, 2)
+        if len(lines) <= _LINES:
+            break
+    return lines
+
+
+def fix_line(result: CheckResult) -> list[str]:
+    """What to type for the fixes, where no plan says it."""
+    if any(run.plan is not None and run.plan.fix.edits for run in result.runs):
+        return []
+    safe = sum(fixable(finding, False) for finding in result.findings)
+    unsafe = sum(fixable(finding, True) for finding in result.findings) - safe
+    parts = [f"{plural(safe, 'safe fix', 'safe fixes')}: lintfit check --fix"] if safe else []
+    parts += [f"{plural(unsafe, 'unsafe fix', 'unsafe fixes')}: lintfit check --fix --unsafe-fixes"] if unsafe else []
+    return ["; ".join(parts)] if parts else []
