@@ -36,6 +36,9 @@ _LONGEST = 200
 """Characters of a version that is still read."""
 
 
+_BARE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
+
 @lru_cache(maxsize=256)
 def release(text: str | None) -> Release | None:
     """The first three numbers of a version: ``4.48`` and ``4.48.0.dev0`` are (4, 48, 0).
@@ -43,10 +46,15 @@ def release(text: str | None) -> Release | None:
     None where it is absent or begins with no version (``main``). A development version counts as the release that it
     leads to, as transformers' own ``is_..._available`` have it.
     """
-    version = parsed(text)
-    if version is None:
-        return None
-    major, minor, patch = (*version.release, 0, 0)[:3]
+    if text and len(text) <= _LONGEST and _BARE.fullmatch(text):
+        # A bare release needs no packaging, which takes a tenth of the time of an estimate to import.
+        numbers = tuple(map(int, text.split(".")))
+    else:
+        version = parsed(text)
+        if version is None:
+            return None
+        numbers = version.release
+    major, minor, patch = (*numbers, 0, 0)[:3]
     return major, minor, patch
 
 

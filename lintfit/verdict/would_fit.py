@@ -53,7 +53,7 @@ def _down(run: Run, spec: Spec) -> Iterator[WouldFit]:
 
     ways = dict(_ways(spec))
     for gpu in (gpus()[name] for name in USUAL):
-        found = _on(run, spec, gpu, ways)
+        found = _on(run, gpu, ways)
         if found is None:
             return
         yield found
@@ -63,11 +63,11 @@ def _down(run: Run, spec: Spec) -> Iterator[WouldFit]:
         ways = dict(list(ways.items())[list(ways).index(found.name) :])
 
 
-def _on(run: Run, spec: Spec, gpu: Gpu, ways: Mapping[str, Mapping[str, Any]]) -> WouldFit | None:
+def _on(run: Run, gpu: Gpu, ways: Mapping[str, Mapping[str, Any]]) -> WouldFit | None:
     """The first way to train that fits on a GPU; None where there is no verdict on one."""
     found = None
     for name, changes in ways.items():
-        count, verdict = _fewest(run, changed_spec(spec, changes), gpu)
+        count, verdict = _fewest(run, changes, gpu)
         if verdict is Verdict.UNKNOWN:
             return None
         if verdict is Verdict.FITS:
@@ -90,12 +90,13 @@ def _ways(spec: Spec) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield " + ".join(filter(None, [name, "micro-batch 1"])), {**changes, **smallest}
 
 
-def _fewest(run: Run, spec: Spec, gpu: Gpu) -> tuple[int, Verdict]:
+def _fewest(run: Run, changes: Mapping[str, Any], gpu: Gpu) -> tuple[int, Verdict]:
     """The smallest number of GPUs from which on the run fits; the verdict of the largest where it fits on none."""
-    counts = _COUNTS if run.count_open else (spec.gpus,)
+    assert run.spec is not None
+    counts = _COUNTS if run.count_open else (run.spec.gpus,)
     found: tuple[int, Verdict] | None = None
     for count in counts:
-        verdict = _verdict(run, spec, gpu, count)
+        verdict = judge(_moved(run, changes, gpu, count)).verdict
         if verdict is not Verdict.FITS:
             return found or (count, verdict)
         found = count, verdict
@@ -103,7 +104,12 @@ def _fewest(run: Run, spec: Spec, gpu: Gpu) -> tuple[int, Verdict]:
     return found
 
 
-def _verdict(run: Run, spec: Spec, gpu: Gpu, count: int) -> Verdict:
-    hardware = replace(run.hardware, gpu=gpu, gpus=count, capacity_bytes=gpu.usable_bytes)
-    spec = replace(spec, gpu=gpu, gpus=count, capacity_bytes=gpu.usable_bytes)
-    return judge(replace(run, hardware=hardware, spec=spec)).verdict
+def _moved(run: Run, changes: Mapping[str, Any], gpu: Gpu, count: int) -> Run:
+    """The run with some changes on some GPUs, on every version that may be installed."""
+    spec = changed_spec(run.spec, changes) if run.spec is not None else None
+    return replace(
+        run,
+        hardware=replace(run.hardware, gpu=gpu, gpus=count, capacity_bytes=gpu.usable_bytes),
+        spec=replace(spec, gpu=gpu, gpus=count, capacity_bytes=gpu.usable_bytes) if spec is not None else None,
+        older=lambda: tuple(replace(each, run=_moved(each.run, changes, gpu, count)) for each in run.older()),
+    )

@@ -78,11 +78,14 @@ def test_json_has_what_the_table_has(medical: Path) -> None:
 
 def test_a_diff_writes_nothing_and_apply_writes_what_it_shows(medical: Path) -> None:
     before = {path.name: path.read_bytes() for path in medical.iterdir()}
-    shown = lintfit("fit", ".", "--diff", "2", cwd=medical)
-    assert "+++ ds_zero2_offload.json" in shown.out
+    name = "no forced float32 + ZeRO-3 with optimizer and parameters offloaded"
+    listed = lintfit("fit", ".", "--output-format", "json", cwd=medical).json["runs"][0]["plans"]
+    number = next(str(plan["number"]) for plan in listed if plan["name"] == name)
+    shown = lintfit("fit", ".", "--diff", number, cwd=medical)
+    assert "+++ ds_zero3_offload.json" in shown.out
     assert {path.name: path.read_bytes() for path in medical.iterdir()} == before
-    written = lintfit("fit", ".", "--apply", "2", cwd=medical)
-    assert written.out.startswith("Wrote plan 2 (no forced float32 + ZeRO-2 with the optimizer offloaded) to ")
+    written = lintfit("fit", ".", "--apply", number, cwd=medical)
+    assert written.out.startswith(f"Wrote plan {number} ({name}) to ")
     checked = lintfit("check", ".", "--output-format", "json", cwd=medical).json
     assert [run["verdict"] for run in checked["runs"]] == ["fits"]
     assert "it fits as it is" in lintfit("fit", ".", cwd=medical).out

@@ -153,5 +153,5 @@ def test_libcst_is_not_loaded(tmp_path: Path) -> None:
         "print('libcst' in sys.modules, 'lintfit.sources.recipes.trl' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert "Qwen/Qwen2.5-7B" in ran.stdout
+    assert "Qwen2.5-7B · LoRA" in ran.stdout
     assert ran.stdout.split()[-2:] == ["False", "True"]
