@@ -49,7 +49,17 @@ def in_short(result: RunResult, view: View) -> list[Line]:
     no verdict otherwise."""
     if result.is_unknown and not result.would_fit:
         return []
-    return [_short_line(result, view), *_undecided(result, view)]
+    return [_short_line(result, view), *_undecided(result, view), *_plan_in_short(result, view)]
+
+
+def _plan_in_short(result: RunResult, view: View) -> list[Line]:
+    """``Plan: 17.2 GiB, fits: turn on gradient checkpointing; lower the micro-batch from 8 to 2``"""
+    if result.plan is None:
+        return []
+    shown = _below(_base(result))
+    steps = "; ".join(action.said(shown) for action in result.plan.actions)
+    head = f"Plan: {short_gib(result.plan.estimate.peak.likely)} GiB, {WORDS[result.plan.estimate.verdict]}: "
+    return wrapped([("  ", ""), (head, "note")], steps, view.width, 4)
 
 
 def _undecided(result: RunResult, view: View) -> list[Line]:

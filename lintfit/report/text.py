@@ -12,10 +12,13 @@ from lintfit.report import Line, View, shown_path
 from lintfit.report.block import block, in_short
 from lintfit.report.closing import closing_line, fix_line, not_judged
 from lintfit.report.details import assumption_lines, detailed
-from lintfit.report.folding import VERDICTS
+from lintfit.report.folding import VERDICTS, folded
 from lintfit.report.rows import finding_row, row_lines
 from lintfit.report.styled import show, wrapped
 from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, statistics_lines
+
+MOST_BLOCKS = 4
+"""Runs that a report shows whole; of more than these the further ones take a line or two each."""
 
 
 def render(result: CheckResult, view: View) -> str:
@@ -61,13 +64,18 @@ def _owners(result: CheckResult) -> dict[int, str]:
 def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterator[list[Line]]:
     """The runs: blocks, and between them those in a row of which a line says it all."""
     several = len(result.runs) > 1
-    for is_block, group in groupby(result.runs, key=lambda run: _needs_block(run, several)):
+    needing = [run for run in result.runs if _needs_block(run, several)]
+    whole = needing if view.verbose else needing[:MOST_BLOCKS]
+    for is_block, group in groupby(result.runs, key=lambda run: any(run is each for each in whole)):
         runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
         if is_block:
             for run, own in runs:
                 yield from _whole(run, own, several, view)
         else:
             yield [line for run, own in runs for line in _in_short(run, own, view)]
+    if len(needing) > len(whole):
+        further = f"{len(needing) - len(whole)} further runs are told in short"
+        yield wrapped([], f"{further}: `lintfit check FILE` or --verbose shows them whole", view.width, 2, "note")
 
 
 def _needs_block(run: RunResult, several: bool) -> bool:
@@ -93,7 +101,7 @@ def _in_short(run: RunResult, findings: Sequence[Finding], view: View) -> list[L
     if view.verbose:
         full = detailed(findings, run, view)
         return [*lines, *(line for each in full for line in [*each, []])]
-    own = [finding for finding in findings if finding.rule not in VERDICTS]
+    own = [finding for finding in folded(run, findings).others if finding.rule not in VERDICTS]
     return [*lines, *row_lines([finding_row(each, shown_path) for each in own], view, 2 if lines else 0)]
 
 

@@ -15,10 +15,12 @@ from lintfit.findings.model import Applicability, Finding, Fix, Rejected, Severi
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render
+from lintfit.report.text import MOST_BLOCKS
 from lintfit.run.model import Origin
 from lintfit.settings.model import Place
 from tests.report import samples
 from tests.report.samples import Story
+from tests.support import lintfit
 
 EXPECTED = Path(__file__).parent / "expected"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -314,3 +316,20 @@ def test_paths_of_a_block_begin_at_the_run_s_folder() -> None:
     shown = render("text", CheckResult(runs=(result,), findings=(finding,)), View())
     assert shown.startswith("examples/one/run.sh:1: fits\n")
     assert "\n    run.sh:1  info: eight processes" in shown
+
+
+def test_of_many_runs_that_need_a_block_the_further_ones_are_told_in_short(tmp_path: Path) -> None:
+    script = (
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'args = TrainingArguments(output_dir="out", bf16=True, per_device_train_batch_size=8)\n'
+        'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")\n'
+        "Trainer(model=model, args=args, train_dataset=data).train()\n"
+    )
+    for number in range(MOST_BLOCKS + 2):
+        (tmp_path / f"train_{number}.py").write_text(script)
+    flags = ("--gpu", "RTX 3090", "--gpus", "1", "--seq-len", "1024")
+    shown = lintfit("check", ".", *flags, cwd=tmp_path).out
+    assert shown.count(": does not fit\n") == MOST_BLOCKS
+    assert shown.count(": does not fit, ") == 2
+    assert "2 further runs are told in short" in shown
+    assert "told in short" not in lintfit("check", ".", *flags, "--verbose", cwd=tmp_path).out
