@@ -19,10 +19,10 @@ COMMIT = "@"
 """Ends the key under which the commit stands that a project takes a library from."""
 
 RECENT: Mapping[str, str] = {
-    "transformers": "4.46",
+    "transformers": "4.46.3",
     "trl": "0.12",
     "peft": "0.13",
-    "accelerate": "1.1",
+    "accelerate": "1.1.1",
     "deepspeed": "0.15.4",
     "torch": "2.5",
     "bitsandbytes": "0.44",

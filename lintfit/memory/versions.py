@@ -12,10 +12,6 @@ from lintfit.versions import release as release
 NEWEST_TRANSFORMERS = (5, 23)
 LAST_TRANSFORMERS_4 = (4, 57)
 
-OLDEST = {"transformers": "4.46.3", "deepspeed": "0.15.4", "accelerate": "1.1.1"}
-"""The newest versions of November 2024: where a spec states none, the range around the peak counts those of the two
-years since."""
-
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
 

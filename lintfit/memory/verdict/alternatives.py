@@ -24,7 +24,8 @@ from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.micro_batch.layers import hooks_frozen
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
-from lintfit.memory.versions import LAST_TRANSFORMERS_4, OLDEST, release, running
+from lintfit.memory.versions import LAST_TRANSFORMERS_4, release, running
+from lintfit.versions import RECENT
 
 WHOLE_LOGITS = "1.13"
 """A TRL version whose trainers hold all logits of a micro-batch."""
@@ -229,7 +230,7 @@ def _with_last_4(spec: Spec) -> Spec:
 
 
 def _with_oldest(spec: Spec) -> Spec:
-    return running(spec, "transformers", OLDEST["transformers"])
+    return running(spec, "transformers", RECENT["transformers"])
 
 
 def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:

@@ -18,7 +18,8 @@ from lintfit.memory.framework import idle_logits
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.spec import Spec
 from lintfit.memory.verdict.headroom import FRAGMENTATION, OLDER_LOSS
-from lintfit.memory.versions import OLDEST, running
+from lintfit.memory.versions import running
+from lintfit.versions import RECENT, release
 
 COPIES_MASTERS = "0.16.9"
 """The last DeepSpeed whose offloaded step puts the masters on the GPU (:data:`..engines.zero12.COPIES_MASTERS`); like
@@ -35,7 +36,7 @@ CASTS_ADAPTERS = "0.19.1"
 FUSED = "adamw_torch_fused"
 """What the Trainer takes since transformers 5, beside torch 2.8 and later."""
 
-OLDEST_TRANSFORMERS = tuple(int(number) for number in OLDEST["transformers"].split("."))[:2]
+OLDEST_TRANSFORMERS = (release(RECENT["transformers"]) or ())[:2]
 
 NAMED = {
     "model loaded": "load",
