@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.options.config import config_for
@@ -38,6 +39,7 @@ from lintfit.versions import Versions
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
+    from lintfit.sources.recipes.front_ends import FrontEnd
     from lintfit.sources.script.source import ScriptSource
 
 _MOST_VERSIONS = 6
@@ -103,8 +105,10 @@ class _Builder:
             launch = self._usual_launch()
         if launch is not None and launch.action is not None:
             self.sources = replace(self.sources, recipe=self._recipe(launch))
+        elif launch is not None and (own := self._of_front_end(launch)) is not None:
+            self.sources = replace(self.sources, recipe=self._recipe(replace(launch, action=own[1]), own[0]))
         elif launch is not None or self.origin.kind == "script":
-            script = self._script(launch)
+            script = self._script(launch)  # which may leave a recipe among the sources
             self.sources = replace(self.sources, script=script)
         self.sources = replace(self.sources, deepspeed=deepspeed_of(self.files, self.sources))
         return self._resolved()
@@ -180,14 +184,27 @@ class _Builder:
         self.usual_command = launch.document.text.strip() if launch is not None else None
         return launch
 
-    def _recipe(self, launch: Launch) -> Recipe | None:
+    def _recipe(self, launch: Launch, front_end: FrontEnd | None = None) -> Recipe | None:
         from lintfit.sources.recipes.base import read_recipe
 
         world = partial(number_of_gpus, self.sources)
-        recipe = read_recipe(launch, self.files.open, world, self.versions)
+        recipe = read_recipe(launch, self.files.open, world, self.versions, front_end)
         for name, place in named_recipes(launch) if not launch.assumed else ():
             self._named_recipe(name, place)
         return recipe
+
+    def _of_front_end(self, launch: Launch) -> tuple[FrontEnd, str] | None:
+        """The front end whose script a launch starts by its path, and the command that does the same."""
+        from lintfit.sources.recipes.scripts import of_script
+
+        if not launch.script:
+            return None
+        path, flags = self._launched(launch), {flag.name for flag in launch.flags}
+        try:
+            text = self.files.workspace.file(path).text if path is not None else None
+        except ReadError:
+            text = None
+        return of_script(launch.script, flags, text)
 
     def _named_recipe(self, name: str, place: Place) -> None:
         path = self.files.locator.find(name)
