@@ -102,14 +102,16 @@ class _Builder:
         self.sources = replace(self.sources, launch=launch)
         self.sources = replace(self.sources, accelerate=accelerate_of(self.files, self.sources))
         if self.origin.kind == "recipe":
-            launch = self._usual_launch()
-        if launch is not None and launch.action is not None:
+            self.sources = replace(self.sources, recipe=self._recipe_alone())
+        elif launch is not None and launch.action is not None:
             self.sources = replace(self.sources, recipe=self._recipe(launch))
         elif launch is not None and (own := self._of_front_end(launch)) is not None:
             self.sources = replace(self.sources, recipe=self._recipe(replace(launch, action=own[1]), own[0]))
         elif launch is not None or self.origin.kind == "script":
             script = self._script(launch)  # which may leave a recipe among the sources
             self.sources = replace(self.sources, script=script)
+        if self.sources.accelerate is None and self.sources.recipe is not None:
+            self.sources = replace(self.sources, accelerate=accelerate_of(self.files, self.sources))
         self.sources = replace(self.sources, deepspeed=deepspeed_of(self.files, self.sources))
         return self._resolved()
 
@@ -175,14 +177,17 @@ class _Builder:
         document = self.files.read(self.origin.path, Kind.SHELL)
         return read_launch(document, self.origin.index, self.files.text) if document is not None else None
 
-    def _usual_launch(self) -> Launch | None:
-        """How a recipe that no launch line names is usually started."""
+    def _recipe_alone(self) -> Recipe | None:
+        """A recipe that no launch line names, as its front end is usually started with it."""
         from lintfit.sources.recipes.alone import usual_launch
+        from lintfit.sources.recipes.forms import front_end_of
 
         document = self.files.read(self.origin.path)
         launch = usual_launch(document) if isinstance(document, DataDocument) else None
-        self.usual_command = launch.document.text.strip() if launch is not None else None
-        return launch
+        if document is None or launch is None:
+            return None
+        self.usual_command = launch.document.text.strip()
+        return self._recipe(launch, front_end_of(document.text, document.kind))
 
     def _recipe(self, launch: Launch, front_end: FrontEnd | None = None) -> Recipe | None:
         from lintfit.sources.recipes.base import read_recipe

@@ -32,7 +32,7 @@ def accelerate_of(files: RunFiles, sources: Sources) -> AccelerateSource | None:
     """The Accelerate YAML that the launch names, else the one that the user put beside it."""
     from lintfit.sources.accelerate import read_accelerate
 
-    named = sources.said("launch", "accelerate_config")
+    named = sources.named_yaml
     here = _named_here(files, named, Kind.YAML)
     if here is not None:
         return _as_launched(sources, read_accelerate(here))
