@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench.checkouts import checkout  # noqa: E402
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 from lintfit.run.model import Run  # noqa: E402
@@ -72,12 +73,6 @@ class Answer:
 def rows(table: str) -> list[dict[str, Any]]:
     """The table of facts of that name."""
     return [json.loads(line) for line in (ROOT / "bench/launches" / table).read_text("utf-8").splitlines()]
-
-
-def checkout(folder: Path, repo: str) -> Path | None:
-    """Where a repository's files are, None where they are not there."""
-    found = (folder / name for name in (repo.replace("/", "+"), repo))
-    return next((path for path in found if path.is_dir()), None)
 
 
 def _quoted(lines: Sequence[str], first: int) -> str:

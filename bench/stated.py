@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from bench.launches import checkout  # noqa: E402
+from bench.checkouts import checkout  # noqa: E402
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.findings.results import RunResult  # noqa: E402
 from lintfit.options.config import from_flags  # noqa: E402
