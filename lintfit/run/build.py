@@ -113,10 +113,14 @@ class _Builder:
         self.documents: list[Document] = []
         self.opened: list[Document] = []
         """Data that the script opens itself."""
+        self.usual_command: str | None = None
         self.written: dict[tuple[int, Kind], DataDocument] = {}
         """Files that the launch script writes, by their index and what they are read as."""
 
     def run(self) -> Run:
+        if self.origin.kind == "recipe":
+            self._recipe_alone()
+            return self._resolved()
         launch = self._launch() if self.origin.kind == "launch" else None
         self.locator.launch = launch
         self.sources = replace(self.sources, launch=launch)
@@ -161,6 +165,7 @@ class _Builder:
             spec=assembled.spec,
             unknown=assembled.unknown,
             lacks_model=assembled.lacks_model,
+            usual_command=self.usual_command,
             all_gpus=all_there_are(sources, settings.get("gpus")),
             joined=self._joined(),
             doubtful=assembled.doubtful,
@@ -229,12 +234,27 @@ class _Builder:
         except ReadError:
             return None
 
+    def _recipe_alone(self) -> None:
+        """A recipe that no launch line names, as the usual command of its front end would run it."""
+        from lintfit.sources.recipes.alone import usual_launch
+
+        document = self._read(self.origin.path)
+        launch = usual_launch(document) if isinstance(document, DataDocument) else None
+        if launch is None:
+            return
+        self.usual_command = launch.document.text.strip()
+        if launch.action is None:
+            self.sources = replace(self.sources, script=self._script(launch))
+        else:
+            self.sources = replace(self.sources, recipe=self._recipe(launch))
+        self.sources = replace(self.sources, deepspeed=self._deepspeed())
+
     def _recipe(self, launch: Launch) -> Recipe | None:
         from lintfit.sources.recipes.base import read_recipe
 
         world = partial(number_of_gpus, self.sources)
         recipe = read_recipe(launch, self._open, world, self.versions)
-        for name, place in named_recipes(launch):
+        for name, place in named_recipes(launch) if not launch.assumed else ():
             self._named_recipe(name, place)
         return recipe
 
@@ -312,7 +332,8 @@ class _Builder:
         self.sources = replace(self.sources, recipe=recipe)
 
     def _open(self, name: str) -> Document | None:
-        path = self.locator.find(name)
+        itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
+        path = self.origin.path if itself else self.locator.find(name)
         return self._read(path) if path is not None else None
 
     def _alone(self, read: Callable[..., ScriptSource]) -> ScriptSource:

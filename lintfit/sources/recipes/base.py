@@ -1,6 +1,7 @@
 """What a front end's recipe is to a run: settings from its YAML file and its launch line, and a way to restate them.
 
-A format is one module with ``read_recipe(launch, open_file, world, versions)`` that returns a :class:`Recipe`, and a
+A format is one module with ``read_recipe(launch, open_file, world, versions)`` that returns a :class:`Recipe` and
+``usual_command(document)``, the command that people start such a file with (None for one that does not train), and a
 line in :data:`lintfit.sources.recipes.front_ends.READERS`. Its keys, defaults and their order are its own;
 :mod:`lintfit.sources.recipes.keys` holds what they state, and :mod:`lintfit.sources.recipes.trainer` makes settings of
 those that are transformers' own. The recipe takes the script's place: it states the settings that a script would state,
@@ -10,7 +11,7 @@ processes itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -20,6 +21,7 @@ from lintfit.sources.recipes.front_ends import READERS, FrontEnd
 from lintfit.sources.training import Training
 
 if TYPE_CHECKING:
+    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
 OpenFile = Callable[[str], Document | None]
@@ -43,6 +45,10 @@ class Recipe(Training, Protocol):
     @property
     def adjustable(self) -> frozenset[str]:
         """The settings that :meth:`write` can change in this launch; what is not here cannot be planned."""
+
+    @property
+    def refused(self) -> Iterable[Refused]:
+        """The keys and flags that the front end refuses or passes over."""
 
 
 def read_recipe(

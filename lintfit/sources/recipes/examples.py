@@ -99,6 +99,8 @@ class ExampleRecipe:
     uses_trl: bool = False
     arguments_place: None = None
     missing: None = None
+    refused: tuple[()] = ()
+    """None: a launch with a flag that the script never had is no launch of it."""
 
     @property
     def uses_trainer(self) -> bool:

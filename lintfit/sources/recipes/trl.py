@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +30,7 @@ from lintfit.sources.training_words import CHECKPOINTING, STRATEGIES, TORCH, dty
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
+    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
 TRAINERS: Mapping[str, str] = {
@@ -86,7 +89,15 @@ class TrlRecipe:
 
     @property
     def document(self) -> Document:
-        return self.launch.document
+        config = self.arguments.keys.config
+        return config if self.launch.assumed and config is not None else self.launch.document
+
+    @cached_property
+    def refused(self) -> tuple[Refused, ...]:
+        """The flags and keys that neither ``trl`` nor ``accelerate launch`` takes."""
+        from lintfit.sources.flag_grammars.programs import of_trl
+
+        return tuple(of_trl(self.launch, self.arguments.keys.config, self.arguments.versions))
 
     @cached_property
     def settings(self) -> Mapping[str, Setting]:
@@ -275,6 +286,25 @@ class TrlRecipe:
         asked = self.arguments.stated("eval_strategy", "evaluation_strategy")
         between = asked is not None and isinstance(asked.value, str) and asked.value.lower() in STRATEGIES
         return between or (first is not None and first.value is True)
+
+
+_TRAINS: Mapping[str, tuple[str, ...]] = {
+    "dpo": ("beta", "rpo_alpha", "dpo_alpha"),
+    "grpo": ("num_generations", "max_completion_length", "reward_funcs", "reward_model_name_or_path"),
+}
+"""Keys that tell a trainer's config from that of SFT."""
+
+
+def usual_command(document: DataDocument) -> str | None:
+    """``trl sft --config FILE``, or the command of another trainer whose keys or whose name the file has."""
+    root, name = document.root, document.path.as_posix()
+    keys = {entry.key for entry in root.entries} if root is not None else set()
+    if "model_name_or_path" not in keys:
+        return None
+    parts = set(re.split(r"[/_.-]", name.lower()))
+    named = next((command for command in TRAINERS if command in parts), None)
+    told = next((command for command, own in _TRAINS.items() if keys.intersection(own)), "sft")
+    return f"trl {named or told} --config {shlex.quote(name)}"
 
 
 def read_recipe(
