@@ -60,6 +60,8 @@ class Refused:
             if self.key and self.parser == "TrlParser":
                 return f"Unknown arguments from config file: ['--{self.name}', …]"
             return f"Some {what} are not used by the HfArgumentParser: {list(refusal.unrecognized)}"
+        if refusal.unrecognized and self.parser == "ms-swift":
+            return f"remaining_argv: {list(refusal.unrecognized)}"
         if refusal.unrecognized and self.parser in _OWN_WORDS:
             return f"{_OWN_WORDS[self.parser]}: {refusal.unrecognized[0]}"
         if refusal.unrecognized:
