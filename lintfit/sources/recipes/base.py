@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from lintfit.documents.model import Document
 from lintfit.settings.model import Setting
-from lintfit.sources.recipes.front_ends import READERS, FrontEnd
+from lintfit.sources.recipes.front_ends import READERS, FrontEnd, of_script
 from lintfit.sources.training import Training
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_recipe(
 
     ``versions`` are those of the libraries, as far as the project says them.
     """
-    module = READERS.get(cast("FrontEnd", launch.launcher))
+    module = READERS.get(of_script(launch.script) or cast("FrontEnd", launch.launcher))
     if module is None or launch.action is None:
         return None
     return cast("Recipe | None", import_module(module).read_recipe(launch, open_file, world, versions))

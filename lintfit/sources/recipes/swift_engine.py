@@ -15,7 +15,6 @@ from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.recipes.base import OpenFile
-from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping
 from lintfit.sources.training_words import trainer_fsdp
 
@@ -38,6 +37,8 @@ OLDER: Mapping[str, tuple[int, str, str]] = {
 """The same of ms-swift 2 (``swift/llm/ds_config/*.json`` of 2.0 to 2.6)."""
 
 _BUCKET = 200_000_000
+_LAUNCHERS = frozenset({"torchrun", "torch.distributed.launch", "deepspeed", "accelerate"})
+"""Programs that start ``swift/cli/sft.py`` themselves."""
 FSDP2 = "fsdp2"
 """The name of the package's FSDP config: FSDP 2, sharded fully, with activation checkpointing (``fsdp2.json``)."""
 
@@ -156,7 +157,10 @@ class Spread:
 
 def spread(arguments: SwiftArguments, world: Any) -> Spread:
     """The GPUs of a run: one for each process, or all that are visible where a process has several."""
-    started, visible = _started(arguments), _visible(arguments)
+    launched, visible = arguments.keys.launch.launcher, _visible(arguments)
+    started = world(None) if launched in _LAUNCHERS else _started(arguments)
+    if launched in _LAUNCHERS and started is None:
+        started = Setting("gpus", UNKNOWN, Provenance("derived", f"{launched} says how many processes there are"))
     if started is not None:
         processes = started.value if is_count(started.value) else None
         nodes = _nodes(arguments)
@@ -234,7 +238,3 @@ def spreads_layers(found: Spread) -> bool:
     """Whether a process has several GPUs (``is_mp``), over which device_map spreads the layers of the model."""
     return found.stages is not None and found.stages > 1
 
-
-def stated_place(stated: Stated | None) -> Provenance | None:
-    """Where something is stated."""
-    return stated.provenance if stated is not None else None
