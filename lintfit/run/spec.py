@@ -28,7 +28,7 @@ from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import loading
 from lintfit.run.model import REFUSED, Hardware
 from lintfit.run.precedence import Sources
-from lintfit.run.unread import own_steps, unfollowed_trainer, unread_training
+from lintfit.run.unread import own_split, own_steps, unfollowed_trainer, unread_training
 from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
@@ -72,6 +72,7 @@ def assemble(
     ``stated``, so that the estimate lists them as assumptions.
     """
     unread = unread_training(sources) or unfollowed_trainer(settings) or own_steps(sources, settings)
+    unread = unread or own_split(sources, settings)
     if unread is not None:
         return Assembled(None, (unread,), ())
     facts = model.facts

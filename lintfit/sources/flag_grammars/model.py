@@ -81,6 +81,8 @@ class Refused:
 def given_flags(launch: Launch) -> Iterator[tuple[Place, Given]]:
     """The flags of a launch as its script's parser gets them, up to a ``--``, behind which none are."""
     options = launch.invocation.arguments
+    if not options:
+        return
     following = [given_by(option) for option in options[1:]]
     for option, flag, after in zip(options, launch.flags, [*following, Given("--")], strict=True):
         given = given_by(option)

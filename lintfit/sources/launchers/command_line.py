@@ -49,8 +49,8 @@ class Invocation:
     ``positional`` are the words between the script and its first flag, ``loose`` those behind a flag whose value is
     glued to it. ``opaque`` says that among the launcher's own options are words that could not be expanded, so that
     any of its options may be set without being listed.
-    ``action`` is what a front end that trains from a recipe is asked for (``finetune_lora``); it has no script, unless
-    a launcher starts its own (``torchrun swift/cli/sft.py``). ``machines`` is the option by which a submitting script in front of ``--`` is told on how many it runs the command.
+    ``action`` is what a front end that trains from a recipe is asked for (``finetune_lora``); it has no script.
+    ``machines`` is the option by which a submitting script in front of ``--`` is told on how many it runs the command.
     """
 
     launcher: Launcher
@@ -275,7 +275,6 @@ def _with_script(
         loose=_loose(words[index + 1 :]),
         opaque=opaque,
         prefix=tuple(words[:program]),
-        action=front_ends.action_of_script(script.value),
     )
 
 

@@ -101,9 +101,6 @@ _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift
 _TRAINING_MODULES: Mapping[str, tuple[FrontEnd, str]] = {"axolotl.cli.train": ("axolotl", "train")}
 """Modules of front ends that train by themselves, with the command that they are; launchers start them with ``-m``."""
 
-_SCRIPTS: Mapping[str, FrontEnd] = {r"(?:.*/)?swift/cli/(sft|pt|rlhf)(?:\.py)?": "swift"}
-"""Scripts of front ends that launchers start, by their paths; the group is the command that each of them is."""
-
 READERS: Mapping[FrontEnd, str] = {
     "litgpt": "lintfit.sources.recipes.litgpt",
     "swift": "lintfit.sources.recipes.swift",
@@ -135,20 +132,6 @@ def of_module(module: str) -> FrontEnd | None:
 def training_module(module: str | None) -> tuple[FrontEnd, str] | None:
     """The front end, and its command, that a launcher starts with ``-m module``."""
     return _TRAINING_MODULES.get(module or "")
-
-
-def of_script(script: str | None) -> FrontEnd | None:
-    """The front end whose own script a launcher starts."""
-    path = (script or "").replace("\\", "/")
-    return next((name for pattern, name in _SCRIPTS.items() if re.fullmatch(pattern, path)), None)
-
-
-def action_of_script(script: str | None) -> str | None:
-    """The command that a front end's own script is, as a path or as a module; None for any other script."""
-    path = (script or "").replace("\\", "/")
-    path = path.replace(".", "/") if path.startswith("swift.cli.") else path
-    found = (re.fullmatch(pattern, path) for pattern in _SCRIPTS)
-    return next((match[1] for match in found if match is not None), None)
 
 
 def is_front_end(launcher: str) -> bool:

@@ -308,7 +308,13 @@ class SwiftRecipe:
                 yield stated.setting("max_prompt_length", stated.value)
             return
         found = packed or found
-        if found is not None and found.value not in (None, "None", -1):
+        if found is None or found.value in (None, "None", -1):
+            return
+        joined = arguments.value("padding_free") is True and arguments.value("packing") is not True
+        if joined and arguments.value("per_device_train_batch_size") != 1:
+            why = "padding_free puts samples one behind the other; max_length is the most that each of them has"
+            yield Setting("seq_len", found.value, Provenance("assumed", why, found.provenance.place))
+        else:
             yield found.setting("seq_len", found.value)
 
     def _optimizer(self) -> Setting:
