@@ -13,7 +13,6 @@ from lintfit.sources.flag_grammars.kinds import CHOICE
 from lintfit.sources.flag_grammars.model import Refused, given_by, given_flags, of_file
 from lintfit.sources.flag_grammars.options import Option, refusal
 from lintfit.sources.launchers.grammars import GRAMMARS
-from lintfit.sources.recipes.front_ends import is_front_end
 
 if TYPE_CHECKING:
     from lintfit.documents.model import DataDocument
@@ -42,7 +41,7 @@ _CONFIGS: Mapping[str, str] = {
 
 def of_launcher(launch: Launch, versions: Mapping[str, str]) -> Iterator[Refused]:
     """The launcher's own options that it refuses."""
-    if launch.invocation.opaque or is_front_end(launch.launcher):
+    if launch.invocation.opaque or launch.action is not None:
         return
     options = _options(launch.launcher, versions)
     if options is None:
