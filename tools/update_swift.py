@@ -105,7 +105,9 @@ def dataclasses_of(modules: Iterable[ast.Module]) -> Classes:
             if alias.asname
         }
         for node in module.body:
-            if not isinstance(node, ast.ClassDef) or not any("dataclass" in ast.unparse(d) for d in node.decorator_list):
+            if not isinstance(node, ast.ClassDef) or not any(
+                "dataclass" in ast.unparse(d) for d in node.decorator_list
+            ):
                 continue
             bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
             fields: dict[str, Field] = {}
@@ -114,20 +116,23 @@ def dataclasses_of(modules: Iterable[ast.Module]) -> Classes:
                     kind = field_kind(ast.unparse(each.annotation), each.value, {})
                     if kind and default_of(each.value)[1]:
                         fields[each.target.id] = (kind, constant(each.value))
-            own = [f"transformers.{aliases.get(b, b)}" if _is_transformers(b, aliases) else aliases.get(b, b) for b in bases]
+            own = [
+                f"transformers.{aliases.get(b, b)}" if _is_transformers(b, aliases) else aliases.get(b, b)
+                for b in bases
+            ]
             found.setdefault(node.name, (own, fields))
     return found
 
 
 def _is_transformers(base: str, aliases: Mapping[str, str]) -> bool:
-    """Whether a base is a class of transformers, which ms-swift imports under another name (``HfTrainingArguments``)."""
+    """Whether a base is a class of transformers, imported under another name (``HfTrainingArguments``)."""
     return base in aliases and aliases[base] in OF_TRANSFORMERS
 
 
 def resolved(name: str, classes: Classes, seen: frozenset[str] = frozenset()) -> tuple[dict[str, Field], set[str]]:
     """The fields of a class with the inherited ones, as Python finds them, and the classes of transformers among its
     bases."""
-    if name.startswith("transformers.") or name in OF_TRANSFORMERS and name not in classes:
+    if name.startswith("transformers.") or (name in OF_TRANSFORMERS and name not in classes):
         return {}, {name.rpartition(".")[2]}
     if name not in classes or name in seen:
         return {}, set()

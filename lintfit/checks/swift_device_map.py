@@ -23,7 +23,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     alone = "NPROC_PER_NODE is not set" if not recipe.spread.distributed else "there are more GPUs than processes"
     yield Report(
         place,
-        f"{what} with {count} GPUs in one process ({alone}): device_map spreads the model over them, and ms-swift stops "
+        f"{what} with {count} GPUs in one process ({alone}): device_map spreads the model over them: ms-swift stops "
         f"with ValueError ({error})",
         help=f"set NPROC_PER_NODE={recipe.spread.gpus.value} to start a process on each GPU, or leave one GPU visible",
     )

@@ -24,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     written = recipe.arguments.write(("attn_impl",), "flash_attn")
     yield Report(
         found[1],
-        f"{name} without attn_impl flash_attn: ms-swift stops with ValueError (The \"{name}\" feature requires a flash "
+        f'{name} without attn_impl flash_attn: ms-swift stops with ValueError (The "{name}" feature requires a flash '
         "attention implementation)",
         fix=Fix("set attn_impl flash_attn", Applicability.UNSAFE, written) if written else None,
         help="set attn_impl: flash_attn, which needs flash-attn installed",

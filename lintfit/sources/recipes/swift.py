@@ -18,11 +18,12 @@ from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
-from lintfit.sources.recipes import swift_engine, swift_model
+from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Stated, spelled
 from lintfit.sources.recipes.swift_arguments import SwiftArguments, read_arguments
-from lintfit.sources.recipes.trainer import evaluation_of, settings_of
+from lintfit.sources.recipes.swift_trainer import TUNER, itself
+from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import TORCH, kernel_of
 
@@ -31,21 +32,10 @@ if TYPE_CHECKING:
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
-TUNER = ("tuner_type", "train_type", "sft_type")
-"""The field that says how the model is trained, by its name in ms-swift 4, 3 and 2."""
 LORA = frozenset({"lora", "longlora", "adalora"})
 """Ways to train that are LoRA's adapters; AdaLoRA's begin with ``adalora_init_r`` ranks."""
-TRAINERS: Mapping[str, str] = {
-    "dpo": "dpo", "orpo": "orpo", "simpo": "cpo", "cpo": "cpo", "kto": "kto", "rm": "reward", "ppo": "ppo",
-    "grpo": "grpo", "gkd": "causal-lm",
-}  # fmt: skip
-"""Whose step each ``rlhf_type`` is; SimPO is a loss of CPO's trainer."""
-_REFERS = frozenset({"dpo", "kto", "ppo", "grpo"})
-"""Types that hold a copy of a model that trains whole (``RLHFArguments.__post_init__``)."""
 _SAMPLES = 16
 """What a step is filled up to where nobody says how many micro-batches it has."""
-_PAIRS = frozenset({"embedding", "reranker", "generative_reranker"})
-"""Tasks whose samples are several sequences each."""
 _ADJUSTABLE = frozenset({
     "attention", "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "method",
     "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
@@ -114,10 +104,7 @@ class SwiftRecipe:
     @property
     def kind(self) -> str:
         """The ``rlhf_type``, else the command."""
-        if self.arguments.command != "rlhf":
-            return self.arguments.command
-        found = self.arguments.value("rlhf_type")
-        return found if isinstance(found, str) else "unknown"
+        return swift_trainer.kind_of(self.arguments)
 
     @cached_property
     def spread(self) -> swift_engine.Spread:
@@ -141,15 +128,17 @@ class SwiftRecipe:
             case "weights_dtype" if value == AS_LOADED:
                 return ()
             case "weights_dtype" if value in TORCH:
-                return self.arguments.write(("torch_dtype", "dtype"), TORCH[value] if self.arguments.since(3) else value)
+                return self.arguments.write(
+                    ("torch_dtype", "dtype"), TORCH[value] if self.arguments.since(3) else value
+                )
             case "method" if isinstance(value, Adapters):
-                return self._adapt(value.rank)
+                return swift_writing.adapt(self.arguments, value.rank)
             case "quantization" if isinstance(value, FourBits):
-                return self._quantize(value.name)
+                return swift_writing.quantize(self.arguments, self.settings["quantization"].value, value.name)
             case "kbit_upcast":
                 return ()
             case "attention":
-                return self._write_attention(value)
+                return swift_writing.attend(self.arguments, value)
             case "loss":
                 return self.arguments.write(_FIELDS["use_liger_kernel"], True) if value == "liger" else None
             case "zero_stage" | "offload_optimizer" | "offload_param":
@@ -158,34 +147,10 @@ class SwiftRecipe:
                 return self.arguments.write(("deepspeed",), value)
             case "bf16" | "fp16" if value is True:
                 now = self.settings.get(name)
-                return () if now is not None and now.value is True else self._write_half(name)
+                return () if now is not None and now.value is True else swift_writing.halve(self.arguments, name)
             case _ if name in _FIELDS:
                 return self.arguments.write(_FIELDS[name], value)
         return None
-
-    def _write_half(self, name: str) -> tuple[FileEdit, ...] | None:
-        word = {"bf16": "bfloat16", "fp16": "float16"}[name] if self.arguments.since(3) else name
-        return self.arguments.write(("torch_dtype", "dtype"), word)
-
-    def _adapt(self, rank: int) -> tuple[FileEdit, ...] | None:
-        tuner = self.arguments.name_of(*TUNER)
-        return self.arguments.write_next(**{tuner: "lora", "lora_rank": rank})
-
-    def _quantize(self, wanted: str) -> tuple[FileEdit, ...] | None:
-        stated = self.settings.get("quantization")
-        if stated is not None and stated.value in ("nf4", "nf4-double"):
-            return ()
-        if wanted not in ("nf4", "nf4-double") or (stated is not None and stated.value is not None):
-            raise CannotWrite("the recipe says already how the base is quantized")
-        bits = self.arguments.name_of("quant_bits", "quantization_bit")
-        nested = {} if wanted == "nf4-double" else {"bnb_4bit_use_double_quant": False}
-        return self.arguments.write_next(**nested, **{bits: 4, "quant_method": "bnb"})
-
-    def _write_attention(self, value: Any) -> tuple[FileEdit, ...] | None:
-        if not self.arguments.since(3):
-            return self.arguments.write(("use_flash_attn",), value == "flash_attention_2")
-        word = "flash_attn" if value == "flash_attention_2" else value
-        return self.arguments.write(("attn_impl",), word)
 
     def zero_config(self, zero: Mapping[str, Any]) -> str | None:
         """The name of the package's DeepSpeed config with these settings; None where it has none."""
@@ -233,10 +198,6 @@ class SwiftRecipe:
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _itself(self) -> Provenance:
-        return Provenance("derived", f"swift {self.arguments.command} does so")
-
     def _settings(self) -> Iterator[Setting]:
         arguments = self.arguments
         name = swift_model.model(arguments)
@@ -255,9 +216,12 @@ class SwiftRecipe:
         yield from self._length()
         yield self._optimizer()
         yield from self._method(name)
-        yield from self._trainer()
+        images = swift_model.pixels(arguments)
+        if images is not None:
+            yield images
+        yield from swift_trainer.trainer(arguments, self.kind)
         yield from self._engine()
-        yield from self._evaluation()
+        yield from swift_trainer.evaluation(arguments)
 
     def _attention(self) -> Iterator[Setting]:
         found = self.arguments.stated("attn_impl")
@@ -328,14 +292,14 @@ class SwiftRecipe:
             return plugin.setting("optimizer", plugin.value)
         found = arguments.get("optim")
         if found is None:
-            return Setting("optimizer", UNKNOWN, self._itself)
+            return Setting("optimizer", UNKNOWN, itself(self.arguments))
         return found.setting("optimizer", found.value)
 
     def _method(self, name: Setting | None) -> Iterator[Setting]:
         arguments, found = self.arguments, self.method
         value = found.value if found is not None else UNKNOWN
         facts = swift_model.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
-        provenance = found.provenance if found is not None else self._itself
+        provenance = found.provenance if found is not None else itself(self.arguments)
         if value == "full":
             yield Setting("method", "full", provenance)
             yield from self._frozen(facts)
@@ -382,71 +346,6 @@ class SwiftRecipe:
             if found is not None:
                 yield found
 
-    def _trainer(self) -> Iterator[Setting]:
-        arguments, kind = self.arguments, self.kind
-        task = arguments.get("task_type")
-        if arguments.command == "rlhf":
-            asked = arguments.get("rlhf_type")
-            where = asked.provenance if asked is not None else self._itself
-            yield Setting("trainer", TRAINERS.get(kind, UNKNOWN), where)
-            yield from self._beside(kind)
-        elif task is not None and task.value in ("seq_cls", *_PAIRS):
-            yield task.setting("trainer", "classification")
-            if task.value in _PAIRS:
-                yield task.setting("uncounted", f"how many sequences a sample of the task {task.value} is")
-        elif task is not None and task.value is UNKNOWN:
-            yield task.setting("trainer", UNKNOWN)
-        else:
-            yield Setting("trainer", "causal-lm", self._itself)
-        yield self._reference(kind)
-
-    def _beside(self, kind: str) -> Iterator[Setting]:
-        """Models that are only asked, and what a rollout needs."""
-        arguments = self.arguments
-        reward, teacher = arguments.stated("reward_model"), arguments.stated("teacher_model")
-        if kind == "ppo" and reward is not None:
-            named = reward.value[0] if isinstance(reward.value, list) and reward.value else reward.value
-            yield reward.setting("reward_model", named if isinstance(named, str) else UNKNOWN)
-        elif kind == "grpo" and reward is not None and reward.value not in (None, "None"):
-            each = reward.value if isinstance(reward.value, list) else [reward.value]
-            frozen = tuple({"model": one if isinstance(one, str) else None} for one in each)
-            yield reward.setting("frozen_models", frozen)
-        if kind == "gkd":
-            if teacher is not None and teacher.value not in (None, "None"):
-                name = teacher.value if isinstance(teacher.value, str) else None
-                yield teacher.setting("frozen_models", ({"model": name},))
-            yield Setting("uncounted", "what GKD makes of the teacher's answers", self._itself)
-        if kind in ("grpo", "gkd"):
-            yield from self._vllm()
-
-    def _vllm(self) -> Iterator[Setting]:
-        arguments = self.arguments
-        uses, mode = arguments.get("use_vllm"), arguments.get("vllm_mode")
-        if uses is None or uses.value is not True:
-            return
-        if mode is not None and mode.value is not None:
-            yield mode.setting("vllm_mode", mode.value)
-        elif arguments.stated("vllm_server_host", "vllm_server_base_url") is not None:
-            yield Setting("vllm_mode", "server", self._itself)
-        sleeps = arguments.get("sleep_level")
-        if sleeps is not None:
-            level = sleeps.value
-            value = UNKNOWN if level is UNKNOWN else isinstance(level, int) and level > 0
-            yield sleeps.setting("vllm_enable_sleep_mode", value)
-
-    def _reference(self, kind: str) -> Setting:
-        """Whether a frozen copy of the model stands beside it: of one that trains whole, where a loss asks for it."""
-        whole = self.method.value if self.method is not None else UNKNOWN
-        if kind not in _REFERS:
-            return Setting("reference_model", False, Provenance("derived", f"{kind} needs none"))
-        beta = self.arguments.stated("beta")
-        if kind == "grpo" and beta is not None and beta.value == 0:
-            return beta.setting("reference_model", False)
-        if whole == "full":
-            return Setting("reference_model", True, Provenance("derived", f"{kind} of a model that trains whole"))
-        known = False if isinstance(whole, str) else UNKNOWN
-        return Setting("reference_model", known, Provenance("derived", "the adapter is switched off for it"))
-
     def _engine(self) -> Iterator[Setting]:
         arguments, found = self.arguments, self.spread
         yield found.gpus
@@ -473,16 +372,6 @@ class SwiftRecipe:
         if stated is None and self.arguments.since(3, 6):
             plain = self.spread.distributed and not sharded
             yield Setting("use_reentrant", not plain, self.arguments.by_default)
-
-    def _evaluation(self) -> Iterator[Setting]:
-        """What it evaluates with: only where there is data for it (``eval_strategy`` becomes ``no`` without any)."""
-        arguments = self.arguments
-        strategy = arguments.stated("eval_strategy", "evaluation_strategy")
-        share = arguments.get("split_dataset_ratio", "dataset_test_ratio")
-        data = arguments.stated("val_dataset")
-        if (strategy is not None and strategy.value == "no") or (data is None and (share is None or share.value == 0)):
-            return
-        yield from evaluation_of(arguments).values()
 
 
 def usual_command(document: DataDocument) -> str | None:

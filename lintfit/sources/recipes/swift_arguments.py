@@ -1,7 +1,7 @@
 """ms-swift's arguments: flags over the keys of a YAML or JSON file, over the defaults of the version that takes them.
 
 ``swift/cli/main.py`` of ms-swift 4.1 turns a file that stands first behind the command into flags in front of the
-others, and its ``ENV`` into environment variables that are not set yet. ``HfArgumentParser`` then fills the dataclasses.
+others, and its ``ENV`` into environment variables that are not set yet. ``HfArgumentParser`` fills the dataclasses.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _named_file(launch: Launch) -> Setting | None:
 
 
 def _versions_with(launch: Launch, named: Setting | None) -> Sequence[int]:
-    """The versions that take a file in this way: ms-swift 3.10 to 4.0 by ``--config``, newer ones as their first word."""
+    """The versions that take a file so: ms-swift 3.10 to 4.0 by ``--config``, newer ones as their first word."""
     if launch.flag("config") is not None:
         return range(*_BY_NAME)
     return range(_BY_NAME[1], len(swift.versions())) if named is not None else ()

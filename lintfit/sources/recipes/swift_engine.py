@@ -237,4 +237,3 @@ def _count(text: str) -> int | None:
 def spreads_layers(found: Spread) -> bool:
     """Whether a process has several GPUs (``is_mp``), over which device_map spreads the layers of the model."""
     return found.stages is not None and found.stages > 1
-

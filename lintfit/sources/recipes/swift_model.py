@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,8 @@ from lintfit.catalog import models, swift
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import by_name
-from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.documents.numerals import natural
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.swift_arguments import SwiftArguments
 from lintfit.sources.training_words import dtype_of
@@ -135,6 +136,23 @@ def sees(facts: ModelFacts | None) -> bool:
     return facts is not None and any(tensor.where == "vision" for tensor in facts.tensors)
 
 
+_TOKENS: Mapping[str, int] = {"IMAGE_MAX_TOKEN_NUM": 32 * 32}
+"""Variables that bound an image by its tokens, and the pixels of a token (Qwen3-VL's 16 x 16 patches, four to each)."""
+
+
+def pixels(arguments: SwiftArguments) -> Setting | None:
+    """Pixels that are left of an image at most: by ``MAX_PIXELS``, by tokens, or by ``max_pixels``."""
+    found: list[Setting] = []
+    stated = arguments.stated("max_pixels")
+    if stated is not None and is_count(stated.value):
+        found.append(stated.setting("image_max_pixels", stated.value))
+    for name, each in {"MAX_PIXELS": 1, **_TOKENS}.items():
+        variable = arguments.environment.get(name)
+        if variable is not None and (count := natural(variable.value)):
+            found.append(Setting("image_max_pixels", count * each, variable.provenance))
+    return min(found, key=lambda setting: int(setting.value), default=None)
+
+
 def frozen(arguments: SwiftArguments, facts: ModelFacts) -> Setting | None:
     """What full fine-tuning leaves as it is of a model with encoders (``TunerArguments._init_multimodal_full``)."""
     parts: list[str] = []
@@ -196,7 +214,9 @@ def _on(found: Stated | None) -> bool:
 def _of(facts: ModelFacts, names: tuple[str, ...]) -> list[str]:
     """Those of these modules that a model has, without what lies inside another of them."""
     there = [name for name in names if _names(facts, name)]
-    return [name for name in there if not any(name != other and f".{name}.".startswith(f".{other}.") for other in there)]
+    return [
+        name for name in there if not any(name != other and f".{name}.".startswith(f".{other}.") for other in there)
+    ]
 
 
 def _names(facts: ModelFacts, text: str) -> bool:
