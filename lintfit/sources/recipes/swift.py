@@ -183,6 +183,8 @@ class SwiftRecipe:
 
     def argument(self, *names: str) -> Setting | None:
         """A field of the dataclasses: a flag, a key of the file, or the default."""
+        if names[0] == "eval_strategy" and not swift_trainer.evaluates(self.arguments):
+            return Setting(names[0], "no", Provenance("derived", "there is no data to evaluate with"))
         found = self.arguments.get(*names)
         return Setting(names[0], found.value, found.provenance) if found is not None else None
 

@@ -103,11 +103,17 @@ def reference(arguments: SwiftArguments, kind: str) -> Setting:
     return Setting("reference_model", known, Provenance("derived", "the adapter is switched off for it"))
 
 
-def evaluation(arguments: SwiftArguments) -> Iterator[Setting]:
-    """What it evaluates with: only where there is data for it (``eval_strategy`` becomes ``no`` without any)."""
+def evaluates(arguments: SwiftArguments) -> bool:
+    """Whether it evaluates: ``eval_strategy`` becomes ``no`` where there is no data for it."""
     strategy = arguments.stated("eval_strategy", "evaluation_strategy")
     share = arguments.get("split_dataset_ratio", "dataset_test_ratio")
-    data = arguments.stated("val_dataset")
-    if (strategy is not None and strategy.value == "no") or (data is None and (share is None or share.value == 0)):
-        return
-    yield from evaluation_of(arguments).values()
+    data = arguments.stated("val_dataset", "cached_val_dataset", "eval_dataset")
+    if strategy is not None and strategy.value == "no":
+        return False
+    return data is not None or (share is not None and share.value != 0)
+
+
+def evaluation(arguments: SwiftArguments) -> Iterator[Setting]:
+    """What it evaluates with."""
+    if evaluates(arguments):
+        yield from evaluation_of(arguments).values()
