@@ -130,7 +130,7 @@ def _missing_file(sources: Sources) -> Setting | None:
 
 
 def split_over_ranks(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]:
-    """Ranks that share a sequence, or a model's matrices, and FSDP's replicas, where there is more than one.
+    """Ranks that share a sequence, a model's matrices or its layers, and FSDP's replicas, where there is more than one.
 
     DeepSpeed divides the world by those that share a sequence before it multiplies the batch sizes; FSDP's context
     parallelism counts among them here.
@@ -139,7 +139,8 @@ def split_over_ranks(sources: Sources, settings: Mapping[str, Setting]) -> Itera
     sequence, tensor = "sequence_parallel", "tensor_parallel"
     shared = sequence if deepspeed else "context_parallel"
     other = ("deepspeed", "script") if deepspeed else ("script",)
-    for name, asked in ((sequence, shared), (tensor, tensor), ("replicas", "replicas")):
+    layers = "pipeline_parallel"
+    for name, asked in ((sequence, shared), (tensor, tensor), (layers, layers), ("replicas", "replicas")):
         said = first(name, *(sources.said(dialect, asked) for dialect in (*other, "accelerate")))
         if said is None or said.value in (None, 0, 1):
             continue
