@@ -61,7 +61,9 @@ def keys_read(text: str) -> Iterator[str]:
 
 
 def _is_config(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Name) and node.id == "cfg") or (isinstance(node, ast.Attribute) and node.attr == "_cfg")
+    return (isinstance(node, ast.Name) and node.id == "cfg") or (
+        isinstance(node, ast.Attribute) and node.attr == "_cfg"
+    )
 
 
 def registry(text: str) -> Iterator[tuple[str, str, bool, list[tuple[str, str]]]]:

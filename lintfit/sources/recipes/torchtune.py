@@ -146,9 +146,7 @@ class TorchtuneRecipe:
         if wanted is None or document is None or found.flag is not None:
             return None
         given = {name: found for name in ("fused", "foreach") if document.root and document.root.get("optimizer", name)}
-        return edits(
-            document, {("optimizer", COMPONENT): wanted, **{("optimizer", name): REMOVE for name in given}}
-        )
+        return edits(document, {("optimizer", COMPONENT): wanted, **{("optimizer", name): REMOVE for name in given}})
 
     def _write_fsdp(self, value: Fsdp) -> tuple[FileEdit, ...] | None:
         if value.cpu_offload != self.keys.found("fsdp_cpu_offload").value:
@@ -221,7 +219,7 @@ class TorchtuneRecipe:
             return open_
         if there_are is not None and is_count(there_are.value):
             return open_
-        return Setting("gpus", asked.value, Provenance("assumed", "the config's head says so", self.launch.place))
+        return Setting("gpus", asked.value, Provenance("assumed", "by the command in the config's head"))
 
     @cached_property
     def _ranks(self) -> int | None:
@@ -288,7 +286,10 @@ class TorchtuneRecipe:
         yield modules.setting("lora_targets", parts.adapted(modules.value, mlp, output) if known else UNKNOWN)
 
     def _batch(self) -> Iterator[Setting]:
+        asked = self.found("gradient_accumulation_steps")
         steps = self.keys.number("gradient_accumulation_steps", "gradient_accumulation_steps")
+        if asked.value is None and not self.reads("gradient_accumulation_steps"):
+            steps = asked.setting("gradient_accumulation_steps", 1)
         micro = self.keys.number("micro_batch_size", "batch_size")
         if self.ppo:
             samples = self.keys.number("micro_batch_size", "ppo_batch_size")
@@ -365,7 +366,7 @@ class TorchtuneRecipe:
         """The loss, and the models beside the one that is trained."""
         by_recipe = Provenance("derived", f"the recipe {self.name}")
         if self.ppo or "grpo" in self.name:
-            yield Setting("trainer", "ppo" if self.ppo else "grpo", by_recipe)
+            yield Setting("trainer", UNKNOWN, by_recipe)
             yield Setting("reference_model", True, by_recipe)
             yield from self._rollouts()
         elif "dpo" in self.name:
@@ -381,9 +382,6 @@ class TorchtuneRecipe:
 
     def _rollouts(self) -> Iterator[Setting]:
         """What torchtune's own PPO and GRPO hold while they generate is not TRL's."""
-        tokens = self.keys.found("max_generated_tokens")
-        if self.ppo and is_count(tokens.value):
-            yield tokens.setting("response_length", tokens.value)
         what = "what torchtune's own rollouts hold (its recipes' caches and scores are not TRL's)"
         yield Setting("uncounted", what, Provenance("derived", f"the recipe {self.name}"))
 

@@ -1,7 +1,7 @@
 """What torchtune's components are: models by their builders, optimizers, losses, the modules that LoRA adapts.
 
-Builders and their shapes: ``torchtune/models/*/_model_builders.py`` of 0.1.1 to 0.7.0, which name the checkpoint that each
-of them is initialised for.
+Builders and their shapes: ``torchtune/models/*/_model_builders.py`` of 0.1.1 to 0.7.0, which name the checkpoint that
+each of them is initialised for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What torchtune refuses of a launch line, and the keys of a config that its recipe passes over.
 
-``torchtune/config/_parse.py`` (0.6.1) takes no flag but ``--config``, and no word without ``=``. OmegaConf has no schema:
-a key at the top that the recipe's code does not ask for does nothing.
+``torchtune/config/_parse.py`` (0.6.1) takes no flag but ``--config``, and no word without ``=``. OmegaConf has no
+schema: a key at the top that the recipe's code does not ask for does nothing.
 """
 
 from __future__ import annotations

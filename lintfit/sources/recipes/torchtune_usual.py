@@ -1,4 +1,4 @@
-"""How a torchtune config on its own is started: by the command in the comment at its head, else by what its keys say."""
+"""How a torchtune config alone is started: by the command in the comment at its head, else by what its keys say."""
 
 from __future__ import annotations
 
@@ -35,23 +35,33 @@ def usual_command(document: DataDocument) -> str | None:
     content = root.plain() if root is not None else None
     if not isinstance(content, dict) or "inference" in content or not {"model", "policy_model"} & content.keys():
         return None
-    said, counts = _said(document.text, content)
-    recipe = said or _by_keys(content, document.path.stem)
-    options = [f"--{_OPTION[name]} {count}" for name, count in counts.items()] if said is not None else []
+    recipe = _by_keys(content, document.path.stem)
+    found = _said(document.text, recipe)
+    options = []
+    if found is not None:
+        recipe = found["recipe"]
+        known = registry().recipe(recipe)
+        counts = _COUNTS.findall(found["options"]) if known is not None and known.distributed else []
+        options = [f"--{_OPTION[name]} {count}" for name, count in counts]
     return " ".join(["tune run", *options, recipe, "--config", shlex.quote(document.path.as_posix())])
 
 
-def _said(text: str, content: dict[str, Any]) -> tuple[str | None, dict[str, str]]:
-    """The recipe that the file's head names, with its numbers of processes and machines."""
-    adapts = _adapts(content)
-    for found in _COMMAND.finditer(text, 0, _HEAD):
-        start = text.rfind("\n", 0, found.start()) + 1
-        known = registry().recipe(found["recipe"])
-        tunes = "lora" in found["recipe"] or not adapts or "distillation" in found["recipe"]
-        if known is None or not text.startswith("#", start) or not tunes:
-            continue
-        return found["recipe"], dict(_COUNTS.findall(found["options"])) if known.distributed else {}
-    return None, {}
+def _said(text: str, recipe: str) -> re.Match[str] | None:
+    """The command in the file's head that starts a recipe of the kind that the keys are for."""
+    comments = (found for found in _COMMAND.finditer(text, 0, _HEAD) if _commented(text, found))
+    known = [found for found in comments if registry().recipe(found["recipe"]) is not None]
+    alike = (found for found in known if _kind(found["recipe"]) == _kind(recipe))
+    own = (found for found in known if found["recipe"].startswith("dev/"))
+    return next(alike, None) or next(own, None)
+
+
+def _commented(text: str, found: re.Match[str]) -> bool:
+    return text.startswith("#", text.rfind("\n", 0, found.start()) + 1)
+
+
+def _kind(recipe: str) -> str:
+    """A recipe's name without the number of devices that it is for."""
+    return recipe.rpartition("/")[2].removesuffix("_single_device").removesuffix("_distributed")
 
 
 def _adapts(content: dict[str, Any]) -> bool:
