@@ -3,9 +3,9 @@
     git clone https://github.com/pytorch/torchtune
     python tools/update_torchtune.py torchtune v0.1.1 v0.2.1 v0.3.1 v0.4.0 v0.5.0 v0.6.1 main
 
-Reads the source of each revision without importing it, the newest last: the keys that each recipe's code asks its config
-for (``cfg.batch_size``, ``cfg.get("compile")``), whether it runs on several devices, which config belongs to which
-recipe (``torchtune/_recipe_registry.py``), and of the newest revision's configs what decides memory.
+Reads the source of each revision without importing it, the newest last: the keys that each recipe's code asks its
+config for (``cfg.batch_size``, ``cfg.get("compile")``), whether it runs on several devices, which config belongs to
+which recipe (``torchtune/_recipe_registry.py``), and what decides memory of each config as it was last.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def keys_read(text: str) -> Iterator[str]:
                 yield first.value
             elif isinstance(first, ast.Name) and first.id == "PROFILER_KEY":
                 yield _PROFILER
-        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant):
-            if any(_is_config(each) for each in node.comparators):
-                yield str(node.left.value)
+        elif isinstance(node, ast.Compare) and any(_is_config(each) for each in node.comparators):
+            yield from [str(node.left.value)] if isinstance(node.left, ast.Constant) else []
 
 
 def _is_config(node: ast.expr) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.torchtune import Recipe, registry
 from lintfit.documents.model import Document
@@ -316,7 +316,7 @@ class TorchtuneRecipe:
             yield Setting("engine", UNKNOWN, Provenance("derived", f"{self.name} is no recipe of torchtune's"))
         elif self.distributed and self._ranks != 1:
             strategy = self.found("fsdp_reshard_after_forward")
-            version = 1 if before(self.versions.get("torchtune"), _FSDP2) is True else 2
+            version: Literal[1, 2] = 1 if before(self.versions.get("torchtune"), _FSDP2) is True else 2
             kind = "SHARD_GRAD_OP" if strategy.value is False else "FULL_SHARD"
             fsdp = Fsdp(version, kind, self.found("fsdp_cpu_offload").value is True)
             why = Provenance("derived", f"{self.name} shards with FSDP")
