@@ -186,7 +186,8 @@ class TrlRecipe:
     def _weights(self) -> Setting:
         """The dtype that the model is loaded in: TRL's own default where ``ModelConfig`` has none."""
         # A recipe that names the field as the other versions do is one of theirs.
-        found = self.arguments.stated("dtype", "torch_dtype") or self.arguments.get(self._dtype_field)
+        stated = self.arguments.stated(self._dtype_field, "dtype", "torch_dtype")
+        found = stated or self.arguments.get(self._dtype_field)
         if found is None:
             return Setting("weights_dtype", UNKNOWN, self._itself)
         dtype, versions = dtype_of(found.value), self.arguments.versions
