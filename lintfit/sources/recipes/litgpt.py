@@ -136,10 +136,11 @@ class LitGptRecipe:
         # Keys of a recipe that the planner may write.
         names = {"micro_batch_size", "gradient_accumulation_steps", "seq_len", "mixed_precision"}
         precision = self._asked.value
-        if isinstance(precision, str) and precision.endswith("-true"):
+        if precision in PRECISIONS:
             names.add("weights_dtype")
-            if self.method == "lora" and self._ranks == 1:
-                names.add("quantization")
+        true = isinstance(precision, str) and precision.endswith("-true")
+        if true and self.method == "lora" and self._ranks == 1:
+            names.add("quantization")
         return frozenset(names)
 
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
@@ -157,6 +158,8 @@ class LitGptRecipe:
                 return self.keys.write("quantize", word) if word is not None else None
             case "weights_dtype" if name in self.adjustable and value in _TRUE:
                 return self.keys.write("precision", _TRUE[value])
+            case "no":
+                return ()  # said by the precision that has the weights in 16 bits
             case "bf16" | "fp16" if value is True:
                 return self.keys.write("precision", _MIXED[name])
             case "gpus" if self.keys.count("num_nodes") == 1:
