@@ -346,7 +346,8 @@ _RECORDS = (
     _spec("image_patches", TOKENS, "Patches of an image before they are merged.", values="patches of each",
           default=None, default_by="those of the config's size"),
     _spec("front_end", Choice(("transformers", "litgpt")), "transformers or litgpt: whose model and loop.",
-          as_it_is=True, values="whose models and loop: `transformers`, `litgpt`", default="transformers"),
+          as_it_is=True, by="script", values="whose models and loop: `transformers`, `litgpt`",
+          default="transformers"),
     _spec("fused_kernels", Names(KERNELS),
           "Kernels in place of the model's own code: rms_norm,rope,cross_entropy,lora, and those of packages: "
           "gated_delta_rule,mamba_ssm,causal_conv1d.", default=()),

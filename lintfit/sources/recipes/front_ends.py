@@ -104,6 +104,7 @@ _TRAINING_MODULES: Mapping[str, tuple[FrontEnd, str]] = {"axolotl.cli.train": ("
 READERS: Mapping[FrontEnd, str] = {
     "litgpt": "lintfit.sources.recipes.litgpt",
     "swift": "lintfit.sources.recipes.swift",
+    "torchtune": "lintfit.sources.recipes.torchtune",
     "trl": "lintfit.sources.recipes.trl",
 }
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
