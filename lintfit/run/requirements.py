@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
     "auto-gptq", "auto_gptq", "gptqmodel",
+    "axolotl",
 )  # fmt: skip
 
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
