@@ -37,7 +37,7 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     sharded = sources.said("script", "fsdp")
     if sharded is not None and sharded.value not in (None, False, "", UNKNOWN):
         return Setting("engine", "fsdp", sharded.provenance)
-    launched_with = sources.said("launch", "accelerate_config")
+    launched_with = sources.named_yaml
     if sources.accelerate is None and launched_with is not None and stated is None:
         return Setting("engine", UNKNOWN, launched_with.provenance)
     gpus = settings.get("gpus")

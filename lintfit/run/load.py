@@ -21,6 +21,7 @@ from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
+from lintfit.sources.recipes.front_ends import is_front_end
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
@@ -168,6 +169,8 @@ def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
 def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script does."""
     if run.launch is None or run.launch.sure or run.broken:
+        return True
+    if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from lintfit.documents.model import DataDocument, FileText, Span
@@ -24,7 +25,10 @@ def usual_command(document: DataDocument) -> str | None:
 
 
 def usual_launch(document: DataDocument) -> Launch | None:
-    """The launch by that command; it stands nowhere, so that its places are the recipe's and it cannot be edited."""
+    """The launch by that command; it stands nowhere, so that its places are the recipe's and it cannot be edited.
+
+    A script of the front end's is what its name says (``scripts/sft.py``).
+    """
     from lintfit.documents.shell_reader import read_shell
     from lintfit.sources.launchers.launcher import read_launch
 
@@ -40,6 +44,7 @@ def usual_launch(document: DataDocument) -> Launch | None:
         flags=tuple(replace(flag, place=place, value_place=None, write=None) for flag in launch.flags),
         launcher_flags=(),
         settings={name: _placed(setting, place) for name, setting in launch.settings.items()},
+        action=launch.action or PurePosixPath(launch.script or "").stem,
         assumed=True,
     )
 

@@ -52,13 +52,18 @@ class Recipe(Training, Protocol):
 
 
 def read_recipe(
-    launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
+    launch: Launch,
+    open_file: OpenFile,
+    world: World,
+    versions: Mapping[str, str] | None = None,
+    front_end: FrontEnd | None = None,
 ) -> Recipe | None:
     """The recipe of a front end's launch; None where lintfit does not read this format.
 
-    ``versions`` are those of the libraries, as far as the project says them.
+    ``versions`` are those of the libraries, as far as the project says them. ``front_end`` is whose script a launcher
+    starts by its path; else the launcher itself is the front end.
     """
-    module = READERS.get(cast("FrontEnd", launch.launcher))
+    module = READERS.get(front_end or cast("FrontEnd", launch.launcher))
     if module is None or launch.action is None:
         return None
     return cast("Recipe | None", import_module(module).read_recipe(launch, open_file, world, versions))
