@@ -120,6 +120,10 @@ def _prepared_dtype(config: Config) -> Setting | None:
 
 def _method(config: Config) -> Iterator[Setting]:
     found = config.get("adapter")
+    if config.plugin("HatcheryPlugin"):
+        # It hands every batch to a service, which trains a model that is not here.
+        yield config.get("plugins").setting("method", UNKNOWN)
+        return
     if not found.value:
         yield from _whole(config, found)
         return
@@ -162,11 +166,9 @@ def _quantization(config: Config) -> Iterator[Setting]:
         why = "the checkpoint's name says that it is quantized"
         yield Setting("quantization", stored.method or UNKNOWN, Provenance("derived", why, model.provenance.place))
     elif adapter.value == "qlora" and four.value:
-        yield four.setting("quantization", UNKNOWN if four.value is UNKNOWN else _four_bits(config))
-        yield four.setting("kbit_upcast", "none")
+        yield from _quantized(config, four, _four_bits(config))
     elif adapter.value == "lora" and eight.value:
-        yield eight.setting("quantization", UNKNOWN if eight.value is UNKNOWN else "int8")
-        yield eight.setting("kbit_upcast", "none")
+        yield from _quantized(config, eight, "int8")
     elif config.truth("gptq") is not False or adapter.value is UNKNOWN:
         yield (config.get("gptq") if adapter.value is not UNKNOWN else adapter).setting("quantization", UNKNOWN)
     elif config.get("model_quantization_config").value:
@@ -174,6 +176,15 @@ def _quantization(config: Config) -> Iterator[Setting]:
     else:
         why = "no adapter that quantizes is asked for"
         yield Setting("quantization", None, Provenance("derived", why, adapter.provenance.place))
+
+
+def _quantized(config: Config, by: Stated, kind: Any) -> Iterator[Setting]:
+    """What bitsandbytes makes of the base; norms, embeddings and head are cast back to its dtype afterwards."""
+    yield by.setting("quantization", UNKNOWN if by.value is UNKNOWN else kind)
+    yield by.setting("kbit_upcast", "none")
+    experts = config.get("quantize_moe_experts")
+    if experts.value:
+        yield experts.setting("quantized_experts", experts.value)
 
 
 def _four_bits(config: Config) -> Any:
