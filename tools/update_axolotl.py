@@ -2,7 +2,7 @@
 
     python tools/update_axolotl.py CHECKOUT [--check]
 
-``CHECKOUT`` is a clone of github.com/axolotl-ai-cloud/axolotl with its tags; the working tree does not matter. It writes
+``CHECKOUT`` is a clone of github.com/axolotl-ai-cloud/axolotl with its tags; the work tree does not matter. It writes
 
 - ``lintfit/catalog/data/axolotl.json``: which release has which key (of the config, its sections, each plugin),
   what a key that is left out comes to, which keys stop a run and with which words, and the DeepSpeed files that come

@@ -1,7 +1,7 @@
 """axolotl's keys by release: which of them a release has, what one that is left out comes to, which stop the run.
 
-``data/axolotl.json`` is written by ``tools/update_axolotl.py`` from axolotl's source (releases 0.5.0 to 0.18.0): of each key
-the first release that has it and the first that no longer does. A key that no class of the config has is dropped
+``data/axolotl.json`` is written by ``tools/update_axolotl.py`` from axolotl's source (0.5.0 to 0.18.0): of each
+key the first release that has it and the first that no longer does. A key that no class of the config has is dropped
 without a word: the classes are pydantic models without ``extra="forbid"``.
 """
 
@@ -95,7 +95,7 @@ def _within(version: str, span: Span) -> bool:
     return before(version, str(first)) is False and (gone is None or before(version, gone) is True)
 
 
-def keys() -> Mapping[str, Span]:
+def known_keys() -> Mapping[str, Span]:
     """The keys of the config, plugins' own apart."""
     found: Mapping[str, Span] = _table()["keys"]
     return found

@@ -17,6 +17,7 @@ from lintfit.checks.helpers.context import FileContext, Report, RunContext, Unus
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.options.rules_catalog import Rule, load_rules
+from lintfit.sources.base import Source
 
 Enabled = Callable[[Rule], bool]
 """Whether a rule is wanted: ``--select``, ``--ignore`` and the config decide."""
@@ -66,13 +67,15 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     Where one of them fails, ``apart`` says whether the others are still asked.
     """
     run = context.run
-    present = {
+    present: dict[str, Source | None] = {
         "deepspeed": run.deepspeed,
         "accelerate": run.accelerate,
         "training": run.training,
         "script": run.script,
         "launcher": run.launch,
     }
+    if run.recipe is not None:
+        present[run.recipe.dialect] = run.recipe
     rules = rules_for({name for name, source in present.items() if source is not None}, enabled)
     first = [(rule, module) for rule, module in rules if getattr(module, "BREAKS_THE_COMMAND", False)]
     broken = False

@@ -61,9 +61,9 @@ _WORDS: Mapping[str, str] = {
 """axolotl's keys by names of ``TrainingArguments``, and its own that bear these."""
 
 _ADJUSTABLE = frozenset({
-    "attention", "bf16", "deepspeed", "eval_batch_size", "fp16", "gradient_accumulation_steps", "gradient_checkpointing",
-    "lora_rank", "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision", "optimizer", "quantization",
-    "seq_len", "zero_stage",
+    "attention", "bf16", "deepspeed", "eval_batch_size", "fp16", "gradient_accumulation_steps",
+    "gradient_checkpointing", "lora_rank", "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision",
+    "optimizer", "quantization", "seq_len", "zero_stage",
 })  # fmt: skip
 
 _CUT = "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"
@@ -137,16 +137,16 @@ class AxolotlRecipe:
             case "quantization" if isinstance(value, FourBits):
                 return self._quantize(value.name)
             case "lora_targets" if value == "all-linear":
-                return self._put("lora_target_linear", True)
+                return self.write_key("lora_target_linear", True)
             case "use_liger_kernel" if value is True:
                 return self._write_liger()
             case "prediction_loss_only":
                 return ()  # AxolotlTrainer gathers no predictions
             case _ if name in _KEYS:
-                return self._put(_KEYS[name], value)
+                return self.write_key(_KEYS[name], value)
         return None
 
-    def _put(self, key: str, value: Any) -> tuple[FileEdit, ...] | None:
+    def write_key(self, key: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that make a key say a value; none where it does so already."""
         now = self.keys.get(key)
         if now is not None and type(now.value) is type(value) and now.value == value:
@@ -157,7 +157,7 @@ class AxolotlRecipe:
         """The same of the first of several keys that says something else; a plan asks again after each."""
         for key, value in values.items():
             if self.config.get(key).value != value:
-                return self._put(key, value)
+                return self.write_key(key, value)
         return ()
 
     def _write_attention(self, value: str) -> tuple[FileEdit, ...] | None:
@@ -165,9 +165,9 @@ class AxolotlRecipe:
 
         switches = [key for key in ATTENTIONS if self.config.states(key)]
         if self.config.get("attn_implementation").value is not None or self.config.range.all_since("0.12"):
-            return self._put("attn_implementation", value) if not switches else None
+            return self.write_key("attn_implementation", value) if not switches else None
         key = next((key for key, kernel in ATTENTIONS.items() if kernel == value), None)
-        return self._put(key, True) if key is not None and not switches else None
+        return self.write_key(key, True) if key is not None and not switches else None
 
     def _quantize(self, wanted: str) -> tuple[FileEdit, ...] | None:
         stated = self.settings.get("quantization")
@@ -178,7 +178,7 @@ class AxolotlRecipe:
         if self.config.adapter not in ADAPTERS:
             raise CannotWrite("axolotl quantizes only beneath an adapter")
         if self.config.states("load_in_8bit"):
-            return self._put("load_in_8bit", False)
+            return self.write_key("load_in_8bit", False)
         # qlora without load_in_4bit does not validate, load_in_4bit beside lora quantizes nothing
         return self._next({"load_in_4bit": True, "adapter": "qlora"})
 
@@ -189,10 +189,10 @@ class AxolotlRecipe:
         plugins = self.config.get("plugins").value
         listed = list(plugins) if isinstance(plugins, list) else []
         if plugins is UNKNOWN or _CUT in listed:
-            return None if plugins is UNKNOWN else self._put("cut_cross_entropy", True)
+            return None if plugins is UNKNOWN else self.write_key("cut_cross_entropy", True)
         if _LIGER not in listed:
-            return self._put("plugins", [*listed, _LIGER])
-        return self._put("liger_fused_linear_cross_entropy", True)
+            return self.write_key("plugins", [*listed, _LIGER])
+        return self.write_key("liger_fused_linear_cross_entropy", True)
 
     def _write_stock(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         """One of axolotl's own DeepSpeed files by name, where the project has it and it says what is asked."""
@@ -204,7 +204,7 @@ class AxolotlRecipe:
                 continue
             path = f"{FOLDER}/{name}"
             if isinstance(self.open_file(path), DataDocument):
-                return self._put("deepspeed", path)
+                return self.write_key("deepspeed", path)
         return None
 
     def argument(self, *names: str) -> Setting | None:
@@ -218,7 +218,7 @@ class AxolotlRecipe:
 
     def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         key = _WORDS.get(name)
-        return self._put(key, value) if key is not None else None
+        return self.write_key(key, value) if key is not None else None
 
     def spelled(self, argument: str, value: Any) -> str | None:
         """An argument as a key of the recipe: ``bf16: true``; as a flag where it is given as one."""
@@ -235,7 +235,11 @@ def usual_command(document: DataDocument) -> str | None:
     root = document.root
     if root is None or root.get("base_model") is None or root.get("merge_method") is not None:
         return None
-    if root.get("datasets") is None and root.get("pretraining_dataset") is None and root.get("micro_batch_size") is None:
+    if (
+        root.get("datasets") is None
+        and root.get("pretraining_dataset") is None
+        and root.get("micro_batch_size") is None
+    ):
         return None
     return f"axolotl train {shlex.quote(document.path.as_posix())}"
 
@@ -253,4 +257,3 @@ def read_recipe(
         keys.missing = Setting("config", named[0] if named is not None else UNKNOWN, place)
     read_config(launch, document, keys)
     return AxolotlRecipe(launch, Config(keys, catalog.range_of(versions or {})), open_file)
-

@@ -1,8 +1,8 @@
 """What axolotl's config comes to: the YAML, the command line over it, the defaults of the release below it.
 
-``axolotl/cli/config.py:load_cfg`` puts every flag over the YAML's key of the same name (``--trl.beta`` over ``beta`` of
-``trl``); pydantic fills in what is left out (``axolotl/utils/schemas/config.py``, 0.18.0). A key that is written without
-a value is null, which beats a default.
+``axolotl/cli/config.py:load_cfg`` puts every flag over the YAML's key of the same name (``--trl.beta`` over ``beta``
+of ``trl``); pydantic fills in what is left out (``axolotl/utils/schemas/config.py``, 0.18.0). A key that is written
+without a value is null, which beats a default.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def own_flags(launch: Launch) -> Iterator[Flag]:
 
 
 def _of_flag(flag: Flag, keys: Keys) -> Iterator[tuple[str, Any]]:
-    """The key that a flag sets, with its value: ``--micro-batch-size 4``, ``--no-sample-packing``, ``--trl.beta 0.1``."""
-    name, known = flag.name, catalog.keys()
+    """The key that a flag sets, and to what: ``--micro-batch-size 4``, ``--no-sample-packing``, ``--trl.beta 0.1``."""
+    name, known = flag.name, catalog.known_keys()
     if name.startswith("no_") and name not in known and name[3:] in known:
         yield name[3:], False
         return

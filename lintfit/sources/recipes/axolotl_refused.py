@@ -46,7 +46,7 @@ def refused(config: Config) -> Iterator[Refused]:
 
 def _stops(config: Config, key: str, value: Any) -> Refusal | None:
     """Why a key stops the run in every release that it may have."""
-    if key.startswith("unsloth_") and key in catalog.keys():
+    if key.startswith("unsloth_") and key in catalog.known_keys():
         stops = value is not UNKNOWN and bool(value) and config.range.all_since(_UNSLOTH)
         words = f"`{key}` has been removed. Please use `lora_mlp_kernel`, `lora_qkv_kernel`, `lora_o_kernel` instead."
         return Refusal(words) if stops else None
@@ -63,7 +63,7 @@ def _means_something(value: Any) -> bool:
 
 def _is_dropped(config: Config, key: str) -> bool:
     """Whether no release that may run has a field for a key, nor any plugin that may be listed."""
-    if config.range.has(catalog.keys().get(key)) or catalog.plugin_of(key) is not None:
+    if config.range.has(catalog.known_keys().get(key)) or catalog.plugin_of(key) is not None:
         return False
     plugins = config.get("plugins").value
     listed = plugins if isinstance(plugins, list) else []
@@ -71,7 +71,7 @@ def _is_dropped(config: Config, key: str) -> bool:
 
 
 def _dropped(config: Config, place: Place, entry: Entry) -> Refused:
-    known = catalog.keys().keys()
+    known = catalog.known_keys().keys()
     meant = None if entry.key in known else nearest(entry.key, known) or most_alike(entry.key, known, _ALIKE)
     # What the run is without a key that never meant anything is known; a misspelt one is another matter.
     refusal = Refusal("unused keys", meant, (entry.key,), plain=meant is None)
@@ -101,9 +101,9 @@ def _is_unknown(config: Config, name: str) -> bool:
 
     parts = name.partition(".")
     if parts[1]:
-        return not (catalog.section(parts[0]) and config.range.has(catalog.keys().get(parts[0])))
+        return not (catalog.section(parts[0]) and config.range.has(catalog.known_keys().get(parts[0])))
     known = {name, name.removeprefix("no_")}
-    if any(config.range.has(catalog.keys().get(each)) or catalog.plugin_of(each) for each in known):
+    if any(config.range.has(catalog.known_keys().get(each)) or catalog.plugin_of(each) for each in known):
         return False
     launchers = (GRAMMARS["accelerate"], GRAMMARS["torchrun"])
     return not any(each in one.valued | one.bare for one in launchers for each in known)
@@ -111,7 +111,7 @@ def _is_unknown(config: Config, name: str) -> bool:
 
 def _flag(config: Config, flag: Flag) -> Refused:
     written = f"--{flag.name.replace('_', '-')}"
-    meant = nearest(flag.name, catalog.keys()) or most_alike(flag.name, catalog.keys(), _ALIKE)
+    meant = nearest(flag.name, catalog.known_keys()) or most_alike(flag.name, catalog.known_keys(), _ALIKE)
     suggestion = f"--{meant.replace('_', '-')}" if meant is not None else None
     refusal = Refusal(f"No such option: {written}", suggestion)
     return Refused(flag.place, written, f"axolotl {config.range.newest}", refusal)
