@@ -12,7 +12,7 @@ from lintfit.run.model import OlderRun, Run
 from lintfit.run.versions import in_words
 from lintfit.settings.model import spoken
 from lintfit.settings.values import Fsdp
-from lintfit.verdict.model import Judged
+from lintfit.verdict.model import Judged, Spread
 
 WORTH = 0.005
 """Share of a peak by which versions must differ to be told of."""
@@ -90,7 +90,16 @@ def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> J
         result = replace(result, assumptions=lines if line else result.assumptions)
     longest = judged.longest if verdict is Verdict.FITS else None
     by_version = unknown if unknown is not judged.unknown else ()
-    return replace(judged, estimate=result, verdict=verdict, unknown=unknown, by_version=by_version, longest=longest)
+    moved_by = tuple(_moved(step) for step in told if step.decides) if verdict is Verdict.TIGHT else ()
+    return replace(
+        judged,
+        estimate=result,
+        verdict=verdict,
+        unknown=unknown,
+        by_version=by_version,
+        moved_by=moved_by,
+        longest=longest,
+    )
 
 
 def _known(run: Run) -> list[str]:
@@ -132,16 +141,33 @@ def _one_a_library(steps: Sequence[_Step]) -> list[_Step]:
 
 def _line(step: _Step) -> str:
     """What a version decides, and what the run needs on either side of it."""
-    library, bound = step.library, step.bound
-    whole = bound.isdigit()
-    newer = f"in {library} {bound}" + ("" if whole else " and later")
-    older = f"in {int(bound) - 1}.x" if whole else "before"
+    newer, older = _sides(step)
+    if step.decides and (open_there := step.older.unknown or step.newer.unknown):
+        before = f"before {step.library} {step.bound}" if older == "before" else older
+        return f"{before if step.older.unknown else newer}: {open_there[0]}; {_STATE}"
     sizes = _sizes(*step.sizes)
     found = _decided(step.newer.run, step.older.run)
     if found is None:
         return f"memory of the run: {sizes[0]} {newer}, {sizes[1]} {older}; {_STATE}"
     what, now, then = found
     return f"{what}: {now} {newer} ({sizes[0]}), {then} {older} ({sizes[1]}); {_STATE}"
+
+
+def _moved(step: _Step) -> Spread:
+    """The same in a few words, with the GiB by which the highest figures differ."""
+    newer, older = _sides(step)
+    found = _decided(step.newer.run, step.older.run)
+    what = f"{found[0]}: {found[1]} {newer}, {found[2]} {older}" if found else f"version {newer} or {older}"
+    apart = step.sizes[1].peak.high - step.sizes[0].peak.high
+    return Spread(what, apart / GIB, f"--versions {step.library}=VERSION")
+
+
+def _sides(step: _Step) -> tuple[str, str]:
+    """``in trl 0.29 and later`` and ``before``"""
+    library, bound = step.library, step.bound
+    if bound.isdigit():
+        return f"in {library} {bound}", f"in {int(bound) - 1}.x"
+    return f"in {library} {bound} and later", "before"
 
 
 def _sizes(newer: Estimate, older: Estimate) -> tuple[str, str]:
