@@ -12,7 +12,7 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES
 from lintfit.report.figures import WORDS, host, memory, short_gib, span
-from lintfit.report.folding import folded
+from lintfit.report.folding import folded, not_told
 from lintfit.report.heading import heading, run_words
 from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
 from lintfit.report.runs import by_count, read_by, step_time
@@ -34,7 +34,7 @@ def block(result: RunResult, findings: Sequence[Finding], view: View, compact: b
     sections = [
         [_headline(result), *heading(result.run, view, compact)],
         _memory(result, view),
-        _section("Not known", [Row("", (reason,)) for reason in result.unknown], view),
+        _section("Not known", [Row("", (reason,)) for reason in not_told(result, findings)], view),
         _section("Why", [cause_row(each, shown) for each in parts.causes], view),
         _plan(result, base, compact, view) or _no_plan(result, parts.verdicts, view),
         _section("Also", [finding_row(each, shown) for each in parts.others], view),

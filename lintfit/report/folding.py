@@ -8,6 +8,7 @@ from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import RunResult
 from lintfit.frozen import frozen
 from lintfit.memory.result import Verdict
+from lintfit.run.model import REFUSED
 
 VERDICTS = frozenset({"does-not-fit", "tight-fit", "no-plan-fits", "fix-insufficient", "memory-unknown"})
 """Rules whose findings are the block itself: its verdict, its plan and what of it is not known."""
@@ -61,3 +62,12 @@ def folded(result: RunResult, findings: Sequence[Finding]) -> Folded:
 
 def _in_order(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: -finding.severity)
+
+
+def not_told(result: RunResult, findings: Sequence[Finding]) -> list[str]:
+    """Why a run has no verdict, without what a finding says: a file that is not there, a flag that is refused."""
+    rules = {finding.rule for finding in findings}
+    run = result.run
+    told = [each.reason for each in run.missing] if "missing-file" in rules else []
+    told += [f"{each.name}{REFUSED}" for each in run.refused] if "refused-flag" in rules else []
+    return [reason for reason in result.unknown if not reason.startswith(tuple(told))]
