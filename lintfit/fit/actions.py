@@ -88,8 +88,7 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
 
 
 def _sizes(text: str) -> Iterator[str]:
-    """What a DeepSpeed JSON says beside the stage that decides memory: ``sub_group_size 100000000``, ``reduce_bucket_size
-    auto``."""
+    """What a DeepSpeed JSON says beside the stage that decides memory: ``reduce_bucket_size auto``."""
     try:
         section = json.loads(text).get("zero_optimization", {})
     except (ValueError, AttributeError):

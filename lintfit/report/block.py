@@ -12,9 +12,9 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES
 from lintfit.report.figures import WORDS, host, memory, short_gib, span
-from lintfit.report.folding import folded, not_told
+from lintfit.report.folding import folded, not_known
 from lintfit.report.heading import heading, run_words
-from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
+from lintfit.report.rows import Row, Shown, cause_row, finding_row, reason_row, row_lines
 from lintfit.report.runs import by_count, read_by, step_time
 from lintfit.report.styled import cells, wrapped
 from lintfit.settings.model import in_words
@@ -28,13 +28,15 @@ _REJECTED = 2
 
 def block(result: RunResult, findings: Sequence[Finding], view: View, compact: bool = False) -> list[Line]:
     """The run with its findings, each cause once; ``compact``, one of several, leaves no lines empty."""
-    parts = folded(result, findings)
+    open_ways = not_known(result, findings)
+    told = [finding for _, finding in open_ways if finding is not None]
+    parts = folded(result, [finding for finding in findings if finding not in told])
     base = _base(result)
     shown = _below(base)
     sections = [
         [_headline(result), *heading(result.run, view, compact)],
         _memory(result, view),
-        _section("Not known", [Row("", (reason,)) for reason in not_told(result, findings)], view),
+        _section("Not known", [reason_row(reason, finding, shown) for reason, finding in open_ways], view),
         _section("Why", [cause_row(each, shown) for each in parts.causes], view),
         _plan(result, base, compact, view) or _no_plan(result, parts.verdicts, view),
         _section("Also", [finding_row(each, shown) for each in parts.others], view),

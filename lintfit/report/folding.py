@@ -64,10 +64,18 @@ def _in_order(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: -finding.severity)
 
 
-def not_told(result: RunResult, findings: Sequence[Finding]) -> list[str]:
-    """Why a run has no verdict, without what a finding says: a file that is not there, a flag that is refused."""
-    rules = {finding.rule for finding in findings}
+def not_known(result: RunResult, findings: Sequence[Finding]) -> list[tuple[str, Finding | None]]:
+    """Why a run has no verdict, each reason with the finding that says the same: of a file that is not there, of a flag
+    that is refused."""
+    return [
+        (reason, next((each for each in findings if _says(each, reason, result)), None)) for reason in result.unknown
+    ]
+
+
+def _says(finding: Finding, reason: str, result: RunResult) -> bool:
     run = result.run
-    told = [each.reason for each in run.missing] if "missing-file" in rules else []
-    told += [f"{each.name}{REFUSED}" for each in run.refused] if "refused-flag" in rules else []
-    return [reason for reason in result.unknown if not reason.startswith(tuple(told))]
+    if finding.rule == "missing-file":
+        return any(each.name in finding.message and reason.startswith(each.reason) for each in run.missing)
+    return finding.rule == "refused-flag" and any(
+        each.place == finding.place and reason.startswith(f"{each.name}{REFUSED}") for each in run.refused
+    )
