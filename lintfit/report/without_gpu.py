@@ -20,7 +20,7 @@ def by_usual_gpu(results: Sequence[RunResult], view: View) -> list[Line]:
     """A paragraph for each kind of GPU, the smallest first: ``one 24 GB GPU: train.py:3 (7.0 to 9.1), …``"""
     base = _base([result.run.id for result in results])
     below = f" below {base}" if base.parts else ""
-    head = f"{len(results)} runs{below} name no GPU (--gpu); usual ones that would do (likely to highest GiB):"
+    head = f"{len(results)} runs{below} name no GPU (--gpu). What would do, with likely to highest GiB:"
     lines = wrapped([], head, view.width, 2, "note")
     groups: dict[str, list[RunResult]] = {}
     for result in sorted(results, key=_size):
