@@ -8,7 +8,8 @@ marks as assumed counts as wrong and is listed as assumed.
 A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while it
 is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
 launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
-hand: it is read in an empty folder and needs no checkout.
+hand: it is read in an empty folder and needs no checkout. A row with ``recipe`` names a front end's recipe alone, which
+no launch line starts.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -32,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench.checkouts import checkout  # noqa: E402
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 from lintfit.run.model import Run  # noqa: E402
@@ -73,12 +75,6 @@ def rows(table: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (ROOT / "bench/launches" / table).read_text("utf-8").splitlines()]
 
 
-def checkout(folder: Path, repo: str) -> Path | None:
-    """Where a repository's files are, None where they are not there."""
-    found = (folder / name for name in (repo.replace("/", "+"), repo))
-    return next((path for path in found if path.is_dir()), None)
-
-
 def _quoted(lines: Sequence[str], first: int) -> str:
     """The command that begins on a line of a page or a docstring, up to the line without a trailing backslash."""
     last = first
@@ -90,6 +86,9 @@ def _quoted(lines: Sequence[str], first: int) -> str:
 @contextmanager
 def _launcher(root: Path, row: Mapping[str, Any]) -> Iterator[tuple[Path, int | None]]:
     """The launcher of a row and the line of its launch; None for a command that was copied into a file of its own."""
+    if "recipe" in row:
+        yield Path(row["recipe"]), None
+        return
     path = root / row["launcher"]
     if "command" not in row and path.suffix not in (".md", ".py"):
         yield Path(row["launcher"]), row["line"]
@@ -119,12 +118,21 @@ def run_of(root: Path, row: Mapping[str, Any]) -> Run | None:
     """The run of a row's launch; None where lintfit finds no launch there."""
     with chdir(root), _launcher(root, row) as (launcher, line):
         _, results = load_runs([launcher], Options())
-    runs = [result.run for result in results if result.run.launch is not None]
+    runs = [result.run for result in results]
+    if "recipe" in row:
+        return next((run for run in runs if run.origin.kind == "recipe"), None)
     return next((run for run in runs if run.launch is not None and line in (None, run.launch.line)), None)
 
 
+def place_of(row: Mapping[str, Any]) -> str:
+    """Where a row's launch or recipe stands in its repository."""
+    return row["recipe"] if "recipe" in row else f"{row['launcher']}:{row['line']}"
+
+
 def kind_of(root: Path, row: Mapping[str, Any]) -> str:
-    """The launcher's name."""
+    """The launcher's name, or the front end's."""
+    if "front_end" in row:
+        return str(row["front_end"])
     path = root / row["launcher"]
     if "command" in row:
         text = row["command"]
@@ -183,7 +191,7 @@ class Judged:
 
     def __str__(self) -> str:
         said = self.given.value if self.given.known else "unknown"
-        place = f"{self.row['repo']} {self.row['launcher']}:{self.row['line']}"
+        place = f"{self.row['repo']} {place_of(self.row)}"
         expected = self.row["settings"][self.name]
         return f"{self.judgement:8} {place} {self.name}: {said} instead of {expected} ({self.given.where})"
 
@@ -224,13 +232,13 @@ def main() -> int:
     for judged in found:
         if judged.judgement != "right" or options.all:
             print(judged)
-    launches = len({(judged.row["repo"], judged.row["launcher"], judged.row["line"]) for judged in found})
+    launches = len({(judged.row["repo"], place_of(judged.row)) for judged in found})
     groups = counts(found)
     print(f"\n{f'{launches} launches':30} right wrong assumed unknown")
     for name, count in (item for group in groups.values() for item in group.items()):
         print(f"{name:30} {count['right']:5} {count['wrong']:5} {count['assumed']:7} {count['unknown']:7}")
     total = groups["all"]["all"]
-    print(f"{100 * total['right'] / len(found):.1f} % right")
+    print(f"{100 * total['right'] / len(found):.1f} % right, {100 * total['wrong'] / len(found):.1f} % wrong")
     if options.json:
         options.json.write_text(json.dumps({"launches": launches, **groups}, indent=1) + "\n", "utf-8")
     return 1 if total["wrong"] else 0

@@ -10,7 +10,7 @@ from lintfit.checks.helpers.readers import older
 from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.trl import TrlRecipe
+from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Field, Object

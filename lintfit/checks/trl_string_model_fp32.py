@@ -10,7 +10,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
-from lintfit.sources.recipes.trl import TrlRecipe
+from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

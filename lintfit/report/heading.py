@@ -33,9 +33,10 @@ def run_words(run: Run) -> list[str]:
     """The model, what of it is trained in which precision by which optimizer, and on what."""
     spec = run.spec
     if spec is None:
-        return what_runs(run)
+        return [*what_runs(run), _started(run)]
     beside = [f"beside it {_short(name_of(each))} ({each.weights_dtype})" for each in spec.frozen_models]
-    return [_short(spec.facts.name), *beside, _method(run, spec), _weights(spec), _optimizer(run, spec), _on(run, spec)]
+    trained = [_method(run, spec), _weights(spec), _optimizer(run, spec), _on(run, spec)]
+    return [_short(spec.facts.name), *beside, *trained, _started(run)]
 
 
 def gpu_name(name: str) -> str:
@@ -97,6 +98,12 @@ def _on(run: Run, spec: Spec) -> str:
         return engine(spec)
     nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
     return f"{engine(spec)} on {name}{nodes}"
+
+
+def _started(run: Run) -> str:
+    """``by litgpt finetune_lora (assumed)`` for a recipe that no launch line names."""
+    words = (run.usual_command or "").replace(run.origin.path.as_posix(), "").replace("--config", "").split()
+    return f"by {' '.join(words)} (assumed)" if words else ""
 
 
 def _batch(run: Run, spec: Spec) -> list[str]:

@@ -37,7 +37,7 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     sharded = sources.said("script", "fsdp")
     if sharded is not None and sharded.value not in (None, False, "", UNKNOWN):
         return Setting("engine", "fsdp", sharded.provenance)
-    launched_with = sources.said("launch", "accelerate_config")
+    launched_with = sources.named_yaml
     if sources.accelerate is None and launched_with is not None and stated is None:
         return Setting("engine", UNKNOWN, launched_with.provenance)
     gpus = settings.get("gpus")
@@ -45,13 +45,21 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
         return derived("engine", UNKNOWN, "the script that is launched decides it")
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
-    elif gpus is not None and not gpus.known and sources.launch is not None and sources.launch.launcher != "python":
+    elif _starts_all(sources, gpus):
         found = derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
     else:
         found = derived("engine", "single", "one process")
     if handed is not None and handed.provenance.kind == "assumed":
         return Setting("engine", found.value, handed.provenance)
     return replace(found, provenance=OF_THE_MACHINE) if _configured_by_machine(sources) else found
+
+
+def _starts_all(sources: Sources, gpus: Setting | None) -> bool:
+    """Whether a launcher, or the front end of a recipe, starts a process on each GPU, of however many there are."""
+    if gpus is None:
+        return sources.launch is None and sources.recipe is not None
+    by_python = sources.launch is not None and sources.launch.launcher == "python"
+    return not gpus.known and not by_python and (sources.launch is not None or sources.recipe is not None)
 
 
 def _configured_by_machine(sources: Sources) -> bool:

@@ -20,6 +20,8 @@ from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
+from lintfit.sources.recipes.forms import front_end_of
+from lintfit.sources.recipes.front_ends import is_front_end
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
@@ -44,8 +46,8 @@ class Loaded:
 def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     """Read what was found and put it together to runs.
 
-    A launch line pulls in the script and the configs that it names. Scripts that train and configs that no launch
-    names are runs of their own; those that the user named together, or that a ``[[run]]`` table lists, are one.
+    A launch line pulls in the script and the configs that it names. Scripts that train, recipes and configs that no
+    launch names are runs of their own; those that the user named together, or that a ``[[run]]`` table lists, are one.
     """
     reader = _Reader(found, workspace, cli)
     mistakes = reader.mistakes
@@ -65,12 +67,11 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
         if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
             taken |= _taken(run)
-    for document in documents:
-        if isinstance(document, DataDocument) and resolved(document.path) not in taken and detect.dialect(document):
-            run = _built(Origin("config", document.path), workspace, cli, mistakes)
-            if run is not None:
-                runs.append(run)
-                taken |= _taken(run)
+    for origin in _lonely_data(documents, taken):
+        run = _built(origin, workspace, cli, mistakes)
+        if run is not None and (origin.kind == "config" or run.training is not None):
+            runs.append(run)
+            taken |= _taken(run)
     reading = Reading(
         found,
         workspace,
@@ -141,9 +142,10 @@ class _Reader:
         match kind:
             case Kind.JSON:
                 empty = named and not text.strip()
-                return empty or detect.maybe_deepspeed(text) or detect.maybe_accelerate(text)
+                configures = detect.maybe_deepspeed(text) or detect.maybe_accelerate(text)
+                return empty or configures or front_end_of(text, kind) is not None
             case Kind.YAML:
-                return detect.maybe_accelerate(text)
+                return detect.maybe_accelerate(text) or front_end_of(text, kind) is not None
             case Kind.SHELL:
                 return detect.maybe_launch(text)
             case Kind.PYTHON:
@@ -167,6 +169,8 @@ def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
 def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script does."""
     if run.launch is None or run.launch.sure or run.broken:
+        return True
+    if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
 
@@ -195,6 +199,17 @@ def _lonely_scripts(
         if beside is not None and resolved(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
+
+
+def _lonely_data(documents: Sequence[Document], taken: set[Path]) -> Iterable[Origin]:
+    """The recipes that no launch line and no script names, and then the configs that none of all these names."""
+    data = [document for document in documents if isinstance(document, DataDocument)]
+    for document in data:
+        if resolved(document.path) not in taken and front_end_of(document.text, document.kind) is not None:
+            yield Origin("recipe", document.path)
+    for document in data:
+        if resolved(document.path) not in taken and detect.dialect(document):
+            yield Origin("config", document.path)
 
 
 def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:

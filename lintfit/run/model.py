@@ -67,13 +67,13 @@ class Hardware:
 
 @frozen
 class Origin:
-    """Where a run starts: the ``index``-th launch of a shell file, a script, or a config on its own.
+    """Where a run starts: the ``index``-th launch of a shell file, a script, a recipe, or a config on its own.
 
     ``partners`` are files that the user put beside it by naming them together, ``beside`` is the one config that lies
     beside the one script that takes such a config.
     """
 
-    kind: Literal["launch", "script", "config"]
+    kind: Literal["launch", "script", "recipe", "config"]
     path: Path
     index: int = 0
     partners: tuple[Path, ...] = ()
@@ -118,6 +118,8 @@ class Run:
     """Says that a config is taken to be the script's because of where it lies; None where files name it."""
     doubtful: tuple[str, ...] = ()
     """Settings that are written but were not statically known; ``spec`` takes what needs least memory for them."""
+    usual_command: str | None = None
+    """The command that a recipe on its own is taken to be started with."""
     all_gpus: str | None = None
     """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
     missing: tuple[Missing, ...] = ()

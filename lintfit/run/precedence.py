@@ -74,9 +74,15 @@ class Sources:
         return Setting(name, getattr(options, name), options.provenance(name))
 
     @property
+    def named_yaml(self) -> Setting | None:
+        """What names an Accelerate YAML: the launch line, or the recipe of a front end that starts Accelerate."""
+        recipe = self.recipe.settings.get("accelerate_config") if self.recipe is not None else None
+        return self.said("launch", "accelerate_config") or recipe
+
+    @property
     def missing_yaml(self) -> Setting | None:
         """What names an Accelerate YAML that is not at hand, so that what it would say is not known."""
-        return self.said("launch", "accelerate_config") if self.accelerate is None else None
+        return self.named_yaml if self.accelerate is None else None
 
     @property
     def training_is_read(self) -> bool:

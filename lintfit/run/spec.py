@@ -171,6 +171,8 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelF
     if "loop_outputs" in values and "use_cache" not in settings:
         # No trainer turns off what the model's config has on.
         values["use_cache"] = facts.config.get("use_cache") is not False
+    if facts.vision is None:
+        values.pop("images", None)  # said of all runs of a folder, of which this one sees none
     _optimizer(values, settings)
     _fsdp(values, settings)
     set_trainer(values, settings)

@@ -339,7 +339,7 @@ _RECORDS = (
     _spec("evaluation", _EVALUATION, 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.',
           values="what it evaluates with, loss or answers: [its keys](memory.md#evaluation)",
           default=None, default_by="a batch of the training's size is counted"),
-    _spec("images", Count(0), "Images of a sample, for vision-language models.",
+    _spec("images", Count(0), "Images of a sample, for vision-language models.", flag="hardware", as_it_is=True,
           values="[images](memory.md#vision-towers) of a sequence", default=None, default_by="not known"),
     _spec("image_tiles", Count(), "Pictures that an image becomes, for models that cut it into tiles.",
           values="pictures that each becomes", default=None, default_by="not known"),

@@ -70,6 +70,9 @@ def _judge(run: Run) -> Judged:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.joined is not None:
         result = replace(result, assumptions=(run.joined, *result.assumptions))
+    if run.usual_command is not None:
+        started = f"it is started with `{run.usual_command}`"
+        result = replace(result, assumptions=(started, *result.assumptions))
     if run.value("torch_compile") is True:
         result = replace(result, assumptions=(*result.assumptions, COMPILED))
     result = replace(result, verdict=verdict)

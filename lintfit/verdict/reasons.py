@@ -17,7 +17,10 @@ from lintfit.run.model import REFUSED, UNPARSED, Run
 from lintfit.settings.model import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
-IMAGES = "how many images it has and how large they are, which decides (max_pixels of the processor bounds them)"
+IMAGES = (
+    "how many images it has and how large they are, which decides (--images, or images in lintfit.toml; max_pixels of "
+    "the processor bounds them)"
+)
 HOST = "how many GPUs a machine has: with some numbers of them its host memory is too small (--gpus, --nodes)"
 CONFIG = (
     "a config alone: no launch line or script that was read uses it (name them together, or give --model and --gpu)"

@@ -27,11 +27,10 @@ def of_launch(
     found: list[Refused] = []
     if launch is not None:
         from lintfit.sources.flag_grammars import programs
-        from lintfit.sources.recipes.trl import TrlRecipe
 
         found += programs.of_launcher(launch, versions)
-        if isinstance(recipe, TrlRecipe):
-            found += programs.of_trl(launch, recipe.arguments.keys.config, versions)
+    if recipe is not None:
+        found += recipe.refused
     if script is not None and script.walk.parsed:
         found += _of_script(launch, script, versions)
     return tuple(found)

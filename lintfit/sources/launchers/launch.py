@@ -44,6 +44,8 @@ class Launch:
     conditional: bool = False
     action: str | None = None
     sure: bool = True
+    assumed: bool = False
+    """Whether it is the usual command of a recipe that stands alone: there is no line to edit."""
     dialect: str = "launcher"
 
     @property
@@ -62,7 +64,7 @@ class Launch:
 
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that make the command say ``name = value``; None where no option of it says that."""
-        if isinstance(value, Special) and value is not AUTO:
+        if self.assumed or (isinstance(value, Special) and value is not AUTO):
             return None
         if name == "deepspeed":
             return self.set_flag("deepspeed", str(value))
@@ -80,14 +82,14 @@ class Launch:
 
         None where the value would need quotes inside a variable's string.
         """
-        return set_flag(self.document, self.command, self.invocation, flag, value)
+        return set_flag(self.document, self.command, self.invocation, flag, value) if not self.assumed else None
 
     def drop_flag(self, flag: str) -> tuple[FileEdit, ...] | None:
         """The edits that take a flag of the script out; None where it comes from a variable of other words, too."""
         from lintfit.documents.shell_edits import remove_flag
 
         present = next((option for option in reversed(self.invocation.arguments) if option.name == flag), None)
-        if present is None:
+        if present is None or self.assumed:
             return ()
         written = present.flag.text.partition("=")[0]
         try:
@@ -106,6 +108,8 @@ class Launch:
 
     def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
         """The edits that give the launcher itself an option, in front of the script."""
+        if self.assumed:
+            return None
         found = self.invocation.options.get(option)
         if found is not None and found.words:
             word = found.words[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lintfit.settings.model import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.command_line import Option
@@ -18,9 +18,12 @@ PROCESSES: Mapping[str, int] = {**dict.fromkeys((*_STAGES, "fsdp1", "fsdp2", "mu
 
 def read(option: Option | None, around: Surroundings) -> Iterator[Setting]:
     """What ``--accelerate_config NAME`` states; a name of nobody's is handed on as the path that it is."""
-    if option is None:
-        return
-    place, name = around.of(option), option.value
+    if option is not None:
+        yield from stated(option.value, around.of(option))
+
+
+def stated(name: str | None, place: Provenance) -> Iterator[Setting]:
+    """The same of a name that stands elsewhere; None where it is not statically known."""
     if name is None or name not in PROCESSES:
         yield Setting("accelerate_config", UNKNOWN if name is None else name, place)
         return

@@ -19,9 +19,9 @@ from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import AS_LOADED
 from lintfit.sources.recipes import trl
 from lintfit.sources.recipes.base import OpenFile, Recipe
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled
+from lintfit.sources.recipes.keys import Keys, Stated, spelled
 from lintfit.sources.recipes.trainer import Arguments, evaluation_of, settings_of
-from lintfit.sources.training_arguments import EVALUATION, TRAINING, field_of, flag_value
+from lintfit.sources.training_arguments import EVALUATION, TRAINING
 from lintfit.sources.training_defaults import fields_of
 from lintfit.sources.training_words import CHECKPOINTING, STRATEGIES, TORCH, dtype_of
 
@@ -66,12 +66,8 @@ def _read(launch: Launch, example: Example, open_file: OpenFile, versions: Mappi
     keys = Keys(launch)
     if launch.positional and not _read_file(keys, launch, example, open_file, fields):
         return None
-    for flag in launch.flags:
-        field = field_of(flag.name, fields)
-        if field is None:
-            return None
-        value = False if flag.name == f"no_{field}" else flag_value(flag)
-        keys.put(field, Stated(value, of_flag(flag), flag))
+    if keys.read_flags(launch.flags, fields):
+        return None
     return ExampleRecipe(launch, example, Arguments(keys, classes, versions, open_file))
 
 
@@ -99,6 +95,8 @@ class ExampleRecipe:
     uses_trl: bool = False
     arguments_place: None = None
     missing: None = None
+    refused: tuple[()] = ()
+    """None: a launch with a flag that the script never had is no launch of it."""
 
     @property
     def uses_trainer(self) -> bool:

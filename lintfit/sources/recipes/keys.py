@@ -14,6 +14,7 @@ from lintfit.documents.model import DataDocument, Document, Node, Span
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting, is_count
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.training_arguments import field_of, flag_value
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -94,6 +95,18 @@ class Keys:
         self.config = document
         for key, value in _entries(document, names):
             self.put(key, value)
+
+    def read_flags(self, flags: Iterable[Flag], fields: Collection[str]) -> tuple[Flag, ...]:
+        """Take the flags that are fields of a class, as HfArgumentParser reads them; the others come back."""
+        others = []
+        for flag in flags:
+            field = field_of(flag.name, fields)
+            if field is None:
+                others.append(flag)
+            else:
+                value = False if flag.name == f"no_{field}" else flag_value(flag)
+                self.put(field, Stated(value, of_flag(flag), flag))
+        return tuple(others)
 
     def read_in_order(self, open_file: OpenFile, names: Collection[str], suffix: str = "") -> None:
         """Take flags, and config files among them (``--config``), each over what stands before it.

@@ -7,12 +7,13 @@ line, each over what stands before it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import Document
+from lintfit.documents.model import DataDocument, Document
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.recipes.base import OpenFile, World
@@ -101,6 +102,7 @@ class LitGptRecipe:
     uses_trainer: bool = False
     uses_trl: bool = False
     arguments_place: None = None
+    refused: tuple[()] = ()
 
     @property
     def document(self) -> Document:
@@ -298,6 +300,20 @@ class LitGptRecipe:
             yield found.setting("optimizer", "adamw_torch_fused")
         else:
             yield found.setting("optimizer", known)
+
+
+def usual_command(document: DataDocument) -> str | None:
+    """``litgpt finetune_lora --config FILE``, or the command whose keys the file has."""
+    root = document.root
+    if root is None or root.get("train") is None:
+        return None
+    if root.get("lora_r") is not None or root.get("lora_query") is not None:
+        action = "finetune_lora"
+    elif root.get("checkpoint_dir") is None and (root.get("model_name") or root.get("model_config")) is not None:
+        action = "pretrain"
+    else:
+        action = "finetune_full"
+    return f"litgpt {action} --config {shlex.quote(document.path.as_posix())}"
 
 
 def read_recipe(

@@ -1,34 +1,27 @@
-"""TRL's command line: ``trl sft --model_name_or_path … --num_processes 8``, with the YAML of its ``--config``.
+"""TRL's command line, and the recipes of alignment-handbook and open-r1, whose scripts do the same.
 
-``trl/scripts/*.py`` of TRL 1.16 all do the same: fill the trainer's config and ``ModelConfig`` from flags over
-``--config`` over defaults, and hand the trainer the model's name with the dtype, adapters and quantization of
-``ModelConfig``. ``accelerate launch`` gets the options that none of these classes has
-(``lintfit/sources/launchers/command_line.py``).
+``trl sft`` gives ``accelerate launch`` the options that none of its dataclasses has
+(``lintfit/sources/launchers/command_line.py``), from the command line and from the YAML of its ``--config`` (TRL 1.16
+``cli/commands/training.py``). The scripts of alignment-handbook and of open-r1 fill the same classes from the same YAML
+with TrlParser, load the model themselves and are started by ``accelerate launch``.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
-from lintfit.catalog import sft
-from lintfit.catalog.quantized import by_name
-from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.errors import CannotWrite
-from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, spoken
-from lintfit.settings.values import AS_LOADED, Adapters, FourBits
+from lintfit.documents.model import DataDocument, Kind
+from lintfit.settings.model import UNKNOWN, Setting, is_count
+from lintfit.sources.launchers import packaged
+from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.recipes.base import OpenFile, World
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled, write_key
-from lintfit.sources.recipes.trainer import Arguments, evaluation_of, settings_of
-from lintfit.sources.training_arguments import ADAPTERS, EVALUATION, TRAINING, field_of, flag_value
+from lintfit.sources.recipes.keys import Keys, of_node
+from lintfit.sources.recipes.trainer import Arguments
+from lintfit.sources.recipes.trl_recipe import TrlRecipe
+from lintfit.sources.training_arguments import field_of
 from lintfit.sources.training_defaults import fields_of
-from lintfit.sources.training_words import CHECKPOINTING, STRATEGIES, TORCH, dtype_of, kernel_of
-
-if TYPE_CHECKING:
-    from lintfit.documents.model import FileEdit
-    from lintfit.sources.launchers.launch import Launch
 
 TRAINERS: Mapping[str, str] = {
     "sft": "SFT",
@@ -40,251 +33,52 @@ TRAINERS: Mapping[str, str] = {
 }
 """The commands by what their config and trainer are called."""
 
-_RENAMED = (0, 23)
-"""The TRL whose ``ModelConfig`` first has ``dtype`` for ``torch_dtype``."""
-_IN_FLOAT32 = (0, 29)
-"""The TRL that first loads a model given by name in float32."""
+KINDS: Mapping[str, str] = {**TRAINERS, "orpo": "ORPO"}
+"""The same with the script that alignment-handbook has beside them."""
 
-_ADJUSTABLE = frozenset({
-    "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
-    "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
-})  # fmt: skip
-"""Settings that are flags of the command or keys of its file, which the planner may write."""
-
-_LENGTH = ("max_length", "max_seq_length")
-"""The field that cuts sequences, by its name and by the one that SFTConfig had for it before."""
-
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    **TRAINING,
-    **EVALUATION,
-    "seq_len": _LENGTH,
-    "lora_rank": ("lora_r",),
-    **{name: (name,) for name in ("prediction_loss_only", "use_cache", "use_liger_kernel")},
+_OWN_KEYS: Mapping[str, tuple[str, ...]] = {
+    "dpo": ("beta", "rpo_alpha", "dpo_alpha"),
+    "grpo": ("num_generations", "max_completion_length", "reward_funcs", "reward_model_name_or_path"),
 }
-"""The fields by which settings are written, the one to add where none is stated first."""
+"""Keys that tell a trainer's config from that of SFT."""
+
+_HANDBOOK = frozenset({"dataset_mixer", "dataset_mixture", "dataset_configs", "chat_template"})
+"""Keys of alignment-handbook's recipes that TRL's own commands do not have (``src/alignment/configs.py``)."""
+_OPEN_R1 = frozenset({"dataset_prompt_column", "system_prompt", "reward_funcs", "code_language"})
+"""Keys of open-r1's (``src/open_r1/configs.py``)."""
 
 
-@dataclass(frozen=True, eq=False)
-class TrlRecipe:
-    """One ``trl`` launch."""
+def usual_command(document: DataDocument) -> str | None:
+    """``trl sft --config FILE``, or the script of alignment-handbook or open-r1 whose recipe the file is.
 
-    launch: Launch
-    arguments: Arguments
-    kind: str
-    """What the trainer and its config are called: ``SFT`` of ``SFTTrainer``."""
-    program: str
-    """What a person starts: ``trl sft``, or the script of TRL's that does the same."""
-    dialect: str = "trl"
-    trains: bool = True
-    uses_trainer: bool = True
-    uses_trl: bool = True
-    arguments_place: None = None
-    """None: the launch line is all that there is."""
-    missing: None = None
-    """None: a ``--config`` that is not there leaves its settings unknown."""
-    adjustable: frozenset[str] = _ADJUSTABLE
-
-    @property
-    def document(self) -> Document:
-        return self.launch.document
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
-
-    # -- writing ----------------------------------------------------------------------------------------------------
-
-    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-        """Changes or adds the flag, or the key of the ``--config`` file where that decides."""
-        match name:
-            case "weights_dtype" if value == AS_LOADED:
-                return ()
-            case "weights_dtype" if value in TORCH and self._dtype_field in self.arguments.keys:
-                return self.arguments.write((self._dtype_field,), TORCH[value])
-            case "gradient_checkpointing":
-                newer = CHECKPOINTING[0] in self.arguments.keys
-                return self.arguments.write(CHECKPOINTING if newer else CHECKPOINTING[1:], value)
-            case "method" if isinstance(value, Adapters):
-                return self.arguments.write_next(
-                    use_peft=True, lora_r=value.rank, lora_dropout=0.0, lora_target_modules="all-linear"
-                )
-            case "quantization" if isinstance(value, FourBits):
-                return self._quantize(value.name)
-            case "kbit_upcast" if value == "all":
-                return ()  # TRL prepares a quantized base itself
-            case "loss":
-                said = {"liger": ("use_liger_kernel", True), "chunked": ("loss_type", "chunked_nll")}.get(value)
-                return self.arguments.write((said[0],), said[1]) if said is not None else None
-            case _ if name in _FIELDS:
-                return self.arguments.write(_FIELDS[name], value)
+    The trainer is the one that the file's path names, else the one whose keys it has.
+    """
+    root, name = document.root, document.path.as_posix()
+    keys = {entry.key for entry in root.entries} if root is not None else set()
+    if "model_name_or_path" not in keys:
         return None
-
-    def _quantize(self, wanted: str) -> tuple[FileEdit, ...] | None:
-        stated = self.settings.get("quantization")
-        if stated is not None and stated.value in ("nf4", "nf4-double"):
-            return ()
-        if wanted not in ("nf4", "nf4-double") or (stated is not None and stated.value is not None):
-            raise CannotWrite("the recipe says already how the base is quantized")
-        return self.arguments.write_next(use_bnb_nested_quant=wanted == "nf4-double", load_in_4bit=True)
-
-    def argument(self, *names: str) -> Setting | None:
-        """A field of the trainer's config or of ``ModelConfig``: a flag, a key of the config file, or the default."""
-        found = self.arguments.get(*names)
-        return Setting(names[0], found.value, found.provenance) if found is not None else None
-
-    def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-        """Changes or adds the flag, or the key of the ``--config`` file where that decides."""
-        found = self.arguments.stated(name)
-        place = found.provenance.place if found is not None else None
-        if place is not None and isinstance(place.document, DataDocument):
-            return write_key(place.document, name, value)
-        return self.launch.set_flag(name, spelled(value, none="None"))
-
-    def spelled(self, argument: str, value: Any) -> str:
-        """An argument as a flag: ``--bf16 true``."""
-        return f"--{argument} {spelled(value, none='None')}"
-
-    # -- reading ----------------------------------------------------------------------------------------------------
-
-    @property
-    def _itself(self) -> Provenance:
-        return Provenance("derived", f"{self.program} does so")
-
-    @property
-    def _dtype_field(self) -> str:
-        return "dtype" if self.arguments.at_least("trl", *_RENAMED) else "torch_dtype"
-
-    def _settings(self) -> Iterator[Setting]:
-        name = self.arguments.get("model_name_or_path")
-        model = name.setting("model", name.value) if name is not None and isinstance(name.value, str) else None
-        if model is not None:
-            yield model
-        yield self._weights()
-        yield from self._attention()
-        yield from self._quantization(model)
-        yield from self._method(model)
-        yield Setting("trainer", "causal-lm" if self.kind == "SFT" else self.kind.lower(), self._itself)
-        yield self._reference()
-        trainer = settings_of(self.arguments)
-        yield from trainer.values()
-        yield from self._precision(trainer)
-        if self.kind == "SFT" and "loss" not in trainer:
-            yield from self._loss()
-        if self._evaluates():
-            yield from evaluation_of(self.arguments).values()
-        length = self.arguments.known(*_LENGTH)
-        if length is not None and self.kind not in ("GRPO", "RLOO"):
-            yield length.setting("seq_len", length.value)
-
-    def _weights(self) -> Setting:
-        """The dtype that the model is loaded in: TRL's own default where ``ModelConfig`` has none."""
-        found = self.arguments.get(self._dtype_field)
-        if found is None:
-            return Setting("weights_dtype", UNKNOWN, self._itself)
-        dtype, versions = dtype_of(found.value), self.arguments.versions
-        if dtype is not None:
-            return found.setting("weights_dtype", AUTO if dtype == "auto" else dtype)
-        if self.arguments.at_least("trl", *_IN_FLOAT32):
-            whose = f"TRL {versions.get('trl') or '0.29'} default for a model given by name"
-        elif self.arguments.at_least("transformers", 5):
-            whose = f"transformers {versions.get('transformers') or '5'} default: the checkpoint's dtype"
-            return Setting("weights_dtype", AUTO, Provenance.default(whose))
-        else:
-            whose = f"transformers {versions.get('transformers')} default"
-        return Setting("weights_dtype", "fp32", Provenance.default(whose))
-
-    def _attention(self) -> Iterator[Setting]:
-        found = self.arguments.get("attn_implementation")
-        if found is None:
-            yield Setting("attention", UNKNOWN, self._itself)
-        elif found.value is not None:
-            yield found.setting("attention", kernel_of(found.value))
-
-    def _quantization(self, model: Setting | None) -> Iterator[Setting]:
-        """What ``get_quantization_config`` makes of ``ModelConfig``, else what the checkpoint's name says."""
-        four, eight = self.arguments.truth("load_in_4bit"), self.arguments.truth("load_in_8bit")
-        if four is not False or eight is not False:
-            asked = (self.arguments.stated(f"load_in_{bits}bit") for bits in (4, 8))
-            place = next((each.provenance for each in asked if each is not None and each.value is True), self._itself)
-            yield Setting("quantization", self._bits(four, eight), place)
-        elif model is not None and (stored := by_name(model.value)) is not None:
-            why = "the checkpoint's name says that it is quantized"
-            provenance = Provenance("derived", why, model.provenance.place)
-            yield Setting("quantization", stored.method or UNKNOWN, provenance)
-
-    def _bits(self, four: bool | None, eight: bool | None) -> Any:
-        if four:
-            nested = self.arguments.truth("use_bnb_nested_quant")
-            return UNKNOWN if nested is None else "nf4-double" if nested else "nf4"
-        return UNKNOWN if four is None or eight is None else "int8"
-
-    def _method(self, model: Setting | None) -> Iterator[Setting]:
-        adapts = self.arguments.truth("use_peft")
-        if adapts is False:
-            if model is not None:
-                yield Setting("method", "full", Provenance("derived", "no adapter is applied"))
-            return
-        yield Setting("method", "lora" if adapts else UNKNOWN, self._itself)
-        for name, fields in ADAPTERS.items():
-            found = self.arguments.get(*fields)
-            if found is not None and found.value is not None:
-                yield found.setting(name, found.value)
-
-    def _reference(self) -> Setting:
-        """Whether a second, frozen copy of the model is held."""
-        adapted = self.arguments.truth("use_peft") is not False
-        off = "the adapter is switched off for it"
-        needed: Any = False
-        if self.kind in ("GRPO", "RLOO"):
-            found = self.arguments.get("beta")
-            beta = found.value if found is not None else 0.0
-            needed = UNKNOWN if beta is UNKNOWN else bool(beta) and not adapted
-            why = f"beta is {spoken(beta)}" + (f", and {off}" * adapted)
-        elif self.kind in ("DPO", "KTO"):
-            needed = not adapted
-            why = off if adapted else f"{self.kind}Trainer makes one where none is handed in"
-        else:
-            why = f"{self.kind}Trainer needs none"
-        return Setting("reference_model", needed, Provenance("derived", why))
-
-    def _precision(self, trainer: Mapping[str, Setting]) -> Iterator[Setting]:
-        """TRL's configs leave ``bf16`` None, which becomes true unless ``fp16`` is set (TRL 0.19 and up)."""
-        bf16, fp16 = trainer.get("bf16"), trainer.get("fp16")
-        if bf16 is not None and bf16.value is None:
-            on = fp16 is None or fp16.value in (None, False)
-            yield Setting("bf16", on, Provenance.default("TRL's default: bf16 unless fp16"))
-
-    def _loss(self) -> Iterator[Setting]:
-        """TRL's SFT loss: fused with the head for every model since 1.16, in chunks by default since 1.8."""
-        asked, version = self.arguments.stated("loss_type"), self.arguments.versions.get("trl")
-        if asked is not None and asked.value is UNKNOWN:
-            return
-        if self.arguments.at_least("trl", *sft.FUSES_LOSS):
-            whose = Provenance.default(f"TRL {version or '1.16'} computes the loss together with the head")
-            yield Setting("loss", "chunked", whose)
-        elif asked is not None and asked.value is not None:
-            yield asked.setting("loss", "chunked" if asked.value == "chunked_nll" else "full")
-        elif self.arguments.complete:
-            yield Setting("loss", sft.loss(version), Provenance.default(f"TRL {version} default"))
-
-    def _evaluates(self) -> bool:
-        """Whether the trainer evaluates between its steps: it is handed data unless ``eval_strategy`` is ``no``."""
-        strategy, first = self.arguments.get("eval_strategy"), self.arguments.get("eval_on_start")
-        if strategy is not None and strategy.value == "no":
-            return False
-        asked = self.arguments.stated("eval_strategy", "evaluation_strategy")
-        between = asked is not None and isinstance(asked.value, str) and asked.value.lower() in STRATEGIES
-        return between or (first is not None and first.value is True)
+    parts = re.split(r"[/_.-]", name.lower())
+    told = next((command for command, own in _OWN_KEYS.items() if keys.intersection(own)), "sft")
+    command = next((command for command in KINDS if command in parts), told)
+    if "open_r1" in name.lower() or "open-r1" in name.lower() or keys & _OPEN_R1:
+        return f"accelerate launch src/open_r1/{command}.py --config {shlex.quote(name)}"
+    if keys & _HANDBOOK:
+        return f"accelerate launch scripts/{command}.py --config {shlex.quote(name)}"
+    return f"trl {command} --config {shlex.quote(name)}" if command in TRAINERS else None
 
 
 def read_recipe(
     launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
 ) -> TrlRecipe | None:
-    """A ``trl`` launch with the file of its ``--config``; None for a command that does not train."""
-    kind = TRAINERS.get(launch.action or "")
+    """A ``trl`` launch, or a recipe of the scripts that do the same, with the file of its ``--config``.
+
+    None for a command that does not train.
+    """
+    kind = KINDS.get(launch.action or "")
     if kind is None:
         return None
-    return _read(launch, kind, f"trl {launch.action}", frozenset(), open_file, versions or {})
+    program = launch.script or f"trl {launch.action}"
+    return _read(launch, kind, program, frozenset(), open_file, versions or {})
 
 
 def read_script(
@@ -309,18 +103,32 @@ def _read(
 ) -> TrlRecipe:
     keys, classes = Keys(launch), _classes(kind)
     fields = own.union(*map(fields_of, classes))
-    flags = {flag.name: flag for flag in launch.flags}
-    config = flags.pop("config", None)
+    config = next((flag for flag in reversed(launch.flags) if flag.name == "config"), None)
     document = open_file(config.value) if config is not None and config.value and "$" not in config.value else None
     complete = config is None
     if isinstance(document, DataDocument) and document.kind is Kind.YAML and document.root is not None:
         complete = document.root.shape == "mapping"
         if complete:
-            keys.read(document, fields)
-    for flag in flags.values():
-        field = field_of(flag.name, fields)
-        if field is not None:
-            value = False if flag.name == f"no_{field}" else flag_value(flag)
-            keys.put(field, Stated(value, of_flag(flag), flag))
-    given = {} if versions is None else versions
-    return TrlRecipe(launch, Arguments(keys, classes, given, open_file, complete), kind, program)
+            keys.read(document, fields | _OLDER)
+    keys.read_flags([flag for flag in launch.flags if flag.name != "config"], fields)
+    arguments = Arguments(keys, classes, versions, open_file, complete)
+    by_command = launch.launcher == "trl"
+    started = tuple(_of_launcher(keys.config)) if by_command and keys.config is not None else ()
+    return TrlRecipe(launch, arguments, kind, program, started, launch.script is not None and launch.assumed)
+
+
+_OLDER = frozenset({"use_flash_attention_2", "max_seq_length", "torch_dtype"})
+"""Fields of older versions' classes that recipes still have."""
+
+
+def _of_launcher(config: DataDocument) -> Iterator[Setting]:
+    """What the YAML says to ``accelerate launch``: the keys that no dataclass has are handed on as its options."""
+    for key, name in (("num_processes", "gpus"), ("num_machines", "nodes")):
+        node = config.root.get(key) if config.root is not None else None
+        if node is not None:
+            stated = of_node(config, node)
+            yield stated.setting(name, stated.value if is_count(stated.value) else UNKNOWN)
+    node = config.root.get("accelerate_config") if config.root is not None else None
+    if node is not None:
+        stated = of_node(config, node)
+        yield from packaged.stated(stated.value if isinstance(stated.value, str) else None, stated.provenance)

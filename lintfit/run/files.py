@@ -1,0 +1,141 @@
+"""The files of one run: found by the names that its launch, its script and its configs have for them, and read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.paths import is_below, resolved
+from lintfit.documents.workspace import Workspace
+from lintfit.run.lacking import Lacking, handed
+from lintfit.run.locate import Locator
+from lintfit.run.model import Origin
+from lintfit.sources import detect
+
+if TYPE_CHECKING:
+    from lintfit.sources.launchers.launch import Launch
+
+_LONGEST_NAME = 500
+_LONGEST_CONFIG = 60_000
+"""Characters of a config that a script reads itself; what is longer is data."""
+
+
+class RunFiles:
+    """Reads the files of one run, from its origin outwards, and remembers which they were and which were lacking."""
+
+    def __init__(self, origin: Origin, workspace: Workspace) -> None:
+        self.origin, self.workspace = origin, workspace
+        self.locator = Locator(origin.path, workspace)
+        self.lacking = Lacking(self.locator)
+        self.documents: list[Document] = []
+        self.opened: list[Document] = []
+        """Data that the script opens itself."""
+        self.written: dict[tuple[int, Kind], DataDocument] = {}
+        """Files that the launch script writes, by their index and what they are read as."""
+
+    @property
+    def launch(self) -> Launch | None:
+        """The launch whose names these are, once it was read."""
+        return self.locator.launch
+
+    def read(self, path: Path, kind: Kind | None = None) -> Document | None:
+        """A document of this run; ``kind`` where its role says more than its name (``stage3.conf``)."""
+        if self.workspace.is_absent(path):
+            return None
+        try:
+            document = self.workspace.read(path, kind)
+        except ReadError:
+            return None
+        if document not in self.documents:
+            self.documents.append(document)
+        return document
+
+    def is_near(self, path: Path) -> bool:
+        """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
+        folder = resolved(self.workspace.root / self.origin.path.parent)
+        file = resolved(self.workspace.root / path)
+        named = [resolved(self.workspace.root / partner) for partner in self.origin.partners]
+        return self.workspace.is_inside(path) or is_below(file, (folder,)) or file in named
+
+    def config(self, path: Path, kind: Kind | None) -> DataDocument | None:
+        """A config by its name, parsed or not; from elsewhere only what is plainly one, whatever a launch line says."""
+        if not self.is_near(path):
+            try:
+                found = self.workspace.read(path, kind)
+            except ReadError:
+                return None
+            if not isinstance(found, DataDocument) or not detect.is_config(found):
+                return None
+        document = self.read(path, kind)
+        return document if isinstance(document, DataDocument) else None
+
+    def text(self, name: str) -> str | None:
+        """The text of a file that is none of the kinds that lintfit reads."""
+        path = self.locator.find(name)
+        try:
+            return self.workspace.file(path).text if path is not None else None
+        except ReadError:
+            return None
+
+    def open(self, name: str) -> Document | None:
+        itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
+        path = self.origin.path if itself else self.locator.find(name)
+        return self.read(path) if path is not None else None
+
+    def data(self, name: str, kind: Kind) -> DataDocument | None:
+        """A JSON or YAML file that the script reads itself."""
+        here = self.here(name, kind)
+        if here is not None:
+            return here
+        path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
+        place = handed(self.launch, name)
+        if path is None and place is not None:
+            self.lacking.lack("the config", name, place)
+        try:
+            if path is None or not self.is_near(path) or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
+                return None
+        except ReadError:
+            return None
+        document = self.read(path, kind)
+        if not isinstance(document, DataDocument):
+            return None
+        if place is not None and document.root is None:
+            self.lacking.cannot_parse("the config", document)
+        if document not in self.opened and document.path != self.origin.path:
+            self.opened.append(document)
+        return document
+
+    def here(self, name: str, kind: Kind) -> DataDocument | None:
+        """A file that the launch script itself writes above its launch line."""
+        launch = self.launch
+        if launch is None or not launch.document.files:
+            return None
+        from lintfit.documents.here_documents import find_here, read_here
+
+        index = find_here(launch.document, name, launch.place.span.start)
+        if index is None:
+            return None
+        if (index, kind) not in self.written:
+            self.written[index, kind] = read_here(launch.document, index, kind)
+            self.documents.append(self.written[index, kind])
+        return self.written[index, kind]
+
+    def arguments(self, name: str) -> Document | None:
+        """A file of words that add to the command line."""
+        path = self.locator.find(name)
+        if path is None and (place := handed(self.launch, f"@{name}")) is not None:
+            self.lacking.lack("the file of arguments", name, place)
+        return self.read(path, Kind.SHELL) if path is not None and self.is_near(path) else None
+
+    def partner(self, path: Path) -> DataDocument | None:
+        try:
+            document = self.workspace.read(path)
+        except ReadError:
+            return None
+        return document if isinstance(document, DataDocument) else None
+
+    def dialect(self, path: Path) -> str | None:
+        document = self.partner(path)
+        return detect.dialect(document) if document is not None else None

@@ -1,0 +1,60 @@
+"""A recipe without a launch line: the command that people start it with is assumed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, cast
+
+from lintfit.documents.model import DataDocument, FileText, Span
+from lintfit.frozen import replace
+from lintfit.settings.model import Place, Setting
+from lintfit.sources.recipes.forms import front_end_of
+from lintfit.sources.recipes.front_ends import READERS
+
+if TYPE_CHECKING:
+    from lintfit.sources.launchers.launch import Launch
+
+
+def usual_command(document: DataDocument) -> str | None:
+    """The words that the recipe's front end is usually started with; None where the file is no recipe that trains."""
+    front_end = front_end_of(document.text, document.kind)
+    if front_end is None or document.root is None or document.root.shape != "mapping":
+        return None
+    return cast("str | None", import_module(READERS[front_end]).usual_command(document))
+
+
+def usual_launch(document: DataDocument) -> Launch | None:
+    """The launch by that command; it stands nowhere, so that its places are the recipe's and it cannot be edited.
+
+    A script of the front end's is what its name says (``scripts/sft.py``).
+    """
+    from lintfit.documents.shell_reader import read_shell
+    from lintfit.sources.launchers.launcher import read_launch
+
+    command = usual_command(document)
+    launch = read_launch(read_shell(FileText(document.path.with_suffix(".sh"), f"{command}\n")), 0) if command else None
+    if launch is None:
+        return None
+    place = Place(document, _start(document))
+    return replace(
+        launch,
+        place=place,
+        script_place=place,
+        flags=tuple(replace(flag, place=place, value_place=None, write=None) for flag in launch.flags),
+        launcher_flags=(),
+        settings={name: _placed(setting, place) for name, setting in launch.settings.items()},
+        action=launch.action or PurePosixPath(launch.script or "").stem,
+        assumed=True,
+    )
+
+
+def _placed(setting: Setting, place: Place) -> Setting:
+    provenance = setting.provenance
+    return setting if provenance.place is None else replace(setting, provenance=replace(provenance, place=place))
+
+
+def _start(document: DataDocument) -> Span:
+    """The first key, which stands for the recipe as a whole."""
+    entries = document.root.entries if document.root is not None else ()
+    return entries[0].key_span if entries else Span(0, 0)

@@ -1,0 +1,80 @@
+"""A recipe that no launch line names is a run, by the usual command of its front end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import lintfit
+
+LORA = """\
+checkpoint_dir: checkpoints/meta-llama/Llama-2-7b-hf
+precision: bf16-true
+devices: 1
+lora_r: 32
+train:
+  global_batch_size: 8
+  micro_batch_size: 8
+  max_seq_length: 4096
+"""
+TRL = """\
+model_name_or_path: Qwen/Qwen2.5-0.5B
+dataset_name: trl-lib/Capybara
+output_dir: out
+per_device_train_batch_size: 4
+learning_rate: 1.0e-5
+max_length: 1024
+"""
+
+
+def _checked(folder: Path, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(lintfit("check", *words, "--output-format", "json", cwd=folder).out)
+    return found
+
+
+@pytest.mark.parametrize(("name", "text", "command"), [
+    ("lora.yaml", LORA, "litgpt finetune_lora --config lora.yaml"),
+    ("sft.yaml", TRL, "trl sft --config sft.yaml"),
+])  # fmt: skip
+def test_it_is_judged_as_its_front_end_is_usually_started(tmp_path: Path, name: str, text: str, command: str) -> None:
+    (tmp_path / name).write_text(text)
+    (run,) = _checked(tmp_path, name, "--gpu", "a100-80gb", "--gpus", "1")["runs"]
+    assert run["id"] == name and run["verdict"] in ("fits", "tight", "does-not-fit")
+    assert f"it is started with `{command}`" in run["estimate"]["assumptions"]
+    shown = lintfit("check", name, "--gpu", "a100-80gb", cwd=tmp_path).out
+    assert command.rpartition(" --config")[0] in shown
+
+
+def test_it_takes_all_the_gpus_that_there_are(tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text(TRL)
+    (run,) = _checked(tmp_path, "sft.yaml", "--gpu", "a100-80gb", "--gpus", "4")["runs"]
+    assert run["settings"]["gpus"]["value"] == 4 and run["settings"]["engine"]["value"] == "ddp"
+    (run,) = _checked(tmp_path, "sft.yaml")["runs"]
+    assert run["settings"]["engine"]["value"] == "ddp"
+
+
+def test_a_launch_line_that_names_it_takes_it(tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text(TRL)
+    (tmp_path / "run.sh").write_text("trl sft --config sft.yaml --per_device_train_batch_size 2\n")
+    (run,) = _checked(tmp_path, ".")["runs"]
+    assert run["id"] == "run.sh:1" and run["settings"]["micro_batch_size"]["value"] == 2
+
+
+def test_the_fix_is_written_into_it(tmp_path: Path) -> None:
+    (tmp_path / "lora.yaml").write_text(LORA)
+    words = ("lora.yaml", "--gpu", "3090", "--gpus", "1")
+    (run,) = _checked(tmp_path, *words)["runs"]
+    assert run["verdict"] == "does-not-fit"
+    lintfit("check", *words, "--fix", "--unsafe-fixes", cwd=tmp_path)
+    (run,) = _checked(tmp_path, *words)["runs"]
+    assert run["verdict"] == "fits"
+    assert set((tmp_path / "lora.yaml").read_text().splitlines()) >= {"devices: 1", "lora_r: 32"}
+
+
+def test_a_recipe_that_does_not_train_or_is_broken_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TRL.replace("per_device_train_batch_size: 4", "do_predict: true"))
+    (tmp_path / "b.yaml").write_text(TRL + "\t- : [")
+    assert _checked(tmp_path, ".")["runs"] == []
