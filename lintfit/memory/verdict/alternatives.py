@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memo import Memo
+from lintfit.memory import litgpt
 from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.gptq import AUTO_GPTQ
@@ -22,8 +23,9 @@ from lintfit.memory.engines.zeroing import added_to
 from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.micro_batch.layers import hooks_frozen
-from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
+from lintfit.memory.verdict.dated import dated, of_its_time
 from lintfit.memory.versions import LAST_TRANSFORMERS_4, release, running
 from lintfit.versions import RECENT
 
@@ -79,8 +81,6 @@ class Guess(NamedTuple):
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
     """Runs that the spec may mean and that may need less: they bound the low end."""
-    if spec.front_end == "litgpt" and "front_end" not in spec.stated:
-        yield from _if_not_litgpt(spec)
     if spec.facts.vision is not None:
         yield from _text_alone(spec)
     yield from _with_packages(spec)
@@ -233,23 +233,6 @@ def _with_oldest(spec: Spec) -> Spec:
     return running(spec, "transformers", RECENT["transformers"])
 
 
-def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
-    """transformers and TRL, or a newer LitGPT, where LitGPT is a guess.
-
-    Newer versions install a bitsandbytes that keeps no inputs; TRL may tie the head that LitGPT unties.
-    """
-    guess = "LitGPT, by its chunked loss in true half precision with nothing recomputed (not stated)"
-    newer = {name: version for name, version in spec.versions.items() if name != "bitsandbytes"}
-    four_bit = (spec.quantization or "").startswith("nf4")
-    if four_bit:
-        version = spec.versions.get("bitsandbytes", "of today")
-        guess += f"; bitsandbytes {version}, where LitGPT before 0.5.5 pins 0.42, whose 4-bit layers keep their inputs"
-    head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
-    yield Alternative(replace(spec, front_end="transformers", versions=newer), guess, less=head)
-    if four_bit and len(newer) < len(spec.versions):
-        yield Alternative(replace(spec, versions=newer))
-
-
 def _text_alone(spec: Spec) -> Iterator[Alternative]:
     from lintfit.memory.verdict.seeing import text_alone
 
@@ -347,6 +330,13 @@ def _may_quantise_experts(spec: Spec) -> bool:
 
 CHEAPER = (
     Guess(
+        litgpt.possible,
+        litgpt.as_litgpt,
+        "a loss in chunks as transformers' models have it (whose code trains is not stated; front_end would say; the "
+        "range counts LitGPT's, too)",
+        restated=True,
+    ),
+    Guess(
         _may_decode_one,
         lambda spec: replace(spec, decoder_seq_len=1),
         "a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low end has "
@@ -396,6 +386,14 @@ CHEAPER = (
 """What may need less, beside what :func:`cheaper` finds in several ways."""
 
 DEARER = (
+    Guess(litgpt.possible, litgpt.as_litgpt, restated=True),
+    Guess(
+        dated,
+        of_its_time,
+        "the newest libraries, which this model's own code is older than (versions not stated; those of its time: the "
+        "high end)",
+        restated=True,
+    ),
     Guess(lambda spec: not known(spec.facts), _remote_code),
     Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
     Guess(
