@@ -24,7 +24,7 @@ from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.micro_batch.layers import hooks_frozen
 from lintfit.memory.spec import Spec
-from lintfit.memory.tensors.weights import ALWAYS_FUSED
+from lintfit.memory.tensors.weights import ALWAYS_FUSED, keeps_upcast
 from lintfit.memory.verdict.dated import dated, of_its_time
 from lintfit.memory.versions import LAST_TRANSFORMERS_4, release, running
 from lintfit.versions import RECENT
@@ -271,8 +271,38 @@ def _may_hold_inputs(spec: Spec) -> bool:
     return unstated and (spec.quantization or "").startswith("nf4")
 
 
+def _may_upcast(spec: Spec) -> bool:
+    """Whether PEFT's ``prepare_model_for_kbit_training`` may have cast what is not quantised to fp32.
+
+    bitsandbytes then gives its results in fp32, so that every activation takes twice its bytes: measured, 8.0 GiB
+    for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``).
+    """
+    return spec.kbit_upcast is None and keeps_upcast(spec)
+
+
+def _may_overlap(spec: Spec) -> bool:
+    """Whether the DeepSpeed JSON may switch ``overlap_comm`` on, as the examples do, which makes two buckets of one."""
+    return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
+
+
+def _overlapping(spec: Spec) -> Spec:
+    return replace(spec, deepspeed_config={"zero_optimization": {"overlap_comm": True}})
+
+
 LAST_BEFORE = (4, 57)
 """The transformers version of the month in which accelerate 1.11 came out (October 2025)."""
+
+
+def _may_fuse(spec: Spec) -> bool:
+    """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
+    return spec.loss == "full" and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
+
+
+def _fused(spec: Spec) -> Spec:
+    """Without whole logits where the kind of loss is open, too; else with logits that are overwritten."""
+    if "loss" not in spec.stated:
+        return replace(spec, loss="liger")
+    return replace(spec, fused_kernels=(*spec.fused_kernels, "cross_entropy"))
 
 
 def _may_reduce_each(spec: Spec) -> bool:
@@ -329,6 +359,12 @@ def _may_quantise_experts(spec: Spec) -> bool:
 
 
 CHEAPER = (
+    Guess(
+        _may_fuse,
+        _fused,
+        "the model's own loss (fused_kernels not stated; the low end has one that overwrites its logits, as Unsloth's and "
+        "Liger's)",
+    ),
     Guess(
         litgpt.possible,
         litgpt.as_litgpt,
@@ -395,7 +431,9 @@ DEARER = (
         restated=True,
     ),
     Guess(lambda spec: not known(spec.facts), _remote_code),
+    Guess(_may_overlap, _overlapping, restated=True),
     Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
+    Guess(_may_upcast, lambda spec: replace(spec, kbit_upcast="all"), restated=True),
     Guess(
         _may_reorder,
         _with("bitsandbytes", "0.38.1"),
