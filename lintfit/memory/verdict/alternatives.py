@@ -93,7 +93,7 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
     if spec.facts.vision is not None and spec.images != 0:
         yield from _with_images(spec)
     if "trl" not in spec.versions:
-        yield from _others(spec, OLDER_TRL)
+        yield from _others(_upcast(spec) if _may_upcast(spec) else spec, OLDER_TRL)
 
 
 _OPEN: Memo[tuple[Guess, ...]] = Memo()
@@ -280,6 +280,10 @@ def _may_upcast(spec: Spec) -> bool:
     return spec.kbit_upcast is None and keeps_upcast(spec)
 
 
+def _upcast(spec: Spec) -> Spec:
+    return replace(spec, kbit_upcast="all")
+
+
 def _may_overlap(spec: Spec) -> bool:
     """Whether the DeepSpeed JSON may switch ``overlap_comm`` on, as the examples do, which makes two buckets of one."""
     return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
@@ -295,7 +299,7 @@ LAST_BEFORE = (4, 57)
 
 def _may_fuse(spec: Spec) -> bool:
     """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
-    return spec.loss == "full" and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
+    return spec.loss == "full" and not spec.own_loss and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
 
 
 def _fused(spec: Spec) -> Spec:
@@ -433,7 +437,7 @@ DEARER = (
     Guess(lambda spec: not known(spec.facts), _remote_code),
     Guess(_may_overlap, _overlapping, restated=True),
     Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
-    Guess(_may_upcast, lambda spec: replace(spec, kbit_upcast="all"), restated=True),
+    Guess(_may_upcast, _upcast, restated=True),
     Guess(
         _may_reorder,
         _with("bitsandbytes", "0.38.1"),
@@ -482,16 +486,19 @@ OLDER_TRL = (
         lambda spec: spec.trainer in FUSED,
         _with("trl", WHOLE_LOGITS),
         "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
+        restated=True,
     ),
     Guess(
         lambda spec: spec.trainer in ODDS,
         _with("trl", WHOLE_LOGITS),
         "the kernel for log-probabilities of TRL 1.14 (version not stated; earlier ones hold more copies)",
+        restated=True,
     ),
     Guess(
         lambda spec: spec.trainer == "ppo",
         _with("trl", WHOLE_SOFTMAX),
         "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
+        restated=True,
     ),
 )
 """What may need more where TRL's version is not stated."""

@@ -73,19 +73,20 @@ def planned(spec: Spec, points: Iterable[Moment], held: States, chunks: int) -> 
     ``chunks``: bytes of logits that the loss may hold (:func:`held_chunks`).
     """
     ordered = sorted(points, key=ALLOCATED, reverse=True)
-    extra = Extra(_gathers(spec, ordered), chunks + _held_weights(spec), _older_loss(spec))
+    gathered, streams = _gathers(spec, ordered)
+    extra = Extra(gathered, chunks + _held_weights(spec), _older_loss(spec))
     high = _overflow_check(spec, held)
     for moment in ordered:
         # Most moments are far below the largest: what they could come to at most says so.
         if moment.phase == "initialize" or _ceiling(moment, extra) > high:
             high = max(high, _planned(spec, moment, held, extra))
-    return high
+    return high + streams
 
 
 def _ceiling(moment: Moment, extra: Extra) -> float:
     """What :func:`_planned` does not exceed, but for what a flattening tries."""
-    passing = moment.allocated + extra.kept + moment.components.get("logits", 0) * extra.older
-    return passing * (1 + FRAGMENTATION) + extra.gathers
+    passing = moment.allocated + extra.gathers + extra.kept + moment.components.get("logits", 0) * extra.older
+    return passing * (1 + FRAGMENTATION)
 
 
 def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
@@ -95,7 +96,7 @@ def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
     if spec.zero_stage == 3:
         # One flat buffer that ZeRO-3 allocates when it initialises.
         lasting += min(parts.get("gradients", 0), held.backward_start.get("gradients", 0))
-    passing: float = moment.allocated - lasting
+    passing: float = moment.allocated - lasting + extra.gathers
     if moment.phase == "initialize" and held.flattening is not None:
         # One block of the driver's own, made after the cache is emptied: there are no gaps to fit it into.
         flat = min(held.flattening.gpu, parts.get("temporaries", 0))
@@ -106,7 +107,7 @@ def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
     passing += parts.get("logits", 0) * extra.older
     if moment.phase in ("forward", "backward"):
         passing += extra.kept
-    return lasting + int(passing * (1 + FRAGMENTATION)) + extra.gathers
+    return lasting + int(passing * (1 + FRAGMENTATION))
 
 
 def _older_loss(spec: Spec) -> float:
@@ -156,12 +157,13 @@ def _lasting(parts: Components) -> int:
     return sum([parts.get(name, 0) for name in LASTING])
 
 
-def _gathers(spec: Spec, ordered: list[Moment]) -> int:
-    """Bytes that gathering sharded parameters may take on top of what is counted; ``ordered``: from the largest on."""
+def _gathers(spec: Spec, ordered: list[Moment]) -> tuple[int, int]:
+    """Bytes that gathering sharded parameters may take on top of what is counted, and those in the pools of FSDP 1's
+    streams, which leave no gaps to anything else; ``ordered``: moments from the largest on."""
     if not gathers(spec):
-        return 0
+        return 0, 0
     streams = side_streams(spec, tuple(ordered), ordered[0])
-    return min(GATHER_EXTRA, 4 * parameter_count(spec.facts)) if streams is None else streams
+    return (min(GATHER_EXTRA, 4 * parameter_count(spec.facts)), 0) if streams is None else (0, streams)
 
 
 def _overflow_check(spec: Spec, held: States) -> int:
