@@ -114,5 +114,7 @@ def can_shard(subject: Subject) -> bool:
         return False
     if spec.quantization is not None:
         return False
+    if run.recipe is not None and "zero_stage" in run.recipe.adjustable:
+        return True
     launcher = run.launch.launcher if run.launch is not None else None
     return launcher in ("torchrun", "deepspeed", "accelerate") or (launcher is None and spec.gpus > 1)
