@@ -25,7 +25,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         if setting is not None:
             settings[setting.name] = setting
 
-    for name in ("model", "seq_len"):
+    for name in ("model", "seq_len", "images"):
         put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
     for name in named(by="script"):
         put(sources.said("script", name))

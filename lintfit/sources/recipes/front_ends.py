@@ -107,6 +107,8 @@ _TRAINING_SCRIPTS = ("scripts/finetune.py",)
 READERS: Mapping[FrontEnd, str] = {
     "axolotl": "lintfit.sources.recipes.axolotl",
     "litgpt": "lintfit.sources.recipes.litgpt",
+    "swift": "lintfit.sources.recipes.swift",
+    "torchtune": "lintfit.sources.recipes.torchtune",
     "trl": "lintfit.sources.recipes.trl",
 }
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
