@@ -17,6 +17,7 @@ from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.settings.values import Adapters, FourBits, Fsdp
 from lintfit.sources.launchers.launcher import read_launches
 from lintfit.sources.recipes.axolotl import AxolotlRecipe, read_recipe, usual_command
+from lintfit.sources.recipes.axolotl_frozen import frozen_modules
 
 PLAIN = """\
 base_model: NousResearch/Llama-3.2-1B
@@ -466,3 +467,45 @@ def test_how_a_person_says_it(recipe: Make) -> None:
     assert found.spelled("no_such_argument", 1) is None
     stated = found.argument("max_length")
     assert isinstance(stated, Setting) and stated.value == 512
+
+
+def test_fsdp_2_keeps_what_trains_in_half_precision(recipe: Make) -> None:
+    text = PLAIN + "fsdp_version: 2\nfsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+    assert values(recipe(text))["fsdp_upcast"] is False
+    assert "fsdp_upcast" not in values(recipe(text, version="0.10.0"))
+    assert "fsdp_upcast" not in values(recipe(text + LORA + "adapter: lora\n"))
+    assert "fsdp_upcast" not in values(recipe(PLAIN + "fsdp: [full_shard, auto_wrap]\n"))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["^lm_head.weight$", "model.layers"], ("*", "!lm_head.weight", "!model.layers*")),
+        (["model.language_model.*"], ("*", "!model.language_model*")),
+        (["^model.embed_tokens.weight$[:32000]"], ("*", "!model.embed_tokens.weight")),
+        (["model.layers.4[0-1]+.mlp"], ("*", "!model.layers.40.mlp*", "!model.layers.41.mlp*")),
+        (["model.layers.(1|2).mlp"], None),
+        (["[0-9]+[0-9]+[0-9]+"], None),
+        ("lm_head", None),
+        ([1], None),
+    ],
+)
+def test_expressions_of_parameters(patterns: object, names: tuple[str, ...] | None) -> None:
+    assert frozen_modules(patterns) == names
+
+
+def test_a_checkpoint_that_is_dequantized_as_it_loads(recipe: Make) -> None:
+    text = PLAIN + "model_quantization_config: Mxfp4Config\n"
+    assert values(recipe(text))["quantization"] is UNKNOWN
+    assert values(recipe(text + "model_quantization_config_kwargs:\n  dequantize: true\n"))["quantization"] is None
+
+
+def test_a_service_that_trains_elsewhere(recipe: Make) -> None:
+    found = values(recipe(PLAIN + "plugins: [axolotl.integrations.hatchery.HatcheryPlugin]\n"))
+    assert found["method"] is UNKNOWN and found["model"] == "NousResearch/Llama-3.2-1B"
+
+
+def test_fused_experts_are_quantized_where_it_is_asked_for(recipe: Make) -> None:
+    text = PLAIN + LORA + "adapter: qlora\nload_in_4bit: true\nquantize_moe_experts: true\n"
+    found = values(recipe(text))
+    assert (found["quantized_experts"], found["kbit_upcast"]) == (True, "none")
