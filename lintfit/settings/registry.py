@@ -262,6 +262,7 @@ _RECORDS = (
     Record("own_attention", by="script"),
     Record("uncounted", by="script"),
     Record("partly_frozen", by="script"),
+    Record("fsdp_upcast", by="script"),
     _spec("optimizer_in_backward", FLAG, "true or false.", as_it_is=True, by="script",
           values="whether it steps inside the backward pass", default=False),
     _spec("gradient_as_bucket_view", FLAG, "DDP: whether gradients are views of its buckets (default false).",
