@@ -15,7 +15,7 @@ from lintfit.documents.model import DataDocument, Edit, FileEdit
 from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, scalar
+from lintfit.sources.recipes.keys import Keys, Stated, of_flag, scalar, spelled
 
 if TYPE_CHECKING:
     from lintfit.documents.shell_words import Word
@@ -152,6 +152,20 @@ def words(launch: Launch) -> Iterator[Word]:
     yield from launch.invocation.positional
     for option in launch.invocation.arguments:
         yield from option.words if option.bare or option.glued else option.words[1:]
+
+
+def write(keys: Keys, key: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """Changes the override where one decides, else the config, else adds an override to the launch line."""
+    found, launch = keys.get(key), keys.launch
+    if keys.config is not None or launch.assumed or (found is not None and found.flag is not None):
+        return keys.write(key, value)
+    from lintfit.documents.shell_edits import set_flag
+
+    try:
+        edits = set_flag(launch.document, launch.command, f"{key}={spelled(value)}", None)
+    except ValueError:
+        return None
+    return tuple(FileEdit(launch.document.path, edit, launch.document) for edit in edits)
 
 
 def place_of(launch: Launch, word: Word) -> Place:
