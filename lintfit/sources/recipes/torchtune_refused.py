@@ -58,4 +58,4 @@ def _is_off(value: object) -> bool:
     """Whether a value asks for nothing, so that nothing is lost where it is not read."""
     if isinstance(value, dict):
         return all(_is_off(each) for each in value.values())
-    return value in (None, False, 0, 1, "")
+    return value in (None, False, "") or (type(value) is int and value in (0, 1))
