@@ -8,6 +8,10 @@ from lintfit.findings.model import Severity
 from lintfit.sources.flag_grammars.model import HUGGING_FACE, Refused
 
 
+def breaks_the_command(context: RunContext) -> bool:
+    return any(each.decides for each in context.run.refused)
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     if not context.run.refused:
         return

@@ -20,6 +20,8 @@ from lintfit.frozen import frozen, replace
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
+_EXPR = re.compile(r"""expr(?:\s+(?:-?[0-9]+|\$\{?[A-Za-z_]\w*\}?|[-+/%]|\\[*()]|["'][*()]["']))+""")
+"""``expr 16 / $processes`` with numbers and variables alone."""
 _SUBSTITUTED_FOLDER = re.compile(
     r"(?:cd\s+(?:--\s+)?)?\"?(?:\$\(\s*)?(?:dirname\s+(?:--\s+)?)?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"
     r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/\.\.)*)/?\"?"
@@ -160,8 +162,15 @@ def _expansion(reference: _Reference) -> _Lists:
         return reference.computed(_arithmetic(source, reference.scope))
     if source.startswith(("$(", "`")):
         command = (source[2:-1] if source.startswith("$(") else source[1:-1]).strip()
+        if _EXPR.fullmatch(command):
+            return reference.computed(_arithmetic(f"$(({_operators(command[4:])}))", reference.scope))
         return reference.computed("." if command == "pwd" else _own_folder(command, reference.scope))
     return _braced(reference) if source.startswith("${") else reference.parameter(source[1:])
+
+
+def _operators(words: str) -> str:
+    """The words of ``expr`` as arithmetic has them, without what keeps the shell's hands off an operator."""
+    return re.sub(r"""\\([*()])|["']([*()])["']""", lambda match: match[1] or match[2], words)
 
 
 def _own_folder(command: str, scope: Scope) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings import registry
-from lintfit.settings.model import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -47,6 +47,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
     elif _starts_all(sources, gpus):
         found = derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
+        if sources.launch is None:
+            why = "one process on each GPU, where there are several"
+            found = Setting("engine", "ddp", Provenance("assumed", why))
     else:
         found = derived("engine", "single", "one process")
     if handed is not None and handed.provenance.kind == "assumed":
@@ -130,7 +133,7 @@ def _missing_file(sources: Sources) -> Setting | None:
 
 
 def split_over_ranks(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]:
-    """Ranks that share a sequence, or a model's matrices, and FSDP's replicas, where there is more than one.
+    """Ranks that share a sequence, a model's matrices or its layers, and FSDP's replicas, where there is more than one.
 
     DeepSpeed divides the world by those that share a sequence before it multiplies the batch sizes; FSDP's context
     parallelism counts among them here.
@@ -139,7 +142,8 @@ def split_over_ranks(sources: Sources, settings: Mapping[str, Setting]) -> Itera
     sequence, tensor = "sequence_parallel", "tensor_parallel"
     shared = sequence if deepspeed else "context_parallel"
     other = ("deepspeed", "script") if deepspeed else ("script",)
-    for name, asked in ((sequence, shared), (tensor, tensor), ("replicas", "replicas")):
+    layers = "pipeline_parallel"
+    for name, asked in ((sequence, shared), (tensor, tensor), (layers, layers), ("replicas", "replicas")):
         said = first(name, *(sources.said(dialect, asked) for dialect in (*other, "accelerate")))
         if said is None or said.value in (None, 0, 1):
             continue

@@ -30,6 +30,8 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     for name in named(by="script"):
         put(sources.said("script", name))
     put(_cast_by_launcher(sources))
+    for name in ("kbit_upcast", "quantized_experts"):
+        put(sources.said("recipe", name))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))
     put(number_of_nodes(sources, settings.get("gpus")))
     put(kind_of_gpu(sources))

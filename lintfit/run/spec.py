@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import loading
 from lintfit.run.model import REFUSED, Hardware
 from lintfit.run.precedence import Sources
-from lintfit.run.unread import own_steps, unfollowed_trainer, unread_training
+from lintfit.run.unread import own_split, own_steps, unfollowed_trainer, unread_training
 from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
-from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS
+from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
 from lintfit.settings.values import Fsdp
 from lintfit.sources.flag_grammars.model import Refused
 
@@ -71,6 +72,7 @@ def assemble(
     ``stated``, so that the estimate lists them as assumptions.
     """
     unread = unread_training(sources) or unfollowed_trainer(settings) or own_steps(sources, settings)
+    unread = unread or own_split(sources, settings)
     if unread is not None:
         return Assembled(None, (unread,), ())
     facts = model.facts
@@ -203,7 +205,7 @@ def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: Mode
 
 def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | None, doubtful: list[str]) -> None:
     """Ranks that share a model or a sequence; where nobody can tell how many do, all of them (least memory)."""
-    for name in ("tensor_parallel", "sequence_parallel"):
+    for name in SPLITS:
         setting = settings.get(name)
         if setting is not None:
             values[name] = setting.value if is_count(setting.value, LARGEST_COUNT) else gpus or 1
@@ -212,9 +214,9 @@ def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | 
     replicas = settings.get("replicas")
     if replicas is not None and not replicas.known and values.get("engine") == "fsdp":
         doubtful.append("replicas")
-    parts = values.get("tensor_parallel", 1) * values.get("sequence_parallel", 1)
+    parts = prod(values.get(name, 1) for name in SPLITS)
     if gpus is not None and parts > 1 and gpus % parts:
-        doubtful += [name for name in ("tensor_parallel", "sequence_parallel") if name in values]
+        doubtful += [name for name in SPLITS if name in values]
 
 
 def _optimizer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:

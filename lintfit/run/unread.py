@@ -46,6 +46,14 @@ def own_steps(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     return "how the script updates the weights itself, without an optimizer or a step of DeepSpeed's"
 
 
+def own_split(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
+    """Sequences that ms-swift splits over ranks itself, beside any engine (``swift/sequence_parallel``)."""
+    if sources.recipe is None or sources.recipe.dialect != "swift":
+        return None
+    shared = sources.said("recipe", "sequence_parallel")
+    return "ms-swift's own sequence parallelism, whose memory nobody has counted" if shared is not None else None
+
+
 def _unread_script(sources: Sources, launch: Launch) -> str | None:
     if sources.script is None and launch.module and launch.script:
         module = launch.script.removesuffix(".py").replace("/", ".")

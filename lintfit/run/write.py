@@ -14,6 +14,7 @@ from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.settings.values import InLauncherFile
+from lintfit.sources.training import BringsConfigs
 
 if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
@@ -233,6 +234,8 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
         return run.launch.write(name, value)
     if run.script is not None and run.deepspeed is None and _in_script(run.script, name):
         return run.script.write(name, value)
+    if run.recipe is not None and run.deepspeed is None and name in run.recipe.adjustable:
+        return run.recipe.write(name, value)
     if run.launch is not None and run.deepspeed is None and in_launch_line(run, "deepspeed"):
         return _launched_zero(run.launch, name, value)
     if value == "nvme":
@@ -320,6 +323,9 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
     author = run.training
     if author is None:
         return None
+    packaged = run.recipe.zero_config(zero) if isinstance(run.recipe, BringsConfigs) else None
+    if packaged is not None:
+        return author.write("deepspeed", packaged)
     stated = dict(zero)
     if run.spec is not None and run.spec.mixed_precision == "fp16":
         stated["fp16"] = AUTO

@@ -173,7 +173,7 @@ _RECORDS = (
           default=None, default_by="`null`; what the checkpoint is stored in"),
     _spec("quantized_experts", FLAG, "Whether experts that are one parameter are quantised, too (axolotl).",
           values="whether bitsandbytes quantises experts that are one parameter, too: axolotl's "
-          "`quantize_moe_experts`; `true`, `false`", default=False),
+          "`quantize_moe_experts`; `true`, `false`", as_it_is=True, default=False),
     _spec("kbit_upcast", Choice(("none", "norms", "all")),
           "none, norms or all: what is cast to fp32 beside a four- or eight-bit base.", metavar="PARTS", as_it_is=True,
           values="which weights beside a quantised base were cast to fp32: `none`, `norms`, `all`",
@@ -213,6 +213,7 @@ _RECORDS = (
           values="whether a frozen copy stands beside the model",
           default=False, default_by="`true` for the trainers that make one of a model that trains whole"),
     Record("num_generations", by="script"),
+    Record("packing", by="script"),
     Record("max_completion_length", by="script"),
     Record("max_prompt_length", by="script"),
     Record("use_vllm", by="script"),

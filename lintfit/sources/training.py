@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from lintfit.documents.model import FileEdit
 from lintfit.settings.model import Place, Setting
@@ -47,3 +48,11 @@ class Training(Source, Protocol):
 
         ``bf16=True`` in a script, ``--bf16 true`` on a launch line, ``--precision bf16-mixed`` to LitGPT.
         """
+
+
+@runtime_checkable
+class BringsConfigs(Protocol):
+    """A front end that brings DeepSpeed configs of its own, which go by names."""
+
+    def zero_config(self, zero: Mapping[str, Any]) -> str | None:
+        """The name of the one with this ``zero_stage``, ``offload_optimizer`` and ``offload_param``; None for none."""

@@ -55,6 +55,12 @@ def test_arithmetic_knows_what_the_batch_job_asks_for() -> None:
     assert last("a $((SLURM_NNODES * 8))\n") == ["a", None]
 
 
+def test_expr_counts() -> None:
+    assert last("n=4\na $(expr 32 / $n / 2) `expr 16 / ${n}`\n") == ["a", "4", "4"]
+    assert last("a $(expr 2 \\* 3) $(expr 2 '*' 4)\n") == ["a", "6", "8"]
+    assert last("a $(expr length word) $(expr 16 / $n)\n") == ["a", None, None]
+
+
 @pytest.mark.parametrize("test", ['"$STAGE" == ""', '-z "$STAGE"', "-z $2", '! -n "$STAGE"', '"${2}" = ""'])
 def test_a_test_for_an_argument_that_nobody_hands_in(test: str) -> None:
     assert last(f"STAGE=$2\nif [ {test} ]; then\n  STAGE=2\nfi\na $STAGE\n") == ["a", "2"]

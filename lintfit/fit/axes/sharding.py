@@ -9,6 +9,7 @@ from lintfit.fit.axes import fsdp
 from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.settings.registry import ZERO
+from lintfit.sources.training import BringsConfigs
 
 Rung = tuple[int, str, str]
 """Stage, the optimizer's device, the parameters' device."""
@@ -47,7 +48,7 @@ def options(subject: Subject) -> Iterator[Option]:
         return
     here = standing(subject)
     for name, rung in (*RUNGS, *_on_nvme(subject)):
-        if rung == here or (spec.data_parallel == 1 and rung[1] == "none"):
+        if rung == here or (spec.data_parallel == 1 and rung[1] == "none") or not _can_be_said(subject, rung):
             continue
         if here is not None and not subject.both_ways and not _keeps(rung, here):
             continue
@@ -64,12 +65,22 @@ def rungs(subject: Subject) -> Iterator[tuple[str, Option]]:
     spec, here = subject.spec, standing(subject)
     whole = (("ZeRO-0", (0, "none", "none")),) if here is not None else ()
     for name, rung in (*whole, *RUNGS, *_on_nvme(subject)):
+        if not _can_be_said(subject, rung):
+            continue
         if rung == here:
             yield name, LEAVE
         elif here is None and (spec.data_parallel > 1 or rung[1] != "none"):
             yield name, _new(subject, name, rung)
         elif here is not None:
             yield name, Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
+
+
+def _can_be_said(subject: Subject, rung: Rung) -> bool:
+    """Whether a rung can be asked for: a front end that brings configs of its own has not one for each."""
+    run = subject.run
+    if run.deepspeed is not None or not isinstance(run.recipe, BringsConfigs):
+        return True
+    return run.recipe.zero_config(dict(zip(FIELDS, rung, strict=True))) is not None
 
 
 def _on_nvme(subject: Subject) -> Iterator[tuple[str, Rung]]:
@@ -114,5 +125,7 @@ def can_shard(subject: Subject) -> bool:
         return False
     if spec.quantization is not None:
         return False
+    if run.recipe is not None and "zero_stage" in run.recipe.adjustable:
+        return True
     launcher = run.launch.launcher if run.launch is not None else None
     return launcher in ("torchrun", "deepspeed", "accelerate") or (launcher is None and spec.gpus > 1)

@@ -60,6 +60,8 @@ class Refused:
             if self.key and self.parser == "TrlParser":
                 return f"Unknown arguments from config file: ['--{self.name}', …]"
             return f"Some {what} are not used by the HfArgumentParser: {list(refusal.unrecognized)}"
+        if refusal.unrecognized and self.parser == "ms-swift":
+            return f"remaining_argv: {list(refusal.unrecognized)}"
         if refusal.unrecognized and self.parser in _OWN_WORDS:
             return f"{_OWN_WORDS[self.parser]}: {refusal.unrecognized[0]}"
         if refusal.unrecognized:
@@ -79,6 +81,8 @@ class Refused:
 def given_flags(launch: Launch) -> Iterator[tuple[Place, Given]]:
     """The flags of a launch as its script's parser gets them, up to a ``--``, behind which none are."""
     options = launch.invocation.arguments
+    if not options:
+        return
     following = [given_by(option) for option in options[1:]]
     for option, flag, after in zip(options, launch.flags, [*following, Given("--")], strict=True):
         given = given_by(option)

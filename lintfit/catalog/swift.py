@@ -1,0 +1,110 @@
+"""What ms-swift's command line takes, by version, and the models by the names that ms-swift has for them.
+
+``data/swift.json`` is written by ``tools/update_swift.py`` from ms-swift's repository. It is studied at the last
+release of each minor version from 2.0 on and at its newest commit; the last is what a project is taken to have where
+nothing says otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lintfit.frozen import frozen
+from lintfit.resources import packaged
+from lintfit.versions import release
+
+DATA = Path(__file__).parent / "data" / "swift.json"
+PACKAGE = "ms-swift"
+COMMANDS = ("sft", "pt", "rlhf")
+
+
+@frozen
+class Field:
+    """A field of the dataclass that a command is parsed into: its kind (``flag_grammars/kinds.py``) and its default.
+
+    ``default`` is an empty mapping for one that is no constant.
+    """
+
+    kind: str
+    default: Any
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = json.loads(packaged(DATA))
+    return data
+
+
+def versions() -> tuple[str, ...]:
+    """The studied versions, oldest first."""
+    return tuple(_data()["versions"])
+
+
+def first_of(major: int, minor: int = 0) -> int:
+    """The index of the first studied version that is not older than this one."""
+    found = (index for index, each in enumerate(versions()) if (release(each) or ()) >= (major, minor, 0))
+    return next(found, len(versions()))
+
+
+@functools.cache
+def fields(command: str, at: int) -> Mapping[str, Field]:
+    """The fields of a command at a studied version, without those of transformers' ``TrainingArguments``."""
+    found: dict[str, Field] = {}
+    declared = _data()["commands"]
+    for name, steps in {**declared["sft"]["fields"], **declared[command]["fields"]}.items():
+        past = [step for step in steps if step[0] <= at]
+        if past and len(past[-1]) > 1:
+            found[name] = Field(past[-1][1], past[-1][2])
+    return found
+
+
+@functools.cache
+def inherits(command: str, at: int) -> str | None:
+    """The class of transformers whose fields a command has as well; None before ms-swift 3."""
+    past = [step for step in _data()["commands"][command]["transformers"] if step[0] <= at]
+    return past[-1][1] if past and len(past[-1]) > 1 else None
+
+
+def version_of(
+    command: str, given: Collection[str], others: Collection[str], stated: str | None, within: Sequence[int] = ()
+) -> int:
+    """The studied version that a command line is for: as stated, else the newest that takes most of its flags.
+
+    ``others`` are the fields of transformers. ``stated`` may be an upper bound (``<4``). ``within``: where nothing
+    states it, one of these.
+    """
+    every: Sequence[int] = within or range(len(versions()))
+    bound = release((stated or "").removeprefix("<"))
+    if bound is not None and stated is not None:
+        below = [at for at in every if _before(versions()[at], bound, strictly=stated.startswith("<"))]
+        if not stated.startswith("<"):
+            return below[-1] if below else 0
+        every = [at for at in every if at in below] or below or [0]
+    return max(every, key=lambda at: (_taken(command, given, others, at), at))
+
+
+def _before(version: str, bound: tuple[int, int, int], strictly: bool) -> bool:
+    """Whether a studied version is not newer than another: of a minor version all releases are alike."""
+    found = release(version) or (0, 0, 0)
+    return found[:2] < bound[:2] or (not strictly and found[:2] == bound[:2])
+
+
+def _taken(command: str, given: Collection[str], others: Collection[str], at: int) -> int:
+    own, inherited = fields(command, at), others if inherits(command, at) else ()
+    return sum(name in own or name in inherited for name in given)
+
+
+def on_the_hub(name: str) -> str | None:
+    """The Hugging Face id of a model that ModelScope has under another name, or None."""
+    found: str | None = _data()["ids"].get(name)
+    return found
+
+
+def of_type(model_type: str) -> str | None:
+    """The model that ``--model_type`` alone meant in ms-swift 2 (``qwen2-7b-instruct``), or None."""
+    found: str | None = _data()["types"].get(model_type)
+    return found
