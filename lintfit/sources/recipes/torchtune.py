@@ -301,6 +301,7 @@ class TorchtuneRecipe:
         length = self.keys.found("tokenizer.max_seq_len")
         if length.value is not None:
             yield self.keys.number("seq_len", "tokenizer.max_seq_len")
+        yield self.keys.found("dataset.packed").setting("packing", self._truth("dataset.packed"))
         norm = self.found("clip_grad_norm")
         if norm.value is None:
             yield norm.setting("max_grad_norm", 0.0)
