@@ -245,6 +245,12 @@ def test_keys_that_nothing_reads_are_told(recipe: Make) -> None:
     assert recipe("tune run my/train_it.py --config lora.yaml", typo).refused == ()
 
 
+def test_an_override_that_nothing_reads_is_told(recipe: Make) -> None:
+    (idle,) = recipe(f"{ONE} checkpoint_dir=/data/llama output_dir=/out micro=4").refused
+    assert (idle.name, idle.refusal.meant) == ("checkpoint_dir", "checkpointer.checkpoint_dir")
+    assert idle.ignored and not idle.decides
+
+
 @pytest.mark.parametrize(
     ("text", "name", "command"),
     [
