@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.recipes import torchtune_parts as parts
-
-if TYPE_CHECKING:
-    from lintfit.sources.recipes.torchtune import TorchtuneRecipe
+from lintfit.sources.recipes.keys import Keys, Stated
 
 
-def trained_for(recipe: TorchtuneRecipe) -> Iterator[Setting]:
+class Recipe(Protocol):
+    """What is asked of the recipe."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def keys(self) -> Keys: ...
+
+    @property
+    def ppo(self) -> bool: ...
+
+    @property
+    def builder(self) -> parts.Builder | None: ...
+
+    def component(self, key: str) -> Stated: ...
+
+    def found(self, key: str) -> Stated: ...
+
+
+def trained_for(recipe: Recipe) -> Iterator[Setting]:
     """The trainer whose step the recipe's is like, its loss, and the models beside."""
     why = Provenance("derived", f"the recipe {recipe.name}")
     if recipe.ppo or "grpo" in recipe.name:
@@ -32,7 +50,7 @@ def trained_for(recipe: TorchtuneRecipe) -> Iterator[Setting]:
     yield from _beside(recipe, why)
 
 
-def _beside(recipe: TorchtuneRecipe, why: Provenance) -> Iterator[Setting]:
+def _beside(recipe: Recipe, why: Provenance) -> Iterator[Setting]:
     teacher, part = recipe.component("teacher_model"), recipe.keys.found("model.decoder_trainable")
     if teacher.value is not None and "distillation" in recipe.name:
         built = parts.builder(teacher.value)
