@@ -204,6 +204,8 @@ def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
     """How FSDP shards, or None for no FSDP: Accelerate's file where that states it, else the trainer's arguments."""
     if run.accelerate is not None and run.accelerate.engine == "fsdp":
         return run.accelerate.write("fsdp", value)
+    if run.recipe is not None and "fsdp" in run.recipe.adjustable:
+        return run.recipe.write("fsdp", value)
     if run.launch is not None and "fsdp" in run.launch.settings and value is not None:
         return run.launch.write("fsdp", value)
     if run.training is None or not has_trainer(run):

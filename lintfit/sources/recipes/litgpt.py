@@ -280,6 +280,7 @@ class LitGptRecipe:
         if self.keys.found("train.max_seq_length").value is not None:
             yield self.keys.number("seq_len", "train.max_seq_length")
         if self.launch.action != "pretrain":
+            yield Setting("packing", False, Provenance.default("LitGPT's fine-tuning pads each batch"))
             yield Setting("max_grad_norm", 0.0, Provenance.default("LitGPT's fine-tuning does not clip"))
         elif (norm := self.keys.found("train.max_norm")).value is None:
             yield norm.setting("max_grad_norm", 0.0)
