@@ -46,7 +46,6 @@ LOOKS = {
     "recipe.yaml": (LLAMA_FACTORY, "a LLaMA-Factory recipe, which is not read yet"),
     "axolotl.yml": (AXOLOTL, "an axolotl recipe, which is not read yet"),
     "tune.yaml": (TORCHTUNE, "a torchtune recipe, which is not read yet"),
-    "swift.yaml": (SWIFT, "an ms-swift recipe, which is not read yet"),
     "args.json": (ARGUMENTS, "arguments of a training script (transformers, TRL), and no launch line"),
     "own.yaml": (OWN, "a recipe of an unknown front end, and no launch line"),
     "neox.yml": (NEOX, "a GPT-NeoX or Megatron config, which is not read yet"),
