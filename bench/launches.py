@@ -9,7 +9,7 @@ A launch that stands in a page of Markdown or in a docstring is copied into a fi
 is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
 launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
 hand: it is read in an empty folder and needs no checkout. A row with ``recipe`` names a front end's recipe alone, which
-no launch line starts.
+no launch line starts; ``also`` has further right values of a setting.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench.checkouts import checkout  # noqa: E402
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
 from lintfit.run.model import Run  # noqa: E402
@@ -72,12 +73,6 @@ class Answer:
 def rows(table: str) -> list[dict[str, Any]]:
     """The table of facts of that name."""
     return [json.loads(line) for line in (ROOT / "bench/launches" / table).read_text("utf-8").splitlines()]
-
-
-def checkout(folder: Path, repo: str) -> Path | None:
-    """Where a repository's files are, None where they are not there."""
-    found = (folder / name for name in (repo.replace("/", "+"), repo))
-    return next((path for path in found if path.is_dir()), None)
 
 
 def _quoted(lines: Sequence[str], first: int) -> str:
@@ -173,13 +168,13 @@ def answer(run: Run, name: str) -> Answer:
     return Answer(setting.value, True, setting.provenance.kind, str(setting.provenance))
 
 
-def judge(expected: Any, given: Answer, name: str) -> str:
-    """``right``, ``wrong``, ``assumed`` (wrong, but marked as assumed) or ``unknown``."""
+def judge(expected: Any, given: Answer, name: str, also: Sequence[Any] = ()) -> str:
+    """``right``, ``wrong``, ``assumed`` (wrong, but marked as assumed) or ``unknown``; ``also`` are right as well."""
     if expected is None and name != "quantization":
         return "right" if not given.known or given.kind == "assumed" else "wrong"
     if not given.known:
         return "unknown"
-    if given.value == expected:
+    if given.value == expected or given.value in also:
         return "right"
     return "assumed" if given.kind == "assumed" else "wrong"
 
@@ -210,7 +205,8 @@ def compare(folder: Path, table: str) -> Iterator[Judged]:
             run, launcher = run_of(root, row), kind_of(root, row)
         for name, expected in row["settings"].items():
             given = answer(run, name) if run is not None else Answer(None, False, where="no launch found")
-            yield Judged(row, launcher, name, judge(expected, given, name), given)
+            also = row.get("also", {}).get(name, ())
+            yield Judged(row, launcher, name, judge(expected, given, name, also), given)
 
 
 def counts(found: Sequence[Judged]) -> dict[str, dict[str, Counter[str]]]:

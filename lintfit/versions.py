@@ -26,11 +26,12 @@ RECENT: Mapping[str, str] = {
     "deepspeed": "0.15.4",
     "torch": "2.5",
     "bitsandbytes": "0.44",
+    "axolotl": "0.5",
 }
 """The releases that were current in November 2024, 24 months before the newest that lintfit has studied: what may run
 where nothing dates a project (release dates of PyPI; trl 0.12.1 is of 14 November 2024, accelerate 1.1.1 of the 6th,
 peft 0.13.2 of 11 October, transformers 4.46.3 of 18 November, deepspeed 0.15.4 of the 8th, torch 2.5.1 of 29 October,
-bitsandbytes 0.44.1 of 30 September)."""
+bitsandbytes 0.44.1 of 30 September, axolotl 0.5.2 of 19 November)."""
 
 _LONGEST = 200
 """Characters of a version that is still read."""

@@ -15,6 +15,8 @@ from lintfit.sources.recipes.trl_recipe import TrlRecipe
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Field, Object
 
+OF_THE_FILES_ALONE = True
+
 _PARSERS = re.compile(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
 _ARGUMENTS = re.compile(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
 _WITHOUT_DEFAULT = frozenset(

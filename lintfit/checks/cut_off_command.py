@@ -9,13 +9,15 @@ from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings.model import Applicability
 from lintfit.settings.model import Place
 
-BREAKS_THE_COMMAND = True
-
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""
 _COMMENT = re.compile(r"[ \t]+\\\r?\n([ \t]*(?:#[^\n]*\n[ \t]*)+)(?=--?[A-Za-z])")
 """Comments between the lines of a command, and a flag behind them: the first one ends the command."""
 _GOES_ON = re.compile(r"\\[ \t]*$")
+
+
+def breaks_the_command(context: RunContext) -> bool:
+    return any(check_run(context))
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

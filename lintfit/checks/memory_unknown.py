@@ -134,7 +134,7 @@ def _images(run: Run, spec: Spec, context: RunContext) -> Report:
         "whether this run fits depends on its images, of which nothing states how many and how large they are: "
         f"{gib(peak.likely)} for text alone, up to {gib(peak.high)} with one as large as can be in every "
         f"sequence, of {gib(spec.capacity_bytes or 0)}",
-        help="bound them in the processor (max_pixels); lintfit estimate --images and --image-patches counts them",
+        help="bound them in the processor (max_pixels); --images says how many a sample has",
     )
 
 

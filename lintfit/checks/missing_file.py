@@ -7,6 +7,8 @@ from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Severity
 from lintfit.run.missing import Missing
 
+OF_THE_FILES_ALONE = True
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

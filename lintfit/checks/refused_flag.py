@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.findings.model import Severity
-from lintfit.sources.flag_grammars.model import Refused
+from lintfit.sources.flag_grammars.model import HUGGING_FACE, Refused
+
+
+def breaks_the_command(context: RunContext) -> bool:
+    return any(each.decides for each in context.run.refused)
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -19,9 +23,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _message(each: Refused) -> str:
     if each.ignored:
-        return (
-            f'no dataclass of {each.parser} has "{each.name}": the key is ignored, and the default stands{_meant(each)}'
-        )
+        why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
+        return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
     whose = f"{each.parser} refuses {each.name}"
     ends = "stops with" if each.stops else "goes on without it, and then ends with"
     return f"{whose}: the run {ends} “{each.error}”{_meant(each)}"

@@ -28,9 +28,10 @@ from lintfit.sources import detect
 from lintfit.sources.base import Source
 from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
+from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import FAILED
-from lintfit.verdict.spread import spread
-from lintfit.verdict.would_fit import would_fit
+from lintfit.verdict.spread import what_decides
+from lintfit.verdict.would_fit import still_open, would_fit
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
@@ -81,26 +82,29 @@ def load_runs(
     loaded = load(found, workspace, options)
     named = [document for document in loaded.documents if document.path in found.named]
     mistakes = Mistakes()
-    runs = tuple(_judged(run, mistakes) for run in loaded.runs)
+    runs = tuple(RunResult.of(_judged(run, mistakes)) for run in loaded.runs)
     errors = (*loaded.errors, *_problems(named, SYNTAX_ERROR, NOT_READ), *mistakes.lines)
     return replace(loaded, errors=errors), runs
 
 
-def _judged(run: Run, mistakes: Mistakes) -> RunResult:
+def _judged(run: Run, mistakes: Mistakes) -> Judged:
     """The run with its verdict; without one where this program fails over it."""
     with mistakes.end_at(run.id):
-        return RunResult.of(judge(run))
-    return RunResult(run, unknown=(FAILED,))
+        return judge(run)
+    return Judged(run, unknown=(FAILED,))
 
 
-def _explained(judged: RunResult) -> RunResult:
-    """The result with what decides a tight run, and the GPUs that would do for one that has none."""
-    run, result = judged.run, judged.estimate
-    if run.spec is None or result is None:
-        return judged
-    if judged.verdict is Verdict.TIGHT:
-        return replace(judged, spread=spread(run.spec, result.peak.likely))
-    return replace(judged, would_fit=would_fit(run)) if result.capacity_bytes is None else judged
+def _explained(judged: Judged) -> RunResult:
+    """The result with what decides where low and high differ, and for a run that has no GPU with those that would do or
+    with what else is open."""
+    result = RunResult.of(judged)
+    if judged.estimate is None:
+        return result
+    if judged.estimate.capacity_bytes is not None:
+        return replace(result, spread=what_decides(judged))
+    found = would_fit(judged.run)
+    unknown = judged.unknown if found else tuple(dict.fromkeys((*judged.unknown, *still_open(judged.run))))
+    return replace(result, would_fit=found, unknown=unknown)
 
 
 def new_workspace(paths: Sequence[Path], options: Options) -> Workspace:
@@ -191,7 +195,7 @@ class _Pass:
         judged = _judged(run, self.mistakes)
         with self.mistakes.end_at(run.id):
             return self._planned(_explained(judged))
-        return judged  # with its verdict, and without a plan
+        return RunResult.of(judged)  # with its verdict, and without a plan
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:

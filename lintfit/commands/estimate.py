@@ -203,7 +203,7 @@ def _hardware(options: Options) -> dict[str, Any]:
     """The hardware and model flags as keys of a spec."""
     mapping: dict[str, Any] = {}
     # Numbers and words as they are; sizes and models of the options are of other types.
-    for name in ("gpu", "gpus", "nodes", "seq_len"):
+    for name in ("gpu", "gpus", "nodes", "seq_len", "images"):
         if (value := getattr(options, name)) is not None:
             mapping[name] = value
     if options.versions:

@@ -9,9 +9,8 @@ from lintfit.findings.model import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
-from lintfit.verdict.model import Judged
+from lintfit.verdict.model import Judged, Spread
 from lintfit.verdict.scaling import Scaling
-from lintfit.verdict.spread import Spread
 from lintfit.verdict.would_fit import WouldFit
 
 
@@ -45,7 +44,7 @@ class RunResult:
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
     spread: tuple[Spread, ...] = ()
-    """What decides most of the range of a run that is tight."""
+    """What decides, where low and high differ in their verdict."""
     would_fit: tuple[WouldFit, ...] = ()
     """The usual GPUs, where nobody says which the run has."""
 

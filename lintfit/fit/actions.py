@@ -6,6 +6,7 @@ Every edit of a plan belongs to one of its actions: who does all of them by hand
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -62,6 +63,9 @@ def _by_hand(run: Run, phrase: Phrase) -> Action:
         return Action(phrase.text, (ChangedLine(place.document.path, line),))
     if name in TRAINING and run.script is not None and has_trainer(run):
         return Action(f"{phrase.text} ({TRAINING[name][0]})")
+    if name == "weights_dtype" and run.script is not None:
+        by_name = setting is not None and setting.provenance.detail.startswith("TRL")
+        return Action(f"{phrase.text} ({'dtype in model_init_kwargs' if by_name else 'dtype of from_pretrained'})")
     return Action(phrase.text)
 
 
@@ -70,17 +74,31 @@ def _written(phrase: Phrase, own: Sequence[Written], lines: _Lines, settings: Ma
     if any(lines.made(each.edit.path) for each in own):
         yield from _without_words(own, lines, settings)
         return
-    changed = tuple(lines.of(each.edit, phrase.text.split()) for each in own)
-    yield Action(phrase.text, tuple(sorted(set(changed), key=_in_order)), follows=not changed)
+    changed = dict.fromkeys(lines.of(each.edit, phrase.text.split()) for each in own)
+    yield Action(phrase.text, tuple(sorted(changed, key=_in_order)), follows=not changed)
 
 
 def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[str, Any]) -> Iterator[Action]:
     """Edits that say themselves what is to be done, a new file once."""
     for each in written:
         if each.edit.document is None:
-            yield Action(f"({zero(settings)})", creates=each.edit.path)
+            yield Action(f"({', '.join([zero(settings), *_sizes(each.edit.edit.text)])})", creates=each.edit.path)
         elif not lines.made(each.edit.path):
             yield Action("", (lines.of(each.edit),))
+
+
+def _sizes(text: str) -> Iterator[str]:
+    """What a DeepSpeed JSON says beside the stage that decides memory: ``reduce_bucket_size auto``."""
+    try:
+        section = json.loads(text).get("zero_optimization", {})
+    except (ValueError, AttributeError):
+        return
+    for key, value in section.items():
+        size = isinstance(value, int) and not isinstance(value, bool)
+        if key != "stage" and (size or (value == "auto" and key.endswith("bucket_size"))):
+            yield f"{key} {value}"
+        elif key == "overlap_comm" and value is False:
+            yield f"{key} false"
 
 
 class _Lines:
@@ -100,12 +118,14 @@ class _Lines:
         start, old, new = _trimmed(document.text, edit.edit.span.start, edit.edit.span.end, edit.edit.text)
         line = document.position(start + len(old) - len(old.lstrip()) if old.strip() else start).line
         what = "" if old.strip() and _clean(new, document).strip("\"'") in said else _what(old, new, document)
+        if not old.strip() and (key := _key_above(document, start, new)):
+            what += f" to {key}"
         original = self._originals.get(edit.path)
         return ChangedLine(edit.path, _line_before(original, document, line), what)
 
 
-def _in_order(changed: ChangedLine) -> tuple[str, int, str]:
-    return changed.path.as_posix(), changed.line, changed.what
+def _in_order(changed: ChangedLine) -> tuple[str, int]:
+    return changed.path.as_posix(), changed.line
 
 
 def _line_before(original: Document | None, document: Document, line: int) -> int:
@@ -116,7 +136,7 @@ def _line_before(original: Document | None, document: Document, line: int) -> in
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if j1 < line <= j2:
             return i1 + line - j1 if tag == "equal" else max(1, min(i1 + line - j1, i2))
-    return min(line, max(1, len(old)))
+    return max(1, len(old))  # behind the last line
 
 
 def _trimmed(text: str, start: int, end: int, new: str) -> tuple[int, str, str]:
@@ -144,10 +164,21 @@ def _what(old: str, new: str, document: Document) -> str:
     """``add --bf16 True``, ``delete model = model.float()``, ``write bf16=True for fp16=True``."""
     gone, come = _clean(old, document), _clean(new, document)
     if not come:
-        return f"delete {_short(gone, old)}" if gone else ""
+        return f"delete {_short(gone, old).replace('lines of code', 'lines from here on')}" if gone else ""
     if not gone:
         return f"add {_short(come, new)}"
     return f"write {_short(come, new)} for {_short(gone, old)}"
+
+
+def _key_above(document: Document, start: int, new: str) -> str:
+    """The key of a YAML mapping that gets what is added; nothing at the top, and in other files."""
+    line = next((each for each in new.splitlines() if each.strip()), "")
+    depth = len(line) - len(line.lstrip())
+    if document.kind is not Kind.YAML or not depth:
+        return ""
+    above = reversed(document.text[:start].splitlines())
+    key = next((each for each in above if each.strip() and len(each) - len(each.lstrip()) < depth), "")
+    return key.strip().partition(":")[0]
 
 
 def _short(text: str, raw: str) -> str:
@@ -160,6 +191,8 @@ def _clean(text: str, document: Document) -> str:
     joined = ""
     for line in filter(None, (each.strip() for each in text.splitlines())):
         between = "; " if document.kind is Kind.PYTHON and joined and not joined.endswith(_OPEN) else " "
+        if document.kind is Kind.YAML and joined:
+            between = " with " if joined.endswith(":") else ", "
         if line[0] in ")]}":
             between = ""
         joined = f"{joined.rstrip(chr(92)).rstrip()}{between}{line}" if joined else line

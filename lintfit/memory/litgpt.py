@@ -6,26 +6,20 @@ Source: LitGPT 0.5 (``litgpt/model.py``, ``litgpt/lora.py``, ``litgpt/finetune/l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memo import Memo
 from lintfit.memory.reading.older import untied
+from lintfit.memory.spec import Spec
 
 DROPOUT = 0.05
 """``lora_dropout`` of ``litgpt finetune_lora`` where nobody states it."""
 
 CHUNK = 128
 """Tokens of a chunk of logits (``lm_head_chunk_size``, and ``chunked_cross_entropy``)."""
-
-PINNED = {"bitsandbytes": "0.42.0"}
-"""What LitGPT 0.5.0 installs (``pyproject.toml``, extra ``all``); from 0.5.5 on it takes 0.44 and later."""
-
-HALF = ("bf16", "fp16")
-
-ELSEWHERE = frozenset({"front_end", "trainer", "deepspeed_config"})
-"""Keys of a spec that say whose code trains: that this is LitGPT's need not be guessed, or cannot be."""
 
 OTHERS = frozenset({"transformers", "trl", "peft", "accelerate", "deepspeed"})
 """Libraries that LitGPT does not train with; a spec that names a version of one is not LitGPT's."""
@@ -67,27 +61,25 @@ def switches(targets: tuple[str, ...] | str | None) -> Switches:
     )
 
 
-def pinned(versions: Mapping[str, str]) -> Mapping[str, str]:
-    """The versions of a LitGPT run: those stated, and what 0.5.0 installs where LitGPT's own is not."""
-    return versions if "litgpt" in versions else {**PINNED, **versions}
+def possible(spec: Spec) -> bool:
+    """Whether a loss in chunks may be LitGPT's, where nobody says whose code trains.
 
-
-def meant(values: Mapping[str, Any]) -> bool:
-    """Whether a spec that does not say whose code trains is taken for LitGPT's.
-
-    A loss in chunks, computed in true half precision (``bf16-true``), with nothing recomputed. TRL's chunked loss runs
-    under autocast (``SFTConfig.bf16`` is on) and torchtune's single-device recipes checkpoint
-    (``enable_activation_checkpointing: True``). LitGPT itself runs none of :data:`OTHERS`.
+    LitGPT recomputes nothing on a single GPU and runs none of :data:`OTHERS`.
     """
-    return (
-        not ELSEWHERE.intersection(values)
-        and not OTHERS.intersection(values.get("versions", {}))
-        and values.get("engine") != "deepspeed"
-        and not values.get("zero_stage")
-        and values.get("loss") == "chunked"
-        and values.get("weights_dtype") in HALF
-        and values.get("mixed_precision") == "no"
-        and values.get("gradient_checkpointing") is False
+    if spec.loss != "chunked" or spec.engine == "deepspeed" or not spec.stated.isdisjoint({"front_end", "trainer"}):
+        return False
+    return OTHERS.isdisjoint(spec.versions) and (spec.engine == "fsdp" or spec.gradient_checkpointing is False)
+
+
+def as_litgpt(spec: Spec) -> Spec:
+    """The run with LitGPT's model and loop."""
+    stated = spec.stated
+    return replace(
+        spec,
+        front_end="litgpt",
+        facts=as_built(spec.facts),
+        lora_dtype=spec.lora_dtype if "lora_dtype" in stated else spec.weights_dtype,
+        lora_dropout=spec.lora_dropout if "lora_dropout" in stated else DROPOUT,
     )
 
 

@@ -24,6 +24,7 @@ _LARGEST = 2**60
 STATED = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel", "auto-gptq",
     "gptqmodel", "litgpt",
+    "axolotl",
 )  # fmt: skip
 """Libraries whose versions may be stated."""
 _UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}
@@ -65,11 +66,11 @@ def parse_margin(value: object) -> Margin:
         raise ValueError('a share such as "10%", or a size such as "2GiB"') from None
 
 
-def _whole(value: object) -> int:
+def _whole(value: object, least: int = 1) -> int:
     if isinstance(value, str):
         value = natural(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 10**9:
-        raise ValueError("a whole number of 1 or more")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 10**9:
+        raise ValueError(f"a whole number of {least} or more")
     return value
 
 
@@ -186,6 +187,7 @@ KEYS: Mapping[str, Key] = {
     "model": Key("model", _model, per_run=True),
     "model-config": Key("model_config", lambda value, root: root / _text(value), per_run=True),
     "seq-len": Key("seq_len", lambda value, _: _whole(value), per_run=True),
+    "images": Key("images", lambda value, _: _whole(value, 0), per_run=True),
     "versions": Key("versions", lambda value, _: _versions(value), per_run=True),
     "nvme-path": Key("nvme_path", lambda value, _: _text(value), per_run=True),
     "margin": Key("margin", lambda value, _: parse_margin(value), per_run=True),

@@ -114,6 +114,8 @@ class Options:
     """A Hugging Face id, or a folder with a ``config.json``."""
     model_config: Path | None = None
     seq_len: int | None = None
+    images: int | None = None
+    """Images of a sample, for vision-language models."""
     nvme_path: str | None = None
     """A folder on the machines' own drives that offload may go to; None: only where a file names one."""
     versions: Mapping[str, str] = field(default_factory=dict)

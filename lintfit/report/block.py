@@ -12,9 +12,9 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES
 from lintfit.report.figures import WORDS, host, memory, short_gib, span
-from lintfit.report.folding import folded
+from lintfit.report.folding import folded, not_known
 from lintfit.report.heading import heading, run_words
-from lintfit.report.rows import Row, Shown, cause_row, finding_row, row_lines
+from lintfit.report.rows import Row, Shown, cause_row, finding_row, reason_row, row_lines
 from lintfit.report.runs import by_count, read_by, step_time
 from lintfit.report.styled import cells, wrapped
 from lintfit.settings.model import in_words
@@ -28,13 +28,15 @@ _REJECTED = 2
 
 def block(result: RunResult, findings: Sequence[Finding], view: View, compact: bool = False) -> list[Line]:
     """The run with its findings, each cause once; ``compact``, one of several, leaves no lines empty."""
-    parts = folded(result, findings)
+    open_ways = not_known(result, findings)
+    told = [finding for _, finding in open_ways if finding is not None]
+    parts = folded(result, [finding for finding in findings if finding not in told])
     base = _base(result)
     shown = _below(base)
     sections = [
         [_headline(result), *heading(result.run, view, compact)],
         _memory(result, view),
-        _section("Not known", [Row("", (reason,)) for reason in result.unknown], view),
+        _section("Not known", [reason_row(reason, finding, shown) for reason, finding in open_ways], view),
         _section("Why", [cause_row(each, shown) for each in parts.causes], view),
         _plan(result, base, compact, view) or _no_plan(result, parts.verdicts, view),
         _section("Also", [finding_row(each, shown) for each in parts.others], view),
@@ -44,12 +46,12 @@ def block(result: RunResult, findings: Sequence[Finding], view: View, compact: b
     return [line for section in sections if section for line in [*section, []]][:-1]
 
 
-def in_short(result: RunResult, view: View) -> list[Line]:
+def in_short(result: RunResult, view: View, others: Sequence[str] = ()) -> list[Line]:
     """A run in a line, below it what decides a tight one or where one without a GPU would fit; nothing of one that has
-    no verdict otherwise."""
+    no verdict otherwise. ``others``: lines of the same file whose launches come to the same."""
     if result.is_unknown and not result.would_fit:
         return []
-    return [_short_line(result, view), *_undecided(result, view), *_plan_in_short(result, view)]
+    return [*_short_line(result, view, others), *_undecided(result, view), *_plan_in_short(result, view)]
 
 
 def _plan_in_short(result: RunResult, view: View) -> list[Line]:
@@ -64,28 +66,33 @@ def _plan_in_short(result: RunResult, view: View) -> list[Line]:
 
 def _undecided(result: RunResult, view: View) -> list[Line]:
     lines: list[Line] = []
-    if result.spread and result.estimate is not None:
-        decided = "; ".join(each.said() for each in result.spread)
-        lines += wrapped([("  ", ""), (f"range {span(result.estimate)}: ", "note")], decided, view.width, 4)
+    if result.estimate is not None:
+        of_host = [each.said() for each in result.spread if each.of_host]
+        of_gpu = [each.said() for each in result.spread if not each.of_host]
+        for what, said in ((f"range {span(result.estimate)}: ", of_gpu), (f"{host(result.estimate)}: ", of_host)):
+            lines += wrapped([("  ", ""), (what, "note")], "; ".join(said), view.width, 4) if said else []
     if result.would_fit:
-        lines += wrapped([("  ", "")], where_it_fits(result.would_fit), view.width, 4)
+        lines += wrapped([("  ", "")], f"fits on {where_it_fits(result.would_fit)}", view.width, 4)
     return lines
 
 
-def _short_line(result: RunResult, view: View) -> Line:
-    """``run.sh:3: fits, 14.9 of 23.6 GiB (13.0 to 17.1) · Llama-3-8B · …``"""
-    line = _headline(result)
+def _short_line(result: RunResult, view: View, others: Sequence[str]) -> list[Line]:
+    """``run.sh:3, :9: fits, 14.9 of 23.6 GiB (13.0 to 17.1) · Llama-3-8B · …``"""
+    (_, *line) = _headline(result)
+    line = [(", :".join([result.run.id, *others]), "path"), *line]
     estimate = result.estimate
     if estimate is not None:
         of = f" of {short_gib(estimate.capacity_bytes)}" if estimate.capacity_bytes is not None else ""
         line = [*line, (f", {short_gib(estimate.peak.likely)}{of} GiB ({span(estimate)})", "")]
     used = sum(cells(text) for text, _ in line)
+    if used > view.width:
+        return wrapped(line[:2], "".join(text for text, _ in line[2:]), view.width, 4, line[2][1])
     for word in filter(None, run_words(result.run)):
         used += 3 + cells(word)
         if used > view.width:
             break
         line.append((f" · {word}", ""))
-    return line
+    return [line]
 
 
 def _headline(result: RunResult) -> Line:
@@ -154,17 +161,17 @@ def _time(plan: Plan) -> str:
     return step_time(plan.relative_step_time).removesuffix(" as before")
 
 
-def where_it_fits(would_fit: Sequence[WouldFit]) -> str:
-    """``fits on one 80 GB GPU; on 48 GB with gradient checkpointing; not on 24 GB``"""
+def where_it_fits(would_fit: Sequence[WouldFit], smaller: bool = True) -> str:
+    """``one 80 GB GPU; on 48 GB with gradient checkpointing; not on 24 GB``; ``smaller``: also on which not"""
     # Of those that need the same, the smallest says it.
     fitting = list({(each.gpus, each.name): each for each in would_fit if each.fits}.values())
     if not fitting:
-        return f"fits on no usual GPU (up to {_gb(would_fit[0])})"
+        return f"no usual GPU (up to {_gb(would_fit[0])})"
     count = fitting[0].gpus
-    parts = [f"fits on {f'one {_gb(fitting[0])} GPU' if count == 1 else f'{count} GPUs of {_gb(fitting[0])}'}"]
+    parts = [f"one {_gb(fitting[0])} GPU" if count == 1 else f"{count} GPUs of {_gb(fitting[0])}"]
     parts += [f"on {'' if each.gpus == count else f'{each.gpus} of '}{_gb(each)}" for each in fitting[1:]]
     said = [f"{part}{f' with {each.name}' if each.name else ''}" for part, each in zip(parts, fitting, strict=True)]
-    return "; ".join([*said, *(f"not on {_gb(each)}" for each in would_fit if not each.fits)])
+    return "; ".join([*said, *(f"not on {_gb(each)}" for each in would_fit if smaller and not each.fits)])
 
 
 def _gb(each: WouldFit) -> str:

@@ -11,11 +11,21 @@ from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, fixable
 from lintfit.report.figures import WORDS
 from lintfit.report.styled import wrapped
-from lintfit.report.summary import is_config, judged, plural, skipped_files, unknown_runs, without_files
-from lintfit.verdict.reasons import family
+from lintfit.report.summary import (
+    is_config,
+    judged,
+    plural,
+    skipped_files,
+    unknown_runs,
+    without_files,
+    without_gpu,
+)
+from lintfit.verdict.reasons import GPU, NOT_MODELLED, family
 
 _NAMED = 3
 """Runs or files that a line names."""
+_MANY = 6
+"""Reasons of which each run is told with all of its own."""
 _LINES = 2
 """Lines of a reason that is told of several."""
 _ORDER = (Verdict.DOES_NOT_FIT, Verdict.TIGHT, Verdict.FITS, Verdict.UNKNOWN)
@@ -72,30 +82,70 @@ def not_judged(result: CheckResult, alone: bool, view: View) -> Iterator[Line]:
     Runs that lack a file which a finding speaks of are left out, and one that stands ``alone``: its block says it.
     """
     told = set(without_files(result)) | ({run.run.id for run in result.runs} if alone else set())
-    runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
+    together = {run.run.id for run in without_gpu(result, view)}
+    runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told | together]
     yield from _by_reason("run", "not judged", runs, view)
     yield from _by_reason("file", "skipped", skipped_files(result), view)
 
 
 def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View) -> Iterator[Line]:
-    families: dict[str, list[tuple[str, str]]] = {}
-    for name, reason in pairs:
-        families.setdefault(family(reason), []).append((name, reason))
+    told = [(name, reason, *family(reason)) for name, reason in pairs]
+    families: dict[str, list[tuple[str, str, str]]] = {}
+    for name, reason, shared, own in _once(told):
+        families.setdefault(shared, []).append((name, reason, own))
     for shared, found in sorted(families.items(), key=lambda item: -len(item[1])):
-        same = {reason for _, reason in found}
-        names = list(dict.fromkeys(name for name, _ in found))
+        same = {reason for _, reason, _ in found}
+        names = list(dict.fromkeys(name for name, _, _ in found))
         count = f"{plural(len(names), noun)} {how}"
-        yield from _reason(count, same.pop() if len(same) == 1 else shared, names, view)
+        values = Counter(value for *_, value in found if value)
+        if len(same) == 1:
+            yield from _reason(count, [same.pop()], names, view)
+        else:
+            yield from _reason(count, list(_filled(shared, values)) or [shared], names, view)
 
 
-def _reason(count: str, reason: str, names: Sequence[str], view: View) -> list[Line]:
-    """``12 runs not judged: the model (--model): a.py, b.py, …``, with as many names as there is room for."""
-    for shown in range(min(len(names), _NAMED), 0, -1):
-        more = ", …" if len(names) > shown else ""
-        lines = wrapped([(count, "note"), (": ", "")], f"{reason}: {', '.join(names[:shown])}{more}", view.width, 2)
-        if len(lines) <= _LINES:
-            break
-    return lines
+def _once(told: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Where there are many reasons, of each run that has several the one that most have; one that nothing can be done
+    about before all others. What all lack, a GPU, stays."""
+    counts = Counter(shared for _, _, shared, _ in told)
+    if len(counts) <= _MANY:
+        return list(told)
+    weight = {shared: (shared.startswith(NOT_MODELLED), count) for shared, count in counts.items()}
+    best: dict[str, str] = {}
+    for name, reason, shared, _ in told:
+        if not reason.startswith(GPU) and (name not in best or weight[shared] > weight[best[name]]):
+            best[name] = shared
+    return [each for each in told if each[1].startswith(GPU) or best[each[0]] == each[2]]
+
+
+def _filled(shared: str, own: Counter[str]) -> Iterator[str]:
+    """The reason with all that it is said of, the most frequent first, and with fewer of it; nothing where that is not
+    known."""
+    each = [f"{what} ({count})" if count > 1 else what for what, count in own.most_common()]
+    for shown in range(len(each), 0, -1):
+        more = f" and {len(each) - shown} more" if shown < len(each) else ""
+        yield shared.replace("…", f"{', '.join(each[:shown])}{more}", 1)
+
+
+def _reason(count: str, reasons: Sequence[str], names: Sequence[str], view: View) -> list[Line]:
+    """``12 runs not judged: the model (--model): a.py, b.py, …``, with as many names as there is room for: in the one
+    line that the reason takes, else in two. Where it names what it is said of, it needs no names."""
+    lead: Line = [(count, "note"), (": ", "")]
+    if len(reasons) > 1:
+        return next(_short(lead, reasons, view), wrapped(lead, reasons[-1], view.width, 2))
+    shown = range(min(len(names), _NAMED), 0, -1)
+    texts = [f"{reasons[0]}: {', '.join(names[:each])}{', …' if len(names) > each else ''}" for each in shown]
+    alone = len(wrapped(lead, reasons[0], view.width, 2))
+    return next(_short(lead, texts, view, min(alone, _LINES)), wrapped(lead, texts[-1], view.width, 2))
+
+
+def _short(lead: Line, texts: Sequence[str], view: View, most: int = _LINES) -> Iterator[list[Line]]:
+    """Those of the texts that take no more than so many lines; then those that take two."""
+    for lines in dict.fromkeys((most, _LINES)):
+        for text in texts:
+            found = wrapped(lead, text, view.width, 2)
+            if len(found) <= lines:
+                yield found
 
 
 def fix_line(result: CheckResult) -> list[str]:

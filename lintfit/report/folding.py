@@ -8,6 +8,7 @@ from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import RunResult
 from lintfit.frozen import frozen
 from lintfit.memory.result import Verdict
+from lintfit.run.model import REFUSED
 
 VERDICTS = frozenset({"does-not-fit", "tight-fit", "no-plan-fits", "fix-insufficient", "memory-unknown"})
 """Rules whose findings are the block itself: its verdict, its plan and what of it is not known."""
@@ -61,3 +62,20 @@ def folded(result: RunResult, findings: Sequence[Finding]) -> Folded:
 
 def _in_order(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: -finding.severity)
+
+
+def not_known(result: RunResult, findings: Sequence[Finding]) -> list[tuple[str, Finding | None]]:
+    """Why a run has no verdict, each reason with the finding that says the same: of a file that is not there, of a flag
+    that is refused."""
+    return [
+        (reason, next((each for each in findings if _says(each, reason, result)), None)) for reason in result.unknown
+    ]
+
+
+def _says(finding: Finding, reason: str, result: RunResult) -> bool:
+    run = result.run
+    if finding.rule == "missing-file":
+        return any(each.name in finding.message and reason.startswith(each.reason) for each in run.missing)
+    return finding.rule == "refused-flag" and any(
+        each.place == finding.place and reason.startswith(f"{each.name}{REFUSED}") for each in run.refused
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from lintfit.findings.model import Applicability, Finding
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.report import Line, View, clean
 from lintfit.report.styled import cells, plain, wrapped
 
@@ -22,6 +22,7 @@ _HANGING = 4
 """Columns by which the second line of such a row stands further in."""
 _WIDE = 100
 """Columns below which a row has a line more, to say what to do."""
+_MEANT = "did you mean"
 _WORDS = 5
 """Words of a message that are told at least before what to do."""
 
@@ -49,6 +50,17 @@ def finding_row(finding: Finding, shown: Shown) -> Row:
 def cause_row(finding: Finding, shown: Shown) -> Row:
     """``train.py:12  what it costs   rule``: of a cause it matters what it is, the plan says what to do."""
     return Row(place_of(finding, shown), (first_clause(finding.message),), tail=finding.rule)
+
+
+def reason_row(reason: str, finding: Finding | None, shown: Shown) -> Row:
+    """Why there is no verdict; ``run.sh:3  error: the reason   rule`` where a finding says the same, in its own words
+    where these say what was meant."""
+    if finding is None:
+        return Row("", (reason,))
+    row = finding_row(finding, shown)
+    return (
+        row if _MEANT in finding.message or finding.rule == "refused-flag" else replace(row, texts=(reason,), advice="")
+    )
 
 
 def place_of(finding: Finding, shown: Shown) -> str:

@@ -15,6 +15,9 @@ _NAMED = 3
 _FOLDED = 4
 """Files or runs that a line names."""
 
+MOST_IN_SHORT = 8
+"""Runs without a GPU that take a line or two each; more are told together."""
+
 UNKNOWN_RULE = "memory-unknown"
 """The rule that says of a run why it has no verdict."""
 _OF_FILES = frozenset({"missing-file", "syntax-error"})
@@ -77,6 +80,12 @@ def unknown_runs(result: CheckResult) -> list[tuple[str, str]]:
     return [
         (run.run.id, reason) for run in result.runs if run.is_unknown and not is_config(run) for reason in run.unknown
     ]
+
+
+def without_gpu(result: CheckResult, view: View) -> list[RunResult]:
+    """The runs that are told together by the GPUs on which they would fit, where there are many."""
+    found = [run for run in result.runs if run.would_fit]
+    return found if len(found) > MOST_IN_SHORT and not view.verbose else []
 
 
 def is_config(run: RunResult) -> bool:

@@ -9,13 +9,13 @@ from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, shown_path
+from lintfit.report.alike import alike_lines
 from lintfit.report.block import block, in_short
 from lintfit.report.closing import closing_line, fix_line, not_judged
 from lintfit.report.details import assumption_lines, detailed
 from lintfit.report.folding import VERDICTS, folded
-from lintfit.report.rows import finding_row, row_lines
-from lintfit.report.styled import show, wrapped
-from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, statistics_lines
+from lintfit.report.styled import plain, show, wrapped
+from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, statistics_lines, without_gpu
 
 MOST_BLOCKS = 4
 """Runs that a report shows whole; of more than these the further ones take a line or two each."""
@@ -39,7 +39,7 @@ def report_lines(result: CheckResult, view: View) -> list[Line]:
     else:
         owners = _owners(result)
         blocks += _runs(result, owners, view)
-        blocks += _of_files([finding for finding in result.findings if id(finding) not in owners], view)
+        blocks += _of_files(_scattered(result, owners, view), view)
     blocks += [_notes(result, view), last]
     return [line for block in blocks if block for line in [*block, []]][:-1]
 
@@ -66,16 +66,35 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
     several = len(result.runs) > 1
     needing = [run for run in result.runs if _needs_block(run, several)]
     whole = needing if view.verbose else needing[:MOST_BLOCKS]
+    together = without_gpu(result, view)
     for is_block, group in groupby(result.runs, key=lambda run: any(run is each for each in whole)):
         runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
         if is_block:
             for run, own in runs:
                 yield from _whole(run, own, several, view)
         else:
-            yield [line for run, own in runs for line in _in_short(run, own, view)]
+            yield _in_short([pair for pair in runs if all(pair[0] is not each for each in together)], view)
+    if together:
+        from lintfit.report.without_gpu import by_usual_gpu
+
+        yield by_usual_gpu(together, view)
     if len(needing) > len(whole):
         further = f"{len(needing) - len(whole)} further runs are told in short"
         yield wrapped([], f"{further}: `lintfit check FILE` or --verbose shows them whole", view.width, 2, "note")
+
+
+def _scattered(result: CheckResult, owners: Mapping[int, str], view: View) -> list[Finding]:
+    """Findings that no block or line of a run is above: those of files, and of runs without a verdict."""
+    if view.verbose:
+        return [finding for finding in result.findings if id(finding) not in owners]
+    together = without_gpu(result, view)
+    silent = [run for run in result.runs if len(result.runs) > 1 and run.is_unknown and not run.would_fit]
+    told = {run.run.id for run in result.runs} - {run.run.id for run in [*together, *silent]}
+    return [
+        finding
+        for finding in result.findings
+        if id(finding) not in owners or (owners[id(finding)] not in told and finding.rule not in VERDICTS)
+    ]
 
 
 def _needs_block(run: RunResult, several: bool) -> bool:
@@ -95,14 +114,28 @@ def _whole(run: RunResult, findings: Sequence[Finding], several: bool, view: Vie
         yield from detailed(findings, run, view)
 
 
-def _in_short(run: RunResult, findings: Sequence[Finding], view: View) -> list[Line]:
-    """A line for a run that has a verdict; its findings below it."""
-    lines = in_short(run, view)
+def _in_short(runs: Sequence[tuple[RunResult, Sequence[Finding]]], view: View) -> list[Line]:
+    """A line for each run that has a verdict, one for launches of one file that come to the same; findings below it."""
+    groups: dict[tuple[str, str], list[tuple[RunResult, Sequence[Finding]]]] = {}
+    for run, own in runs:
+        path, said = run.run.id.rpartition(":")[0], plain(in_short(run, view)).removeprefix(run.run.id)
+        groups.setdefault((path, said) if said else ("", run.run.id), []).append((run, own))
+    lines: list[Line] = []
+    for group in groups.values():
+        first = group[0][0]
+        lines += in_short(first, view, [run.run.id.rpartition(":")[2] for run, _ in group[1:]])
+        lines += _of_short(group, view)
+    return lines
+
+
+def _of_short(group: Sequence[tuple[RunResult, Sequence[Finding]]], view: View) -> list[Line]:
+    """The findings of runs that a line tells; of those that have none they are told with the files'."""
     if view.verbose:
-        full = detailed(findings, run, view)
-        return [*lines, *(line for each in full for line in [*each, []])]
-    own = [finding for finding in folded(run, findings).others if finding.rule not in VERDICTS]
-    return [*lines, *row_lines([finding_row(each, shown_path) for each in own], view, 2 if lines else 0)]
+        full = [each for run, own in group for each in detailed(own, run, view)]
+        return [line for each in full for line in [*each, []]]
+    own = [each for run, found in group for each in folded(run, found).others if each.rule not in VERDICTS]
+    told = not group[0][0].is_unknown or group[0][0].would_fit
+    return alike_lines(own, shown_path, view, 2) if told else []
 
 
 def _alternatives(run: RunResult, view: View) -> list[Line]:
@@ -116,11 +149,11 @@ def _alternatives(run: RunResult, view: View) -> list[Line]:
 
 
 def _of_files(findings: Sequence[Finding], view: View) -> list[list[Line]]:
-    """Findings that belong to no run, file by file."""
+    """Findings that belong to no run, or to none that is told, file by file."""
     if view.verbose:
         return detailed(findings, None, view)
     in_order = sorted(findings, key=lambda each: (shown_path(each.place.document.path), each.place.span))
-    return [row_lines([finding_row(each, shown_path) for each in in_order], view, 0)]
+    return [alike_lines(in_order, shown_path, view, 0)]
 
 
 def _notes(result: CheckResult, view: View) -> list[Line]:

@@ -25,11 +25,13 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         if setting is not None:
             settings[setting.name] = setting
 
-    for name in ("model", "seq_len"):
+    for name in ("model", "seq_len", "images"):
         put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
     for name in named(by="script"):
         put(sources.said("script", name))
     put(_cast_by_launcher(sources))
+    for name in ("kbit_upcast", "quantized_experts"):
+        put(sources.said("recipe", name))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))
     put(number_of_nodes(sources, settings.get("gpus")))
     put(kind_of_gpu(sources))

@@ -105,7 +105,7 @@ def assemble(
         stated=frozenset(_stated(settings, doubtful) & known)
         | ({"gpus"} if hardware.gpus is not None else set())
         | length_stated(values, settings)
-        | {"front_end"}
+        | _whose(settings)
         | {"attention"}.intersection(doubtful),  # another kernel than the default is asked for
         **values,
     )
@@ -114,6 +114,12 @@ def assemble(
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
     return Assembled(spec, tuple(unknown), tuple(doubtful))
+
+
+def _whose(settings: Mapping[str, Setting]) -> frozenset[str]:
+    """``front_end``, unless the loop is one that the memory model has no own words for (torchtune's)."""
+    said = settings.get("front_end")
+    return frozenset({"front_end"} if said is None or said.known else ())
 
 
 def without_refused(assembled: Assembled, refused: Sequence[Refused]) -> Assembled:
@@ -173,6 +179,8 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelF
     if "loop_outputs" in values and "use_cache" not in settings:
         # No trainer turns off what the model's config has on.
         values["use_cache"] = facts.config.get("use_cache") is not False
+    if facts.vision is None:
+        values.pop("images", None)  # said of all runs of a folder, of which this one sees none
     _optimizer(values, settings)
     _fsdp(values, settings)
     set_trainer(values, settings)

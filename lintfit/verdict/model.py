@@ -8,6 +8,23 @@ from lintfit.run.model import Run
 from lintfit.verdict.scaling import Scaling
 
 
+@frozen
+class Spread:
+    """One thing that moves a run within its range: what it is, the GiB that it decides, and how to state it.
+
+    ``of_host``: of the host's memory, not of a GPU's.
+    """
+
+    what: str
+    gib: float
+    how: str
+    of_host: bool = False
+
+    def said(self) -> str:
+        """``the version of trl is not stated (+25.1): --versions trl=VERSION``"""
+        return f"{self.what} ({self.gib:+.1f}): {self.how}"
+
+
 @frozen(eq=False)
 class Judged:
     """One run with its estimate and verdict; ``estimate`` is None where too much is unknown."""
@@ -23,3 +40,5 @@ class Judged:
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
+    moved_by: tuple[Spread, ...] = ()
+    """Of a run that is tight, and not on the newest versions: those that make it so."""

@@ -17,17 +17,25 @@ from lintfit.run.model import REFUSED, UNPARSED, Run
 from lintfit.settings.model import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
-IMAGES = "how many images it has and how large they are, which decides (max_pixels of the processor bounds them)"
+IMAGES = (
+    "how many images it has and how large they are, which decides (--images, or images in lintfit.toml; max_pixels of "
+    "the processor bounds them)"
+)
 HOST = "how many GPUs a machine has: with some numbers of them its host memory is too small (--gpus, --nodes)"
 CONFIG = (
     "a config alone: no launch line or script that was read uses it (name them together, or give --model and --gpu)"
 )
+GPU = "the GPU ("
+NOT_MODELLED = "not modelled: "
+"""How the reasons begin that a GPU is missing, and that nothing can be done about."""
 FAILED = "a mistake of lintfit's own, which the line on standard error tells (please report it)"
 _ENGINE = (
     "the engine, which accelerate launch takes from the file that `accelerate config` wrote on the machine "
     "(--config_file FILE, or --multi_gpu, --use_deepspeed, --use_fsdp on the launch line)"
 )
-_QUOTED = re.compile(r'"[^"]*"')
+_VARIES = re.compile(r""""[^"]*"|'[^']*'|(?<=the step of TRL's )\w+|(?<=\(a plain value at )[^,)]+""")
+"""What of a reason is a run's own: names in quotes, a trainer, a place."""
+_GIB = re.compile(r" \([\d.]+ GiB\)|[\d.]+(?= GiB)")
 _UNSEEN = (
     "which a command line decides, and no launch line is known (check the script that starts it, or name the file of "
     "its arguments beside it)"
@@ -108,16 +116,21 @@ def _unseen(run: Run) -> Iterator[str]:
         yield f"{shown}, {_UNSEEN}"
 
 
-def family(reason: str) -> str:
-    """The reason as runs share it that lack the same kind of thing: whose settings or which model, is left out."""
-    return f"settings {_UNSEEN}" if reason.endswith(_UNSEEN) else _QUOTED.sub('"…"', reason)
+def family(reason: str) -> tuple[str, str]:
+    """The reason as runs share it that lack the same kind of thing, with ``…`` for whose settings, which model, which
+    trainer or how many GiB it is, and what stands there; nothing where that is not one thing."""
+    if reason.endswith(_UNSEEN):
+        return f"settings {_UNSEEN}", ""
+    found = _VARIES.findall(reason)
+    shared = _GIB.sub(lambda size: "" if size[0].startswith(" ") else "…", _VARIES.sub("…", reason))
+    return shared, found[0] if len(found) == 1 else ""
 
 
 def _not_modelled(run: Run) -> Iterator[str]:
     spec = run.spec
     if spec is None:
         return
-    yield from (f"not modelled: {line}" for line in undecided(spec))
+    yield from (f"{NOT_MODELLED}{line}" for line in undecided(spec))
     if not bounded(_optimizer(spec)):
         yield f"the states of the optimizer {_optimizer(spec)}, which lintfit does not know (another optimizer)"
 

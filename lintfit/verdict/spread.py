@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from lintfit.frozen import frozen
+from collections.abc import Iterator
+
+from lintfit.frozen import replace
+from lintfit.memory import estimate
+from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.verdict.causes import GAPS, Cause, causes
 from lintfit.settings.model import in_words
 from lintfit.settings.registry import SETTINGS
+from lintfit.verdict.judge import SHORT
+from lintfit.verdict.model import Judged, Spread
+from lintfit.verdict.reasons import LENGTH
 
 _NAMED = 2
 _WORTH = 0.02
@@ -16,17 +23,32 @@ _FLAGS = {"seq_len": "--seq-len", "model": "--model"}
 """Settings that a check's flags state."""
 
 
-@frozen
-class Spread:
-    """One thing that moves a run within its range: what it is, the GiB that it decides, and how to state it."""
+def what_decides(judged: Judged) -> tuple[Spread, ...]:
+    """The one or two things by which a run may have another verdict, where low and high differ in it."""
+    run, result = judged.run, judged.estimate
+    if run.spec is None or result is None or result.capacity_bytes is None or run.doubtful or run.unseen_flags:
+        return ()
+    found = [_length(run.spec, result)] if LENGTH in judged.unknown else []
+    if judged.verdict is Verdict.TIGHT:
+        found += [*judged.moved_by, *_on_host(result)]
+    open_ways = judged.verdict is Verdict.TIGHT or (judged.verdict is Verdict.UNKNOWN and not judged.by_version)
+    if open_ways and result.peak.low <= result.capacity_bytes < result.peak.high:
+        named = {each.how for each in found}
+        found += [each for each in spread(run.spec, result.peak.likely) if each.how not in named]
+    return tuple(found[:_NAMED])
 
-    what: str
-    gib: float
-    how: str
 
-    def said(self) -> str:
-        """``the version of trl is not stated (+25.1): --versions trl=VERSION``"""
-        return f"{self.what} ({self.gib:+.1f}): {self.how}"
+def _length(spec: Spec, result: Estimate) -> Spread:
+    """What the assumed length makes beside one as short as those of public scripts."""
+    short = estimate(replace(spec, seq_len=SHORT)).peak.likely
+    what = f"sequences of {spec.seq_len} tokens, which is assumed, not of {SHORT}"
+    return Spread(what, (result.peak.likely - short) / GIB, "--seq-len")
+
+
+def _on_host(result: Estimate) -> Iterator[Spread]:
+    if result.host_is_tight and not result.host_is_short:
+        what = "what the processes themselves may take of the host (libraries, CUDA)"
+        yield Spread(what, result.host.processes / GIB, "--host-memory, where there is more", of_host=True)
 
 
 def spread(spec: Spec, peak: int) -> tuple[Spread, ...]:

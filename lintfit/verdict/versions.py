@@ -12,7 +12,7 @@ from lintfit.run.model import OlderRun, Run
 from lintfit.run.versions import in_words
 from lintfit.settings.model import spoken
 from lintfit.settings.values import Fsdp
-from lintfit.verdict.model import Judged
+from lintfit.verdict.model import Judged, Spread
 
 WORTH = 0.005
 """Share of a peak by which versions must differ to be told of."""
@@ -42,6 +42,10 @@ class _Step:
     bound: str
     newer: Judged
     older: Judged
+    until: str = ""
+    """The version from which on it is another again; empty where that holds for all later ones."""
+    since: str = ""
+    """The version before which it is another again; empty where that holds for all earlier ones."""
 
     @property
     def sizes(self) -> tuple[Estimate, Estimate]:
@@ -78,7 +82,7 @@ def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> J
     if verdict is not Verdict.UNKNOWN:
         verdict = _together({verdict, *(step.older.verdict for step in steps)})
         result = replace(result, verdict=_together({result.verdict, *(each.verdict for each in results)}))
-    told = _one_a_library([step for step in steps if step.told])
+    told = _one_a_library(_bounded([step for step in steps if step.told]))
     unknown = judged.unknown
     if verdict is Verdict.UNKNOWN is not judged.verdict:
         result = replace(result, verdict=verdict)
@@ -90,7 +94,16 @@ def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> J
         result = replace(result, assumptions=lines if line else result.assumptions)
     longest = judged.longest if verdict is Verdict.FITS else None
     by_version = unknown if unknown is not judged.unknown else ()
-    return replace(judged, estimate=result, verdict=verdict, unknown=unknown, by_version=by_version, longest=longest)
+    moved_by = tuple(_moved(step) for step in told if step.decides) if verdict is Verdict.TIGHT else ()
+    return replace(
+        judged,
+        estimate=result,
+        verdict=verdict,
+        unknown=unknown,
+        by_version=by_version,
+        moved_by=moved_by,
+        longest=longest,
+    )
 
 
 def _known(run: Run) -> list[str]:
@@ -120,6 +133,27 @@ def _span(results: Sequence[Estimate]) -> Range:
     return Range(min(peak.low for peak in peaks), peaks[0].likely, max(peak.high for peak in peaks))
 
 
+def _bounded(steps: Sequence[_Step]) -> list[_Step]:
+    """The steps, which are in order, with what bounds either side: where what decides is another again."""
+    found = []
+    for index, step in enumerate(steps):
+        name = _field(step.newer.run, step.older.run)
+        newer = (each for each in reversed(steps[:index]) if _other(name, each.newer, step.newer))
+        older = (each for each in steps[index + 1 :] if _other(name, each.older, step.older))
+        until, since = (
+            next((each.bound for each in side if each.library == step.library), "") for side in (newer, older)
+        )
+        found.append(replace(step, until=until, since=since))
+    return found
+
+
+def _other(name: str | None, one: Judged, another: Judged) -> bool:
+    """Whether two versions give a field of the spec otherwise; the memory of the run where no field decides."""
+    if name is None:
+        return True
+    return bool(_value(one.run.spec, name) != _value(another.run.spec, name))
+
+
 def _one_a_library(steps: Sequence[_Step]) -> list[_Step]:
     """Of each library the step that decides, or else makes most of a difference."""
     found: dict[str, _Step] = {}
@@ -132,16 +166,35 @@ def _one_a_library(steps: Sequence[_Step]) -> list[_Step]:
 
 def _line(step: _Step) -> str:
     """What a version decides, and what the run needs on either side of it."""
-    library, bound = step.library, step.bound
-    whole = bound.isdigit()
-    newer = f"in {library} {bound}" + ("" if whole else " and later")
-    older = f"in {int(bound) - 1}.x" if whole else "before"
+    newer, older = _sides(step)
+    if step.decides and (open_there := step.older.unknown or step.newer.unknown):
+        before = f"before {step.library} {step.bound}" if not step.bound.isdigit() else f"{older} of {step.library}"
+        return f"{before if step.older.unknown else newer}: {open_there[0]}; {_STATE}"
     sizes = _sizes(*step.sizes)
     found = _decided(step.newer.run, step.older.run)
     if found is None:
         return f"memory of the run: {sizes[0]} {newer}, {sizes[1]} {older}; {_STATE}"
     what, now, then = found
     return f"{what}: {now} {newer} ({sizes[0]}), {then} {older} ({sizes[1]}); {_STATE}"
+
+
+def _moved(step: _Step) -> Spread:
+    """The same in a few words, with the GiB by which the highest figures differ."""
+    newer, older = _sides(step)
+    found = _decided(step.newer.run, step.older.run)
+    what = f"{found[0]}: {found[1]} {newer}, {found[2]} {older}" if found else f"version {newer} or {older}"
+    apart = step.sizes[1].peak.high - step.sizes[0].peak.high
+    return Spread(what, apart / GIB, f"--versions {step.library}=VERSION")
+
+
+def _sides(step: _Step) -> tuple[str, str]:
+    """``in trl 0.29 and later`` and ``before``; ``in trl 0.22 until 0.29`` and ``in 0.19 until then``."""
+    library, bound = step.library, step.bound
+    if bound.isdigit():
+        since = f" since {step.since}" if step.since else ""
+        return f"in {library} {bound}" + (f" until {step.until}" if step.until else ""), f"in {int(bound) - 1}.x{since}"
+    newer = f"in {library} {bound} " + (f"until {step.until}" if step.until else "and later")
+    return newer, f"in {step.since} until then" if step.since else "before"
 
 
 def _sizes(newer: Estimate, older: Estimate) -> tuple[str, str]:
@@ -158,19 +211,21 @@ def _gib(size: int) -> str:
 
 def _decided(run: Run, older: Run) -> tuple[str, str, str] | None:
     """What an older version decides otherwise, with both values; None where it is nothing that files could state."""
-    assert run.spec is not None and older.spec is not None
-    for name, what in _DECIDED.items():
-        now, then = _value(run.spec, name), _value(older.spec, name)
-        if now == then:
-            continue
-        setting = run.settings.get(name)
-        if name == "weights_dtype" and setting is not None and setting.provenance.detail.startswith("TRL"):
-            what = _BY_TRL
-        return what, _spoken(now), _spoken(then)
-    return None
+    name = _field(run, older)
+    if name is None:
+        return None
+    setting = run.settings.get(name)
+    by_name = name == "weights_dtype" and setting is not None and setting.provenance.detail.startswith("TRL")
+    what = _BY_TRL if by_name else _DECIDED[name]
+    return what, _spoken(_value(run.spec, name)), _spoken(_value(older.spec, name))
 
 
-def _value(spec: Spec, name: str) -> Any:
+def _field(run: Run, older: Run) -> str | None:
+    """The first of the spec's fields that an older version decides otherwise."""
+    return next((name for name in _DECIDED if _value(run.spec, name) != _value(older.spec, name)), None)
+
+
+def _value(spec: Spec | None, name: str) -> Any:
     return getattr(spec, name)
 
 

@@ -13,6 +13,7 @@ from lintfit.frozen import field, frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.change import changed_spec
+from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import Run
 from lintfit.verdict.judge import judge
 
@@ -43,9 +44,25 @@ def would_fit(run: Run) -> tuple[WouldFit, ...]:
 
     Nothing where a GPU is known, or where more than the GPU is missing for a verdict.
     """
-    if run.spec is None or run.spec.capacity_bytes is not None or run.doubtful or run.unseen_flags:
+    if run.spec is None or not _gpu_decides(run):
         return ()
     return tuple(_down(run, run.spec))
+
+
+def still_open(run: Run) -> tuple[str, ...]:
+    """What else is missing for a verdict of a run without a GPU: why there is none on the largest usual one."""
+    if run.spec is None or not _gpu_decides(run):
+        return ()
+    from lintfit.catalog.gpus import gpus
+
+    count = _COUNTS[0] if run.count_open else run.spec.gpus
+    return judge(_moved(run, {}, gpus()[USUAL[0]], count)).unknown
+
+
+def _gpu_decides(run: Run) -> bool:
+    """Whether no GPU is known and nothing of the run itself is open."""
+    assert run.spec is not None
+    return run.spec.capacity_bytes is None and not run.doubtful and not run.unseen_flags
 
 
 def _down(run: Run, spec: Spec) -> Iterator[WouldFit]:
@@ -109,6 +126,7 @@ def _moved(run: Run, changes: Mapping[str, Any], gpu: Gpu, count: int) -> Run:
     spec = changed_spec(run.spec, changes) if run.spec is not None else None
     return replace(
         run,
+        unknown=tuple(line for line in run.unknown if line != missing_gpu(run.settings)),
         hardware=replace(run.hardware, gpu=gpu, gpus=count, capacity_bytes=gpu.usable_bytes),
         spec=replace(spec, gpu=gpu, gpus=count, capacity_bytes=gpu.usable_bytes) if spec is not None else None,
         older=lambda: tuple(replace(each, run=_moved(each.run, changes, gpu, count)) for each in run.older()),

@@ -36,3 +36,22 @@ def test_a_whole_command_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_of_a_cut_off_command_only_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert _reported(tmp_path, " ") == {"cut-off-command"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("--gradient_checkpoint_all True", {"refused-flag"}),
+        ("--gradient_checkpoint_all True --deepspeed missing.json", {"refused-flag", "missing-file"}),
+        ("--gradient_checkpointing True --loging_strategy no", {"refused-flag", "does-not-fit"}),
+    ],
+)
+def test_of_a_command_that_a_parser_refuses_nothing_that_follows_is_said(
+    flags: str, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reported = _reported(tmp_path, f"\n    {flags} \\")
+    if "does-not-fit" in expected:
+        assert expected <= reported
+    else:
+        assert reported == expected

@@ -56,7 +56,7 @@ def test_plans_are_listed_best_first(medical: Path) -> None:
     outcome = lintfit("fit", ".", cwd=medical)
     assert outcome.status == 0, outcome.err
     assert "no forced float32 + ZeRO-3\n" in outcome.out
-    assert "2. create ds_zero3.json (ZeRO-3)\n" in outcome.out
+    assert "2. create ds_zero3.json (ZeRO-3, reduce_bucket_size auto" in outcome.out
     assert "3. run_sft.sh:20: add --deepspeed ds_zero3.json\n" in outcome.out
     assert "other combinations do not fit" in outcome.out
     assert "QLoRA" in outcome.out

@@ -13,7 +13,7 @@ from lintfit.fit.alternatives import alternatives
 from lintfit.fit.planner import plan
 from lintfit.options.model import Options
 from lintfit.run.model import Run
-from tests.support import ROOT
+from tests.support import ROOT, lintfit
 
 EXAMPLES = ("medicalgpt", "three-strategies", "trl-grpo")
 
@@ -48,7 +48,11 @@ def test_every_changed_line_belongs_to_an_action(name: str) -> None:
 
 def test_a_file_that_is_made_and_the_flag_that_hands_it_over() -> None:
     said = [action.said(lambda path: path.name) for action in _plan("medicalgpt").actions]
-    assert said[1:] == ["create ds_zero3.json (ZeRO-3)", "run_sft.sh:20: add --deepspeed ds_zero3.json"]
+    assert said[1:] == [
+        "create ds_zero3.json (ZeRO-3, reduce_bucket_size auto, stage3_prefetch_bucket_size auto, "
+        "sub_group_size 100000000)",
+        "run_sft.sh:20: add --deepspeed ds_zero3.json",
+    ]
     assert said[0].startswith("keep the weights as they are loaded: supervised_finetuning.py:79 (")
 
 
@@ -81,7 +85,8 @@ def test_no_spec_words(name: str) -> None:
     for each in alternatives(_run(name), Workspace(), Options()).plans:
         for action in each.actions:
             assert "→" not in action.said()
-            assert "_" not in action.text.replace("FULL_SHARD", "").replace("W_pack", "")
+            if action.creates is None:  # of a new file its own keys are said
+                assert "_" not in action.text.replace("FULL_SHARD", "").replace("W_pack", "")
 
 
 def test_adapters_of_the_script_s_own_have_their_own_rank() -> None:
@@ -89,3 +94,24 @@ def test_adapters_of_the_script_s_own_have_their_own_rank() -> None:
     adapters = next(each for each in plans if each.name == "LoRA")
     assert adapters.actions[0].text == "train LoRA adapters of rank 8 on W_pack in place of all weights"
     assert all("rank" not in effect for effect in adapters.effects)
+
+
+def test_what_a_yaml_gets_is_said_with_the_key_that_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n"
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        'model = AutoModelForCausalLM.from_pretrained("EleutherAI/gpt-j-6b")\n'
+        "Trainer(model=model, args=args, train_dataset=data).train()\n"
+    )
+    (tmp_path / "fsdp.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nfsdp_config:\n"
+        "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n"
+        "  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_transformer_layer_cls_to_wrap: GPTJBlock\n"
+        "  fsdp_state_dict_type: SHARDED_STATE_DICT\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 4\n"
+    )
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file fsdp.yaml train.py --output_dir out\n")
+    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 1024\n')
+    said = " ".join(lintfit("fit", ".", cwd=tmp_path).out.split())
+    assert "fsdp.yaml:3 (delete 6 lines from here on)" in said
+    assert "fsdp.yaml:11 (add deepspeed_config: with zero_stage: 3)" in said
+    assert "fsdp.yaml:11 (add offload_optimizer_device: cpu to deepspeed_config)" in said

@@ -90,3 +90,16 @@ def test_a_plan_fits_with_every_version(tmp_path: Path) -> None:
     for version in ("4.46.3", "5.23.0"):
         found = run(tmp_path, "A100 40GB", "--versions", f"transformers={version}", script=fixed)
         assert found["verdict"] == "fits", version
+
+
+def test_what_only_some_versions_do_is_said_of_no_others(tmp_path: Path) -> None:
+    """TRL loads a model that it is given by name in bf16 from 0.22 until 0.29, in fp32 before and since."""
+    (tmp_path / "train.py").write_text(
+        "from trl import SFTConfig, SFTTrainer\n"
+        'args = SFTConfig(output_dir="out", per_device_train_batch_size=2, max_length=1024)\n'
+        'SFTTrainer(model="Qwen/Qwen2.5-0.5B", args=args, train_dataset=data).train()\n'
+    )
+    command = ("check", "train.py", "--gpu", "RTX 3060", "--output-format", "json")
+    (reason,) = lintfit(*command, cwd=tmp_path).json["runs"][0]["unknown"]
+    assert ": bf16 in trl 0.22 until 0.29 (" in reason
+    assert "fp32 before (" in reason

@@ -93,3 +93,18 @@ def test_where_a_gpu_is_known_or_more_is_missing_there_is_nothing(
     tmp_path: Path, script: str, flags: tuple[str, ...]
 ) -> None:
     assert "would_fit" not in run(tmp_path, script, *flags)
+
+
+def test_what_is_open_on_the_largest_gpu_too_is_a_reason(tmp_path: Path) -> None:
+    """Images decide, whatever the GPU: nothing would fit, and the run says why."""
+    script = (
+        "from transformers import AutoModelForImageTextToText, Trainer, TrainingArguments\n"
+        'args = TrainingArguments(output_dir="out", bf16=True, per_device_train_batch_size=4)\n'
+        'model = AutoModelForImageTextToText.from_pretrained("Qwen/Qwen2.5-VL-3B-Instruct", dtype="bfloat16")\n'
+        "Trainer(model=model, args=args, train_dataset=data).train()\n"
+    )
+    found = run(tmp_path, script)
+    assert "would_fit" not in found
+    gpu, *others = found["unknown"]
+    assert gpu.startswith("the GPU (")
+    assert others == run(tmp_path, script, "--gpu", "H200", "--gpus", "1")["unknown"] != []

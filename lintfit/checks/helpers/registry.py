@@ -1,8 +1,9 @@
 """Finds the modules of rules and runs them, importing only what the files at hand need.
 
 A rule's module has the name of its page with underscores and defines ``check_file``, ``check_run`` or both;
-``check_unused`` is asked last, when it is known which comments have silenced something. ``BREAKS_THE_COMMAND = True``
-says that a run of which the rule reports something is not the one that was meant.
+``check_unused`` is asked last, when it is known which comments have silenced something. One about launch lines may
+define ``breaks_the_command``: whether what it reports makes a run another than the one that was meant.
+``OF_THE_FILES_ALONE = True`` says of a rule that what it reports of such a run holds all the same.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ _DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script
 def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: Apart = to_the_end) -> Iterator[Finding]:
     """What the rules say of one run: its settings, its estimate and its plan.
 
-    Where a command is not the one that somebody wrote (``BREAKS_THE_COMMAND``), that is all: the rest would be said of
-    what is left of it.
+    Where a command is not the one that somebody wrote, or its parser refuses what decides it (``breaks_the_command``),
+    that is all: the rest would be said of what is left of it.
 
     Where one of them fails, ``apart`` says whether the others are still asked.
     """
@@ -77,13 +78,19 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     if run.recipe is not None:
         present[run.recipe.dialect] = run.recipe
     rules = rules_for({name for name, source in present.items() if source is not None}, enabled)
-    first = [(rule, module) for rule, module in rules if getattr(module, "BREAKS_THE_COMMAND", False)]
-    broken = False
-    for finding in _of_run(first, context, apart):
-        broken = True
-        yield finding
-    if not broken:
-        yield from _of_run([pair for pair in rules if pair not in first], context, apart)
+    with apart(run.id):
+        if any(_breaks(module, context) for _, module in rules):
+            rules = [(rule, module) for rule, module in rules if _holds_all_the_same(module)]
+    yield from _of_run(rules, context, apart)
+
+
+def _breaks(module: ModuleType, context: RunContext) -> bool:
+    breaks = getattr(module, "breaks_the_command", None)
+    return breaks is not None and breaks(context)
+
+
+def _holds_all_the_same(module: ModuleType) -> bool:
+    return hasattr(module, "breaks_the_command") or getattr(module, "OF_THE_FILES_ALONE", False)
 
 
 def _of_run(rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart: Apart) -> Iterator[Finding]:

@@ -22,4 +22,7 @@ def options(subject: Subject) -> Iterator[Option]:
     kept = frozen or (spec.engine == "deepspeed" and spec.mixed_precision != "no")
     safe = kept and setting is not None and setting.provenance.kind == "default"
     note = "" if safe else f"the weights are kept in {dtype} instead of fp32"
-    yield Option(f"{dtype} weights", {"weights_dtype": dtype}, Effect.SAME if safe else Effect.NUMERICS, note)
+    changes = {"weights_dtype": dtype}
+    if spec.front_end == "litgpt" and spec.mixed_precision != "no":
+        changes["mixed_precision"] = "no"  # its bf16-true is without autocast
+    yield Option(f"{dtype} weights", changes, Effect.SAME if safe else Effect.NUMERICS, note)

@@ -38,9 +38,6 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
         for key, value in obj.items()
         if key in READERS and (value is not None or key in NULLABLE)
     }
-    if litgpt.meant(values):
-        values["front_end"] = "litgpt"
-        values["versions"] = litgpt.pinned(values.get("versions", {}))
     facts = model(obj)
     for key in ("reward_model", "value_model"):
         if obj.get(key) is not None:

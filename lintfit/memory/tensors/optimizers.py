@@ -23,6 +23,10 @@ FOREACH = (2, 0)
 """The first torch version whose optimizers step through all tensors at once where nobody asks for it
 (``_default_to_fused_or_foreach``); before, one after the other."""
 
+ONE_COPY = (2, 1)
+"""The first torch version whose AdamW adds epsilon to the roots in place; before, it had them twice
+(``adamw.py:_multi_tensor_adamw``: ``denom = torch._foreach_add(exp_avg_sq_sqrt, eps)`` in 2.0.1)."""
+
 MIN_8BIT = 4096
 """Elements below which bitsandbytes keeps a state in 32 bits (``Optimizer8bit.min_8bit_size``)."""
 QUANT_BLOCK = 256
@@ -113,6 +117,8 @@ def optimizer(name: str, versions: Mapping[str, str]) -> tuple[Optimizer, tuple[
     torch = release(versions.get("torch"))
     if entry.step == "foreach" and torch is not None and torch < FOREACH:
         entry = replace(entry, step="single")
+    elif entry == ADAMW_FOREACH and torch is not None and torch < ONE_COPY:
+        entry = replace(entry, copies=2)
     return entry, not_modelled
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lintfit.catalog.language import language
 from lintfit.frozen import replace
 from lintfit.memo import Memo
+from lintfit.memory import litgpt
 from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.gptq import AUTO_GPTQ
@@ -22,8 +23,9 @@ from lintfit.memory.engines.zeroing import added_to
 from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.micro_batch.layers import hooks_frozen
-from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.weights import ALWAYS_FUSED
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.weights import ALWAYS_FUSED, keeps_upcast
+from lintfit.memory.verdict.dated import dated, of_its_time
 from lintfit.memory.versions import LAST_TRANSFORMERS_4, release, running
 from lintfit.versions import RECENT
 
@@ -79,8 +81,6 @@ class Guess(NamedTuple):
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
     """Runs that the spec may mean and that may need less: they bound the low end."""
-    if spec.front_end == "litgpt" and "front_end" not in spec.stated:
-        yield from _if_not_litgpt(spec)
     if spec.facts.vision is not None:
         yield from _text_alone(spec)
     yield from _with_packages(spec)
@@ -93,7 +93,7 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
     if spec.facts.vision is not None and spec.images != 0:
         yield from _with_images(spec)
     if "trl" not in spec.versions:
-        yield from _others(spec, OLDER_TRL)
+        yield from _others(_upcast(spec) if _may_upcast(spec) else spec, OLDER_TRL)
 
 
 _OPEN: Memo[tuple[Guess, ...]] = Memo()
@@ -233,23 +233,6 @@ def _with_oldest(spec: Spec) -> Spec:
     return running(spec, "transformers", RECENT["transformers"])
 
 
-def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
-    """transformers and TRL, or a newer LitGPT, where LitGPT is a guess.
-
-    Newer versions install a bitsandbytes that keeps no inputs; TRL may tie the head that LitGPT unties.
-    """
-    guess = "LitGPT, by its chunked loss in true half precision with nothing recomputed (not stated)"
-    newer = {name: version for name, version in spec.versions.items() if name != "bitsandbytes"}
-    four_bit = (spec.quantization or "").startswith("nf4")
-    if four_bit:
-        version = spec.versions.get("bitsandbytes", "of today")
-        guess += f"; bitsandbytes {version}, where LitGPT before 0.5.5 pins 0.42, whose 4-bit layers keep their inputs"
-    head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
-    yield Alternative(replace(spec, front_end="transformers", versions=newer), guess, less=head)
-    if four_bit and len(newer) < len(spec.versions):
-        yield Alternative(replace(spec, versions=newer))
-
-
 def _text_alone(spec: Spec) -> Iterator[Alternative]:
     from lintfit.memory.verdict.seeing import text_alone
 
@@ -288,8 +271,44 @@ def _may_hold_inputs(spec: Spec) -> bool:
     return unstated and (spec.quantization or "").startswith("nf4")
 
 
+def _may_upcast(spec: Spec) -> bool:
+    """Whether PEFT's ``prepare_model_for_kbit_training`` may have cast what is not quantised to fp32.
+
+    bitsandbytes then gives its results in fp32, so that every activation takes twice its bytes: measured, 8.0 GiB
+    for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``).
+    """
+    return spec.kbit_upcast is None and keeps_upcast(spec)
+
+
+def _upcast(spec: Spec) -> Spec:
+    return replace(spec, kbit_upcast="all")
+
+
+def _may_overlap(spec: Spec) -> bool:
+    """Whether the DeepSpeed JSON may switch ``overlap_comm`` on, as the examples do, which makes two buckets of one."""
+    return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
+
+
+def _overlapping(spec: Spec) -> Spec:
+    return replace(spec, deepspeed_config={"zero_optimization": {"overlap_comm": True}})
+
+
 LAST_BEFORE = (4, 57)
 """The transformers version of the month in which accelerate 1.11 came out (October 2025)."""
+
+
+def _may_fuse(spec: Spec) -> bool:
+    """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
+    return (
+        spec.loss == "full" and not spec.own_loss and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
+    )
+
+
+def _fused(spec: Spec) -> Spec:
+    """Without whole logits where the kind of loss is open, too; else with logits that are overwritten."""
+    if "loss" not in spec.stated:
+        return replace(spec, loss="liger")
+    return replace(spec, fused_kernels=(*spec.fused_kernels, "cross_entropy"))
 
 
 def _may_reduce_each(spec: Spec) -> bool:
@@ -347,6 +366,19 @@ def _may_quantise_experts(spec: Spec) -> bool:
 
 CHEAPER = (
     Guess(
+        _may_fuse,
+        _fused,
+        "the model's own loss (fused_kernels not stated; the low end has one that overwrites its logits, as Unsloth's "
+        "and Liger's)",
+    ),
+    Guess(
+        litgpt.possible,
+        litgpt.as_litgpt,
+        "a loss in chunks as transformers' models have it (whose code trains is not stated; front_end would say; the "
+        "range counts LitGPT's, too)",
+        restated=True,
+    ),
+    Guess(
         _may_decode_one,
         lambda spec: replace(spec, decoder_seq_len=1),
         "a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low end has "
@@ -396,8 +428,18 @@ CHEAPER = (
 """What may need less, beside what :func:`cheaper` finds in several ways."""
 
 DEARER = (
+    Guess(litgpt.possible, litgpt.as_litgpt, restated=True),
+    Guess(
+        dated,
+        of_its_time,
+        "the newest libraries, which this model's own code is older than (versions not stated; those of its time: the "
+        "high end)",
+        restated=True,
+    ),
     Guess(lambda spec: not known(spec.facts), _remote_code),
+    Guess(_may_overlap, _overlapping, restated=True),
     Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
+    Guess(_may_upcast, _upcast, restated=True),
     Guess(
         _may_reorder,
         _with("bitsandbytes", "0.38.1"),
@@ -446,16 +488,19 @@ OLDER_TRL = (
         lambda spec: spec.trainer in FUSED,
         _with("trl", WHOLE_LOGITS),
         "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
+        restated=True,
     ),
     Guess(
         lambda spec: spec.trainer in ODDS,
         _with("trl", WHOLE_LOGITS),
         "the kernel for log-probabilities of TRL 1.14 (version not stated; earlier ones hold more copies)",
+        restated=True,
     ),
     Guess(
         lambda spec: spec.trainer == "ppo",
         _with("trl", WHOLE_SOFTMAX),
         "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
+        restated=True,
     ),
 )
 """What may need more where TRL's version is not stated."""

@@ -46,12 +46,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     peak = _largest(points)
     others = restated(spec, held, peak.allocated)
     low, notes = _low(spec, points, held, others)
-    worst = list(points)
-    for other in dearer(spec):
-        worst.extend(moments(other.spec, states(other.spec) if other.restated else held)[0])
-        notes.append(other.note)
     of_others = [moment for older in others for moment in changed(older, points)]
-    worst.extend(of_others)
     notes.extend(older.note for older in others)
     chunks = held_chunks(spec)
     if chunks:
@@ -65,7 +60,12 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             f"every linear layer quantised (which of them the checkpoint leaves in 16 bits its config.json says: "
             f"--model-config FILE; the high end counts {left / GIB:.1f} GiB)"
         )
-    high = planned(spec, worst, held, chunks) + _outside(spec) + left
+    high = planned(spec, [*points, *of_others], held, chunks)
+    for other in dearer(spec):
+        own = states(other.spec) if other.restated else held
+        high = max(high, planned(other.spec, moments(other.spec, own)[0], own, held_chunks(other.spec)))
+        notes.append(other.note)
+    high += _outside(spec) + left
     if own_loss.has_own(spec):
         low, high = min(low, own_loss.least(spec, points)), high + own_loss.more(points)
         notes.append(own_loss.NOTE)

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 
 from lintfit.frozen import frozen
 from lintfit.memory.activations.gptq import auto_gptq
+from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.states import States
-from lintfit.memory.framework import gathers
+from lintfit.memory.framework import gathers, side_streams
+from lintfit.memory.loss.losses import own_loss
+from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.result import ALLOCATED, Components, Moment
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import logit_parts
-from lintfit.memory.tensors.weights import keeps_upcast, parameter_count
+from lintfit.memory.tensors.weights import parameter_count
 
 FRAGMENTATION = 0.45
 """What the caching allocator may need on top of the memory that comes and goes, as a share of it, to run at all.
@@ -36,7 +39,8 @@ OLDER_LOSS = 14 / 12
 GATHER_EXTRA = 3 * GIB
 """What runs that gather sharded parameters (ZeRO-3, FSDP) show beyond the sum of their parts: blocks that a side stream
 gathers into cannot be used again until that stream has passed them. 16.3 GiB where formulas give 13 for Llama-3.1-8B
-with ZeRO-3 and offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a GPU in LLaMA-Factory issue 5977."""
+with ZeRO-3 and offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a GPU in LLaMA-Factory issue 5977. Of FSDP 1
+the streams' own blocks are counted instead (:func:`.framework.side_streams`)."""
 
 OVERFLOW_CHECK = 11
 """Bytes per element of the largest gradient while ZeRO-1 and 2 look for inf and nan: an fp32 copy, and isinf and isnan
@@ -59,12 +63,8 @@ class Extra:
     """Of gathering sharded parameters."""
     kept: int
     """What the passes may keep, by code that the spec does not name."""
-    upcast: int | None
-    """What the weights need on top where the norms, and with them the activations, may be fp32."""
-
-    def upcast_at(self, parts: Components) -> int:
-        """What that comes to at a moment."""
-        return 0 if self.upcast is None else self.upcast + parts.get("activations", 0)
+    older: float
+    """Share of the logits that an older transformers holds on top."""
 
 
 def planned(spec: Spec, points: Iterable[Moment], held: States, chunks: int) -> int:
@@ -72,21 +72,21 @@ def planned(spec: Spec, points: Iterable[Moment], held: States, chunks: int) -> 
 
     ``chunks``: bytes of logits that the loss may hold (:func:`held_chunks`).
     """
-    extra = Extra(_gathers(spec), chunks + _held_weights(spec), _unquantised(spec) if _may_upcast(spec) else None)
+    ordered = sorted(points, key=ALLOCATED, reverse=True)
+    gathered, streams = _gathers(spec, ordered)
+    extra = Extra(gathered, chunks + _held_weights(spec), _older_loss(spec))
     high = _overflow_check(spec, held)
-    for moment in sorted(points, key=ALLOCATED, reverse=True):
+    for moment in ordered:
         # Most moments are far below the largest: what they could come to at most says so.
         if moment.phase == "initialize" or _ceiling(moment, extra) > high:
             high = max(high, _planned(spec, moment, held, extra))
-    return high
+    return high + streams
 
 
 def _ceiling(moment: Moment, extra: Extra) -> float:
     """What :func:`_planned` does not exceed, but for what a flattening tries."""
-    parts = moment.components
-    passing = moment.allocated + extra.gathers + extra.kept + parts.get("logits", 0) * (OLDER_LOSS - 1)
-    most = passing * (1 + FRAGMENTATION)
-    return most if extra.upcast is None else most + extra.upcast_at(parts)
+    passing = moment.allocated + extra.gathers + extra.kept + moment.components.get("logits", 0) * extra.older
+    return passing * (1 + FRAGMENTATION)
 
 
 def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
@@ -104,11 +104,16 @@ def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
         return max(lasting + int((passing - flat) * (1 + FRAGMENTATION)) + flat, tried)
     if moment.phase == "step" and spec.engine in ("single", "ddp"):
         return lasting + int(passing * (1 + STEP_GAPS))
-    if "transformers" not in spec.versions:
-        passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
+    passing += parts.get("logits", 0) * extra.older
     if moment.phase in ("forward", "backward"):
         passing += extra.kept
-    return lasting + int(passing * (1 + FRAGMENTATION)) + extra.upcast_at(parts)
+    return lasting + int(passing * (1 + FRAGMENTATION))
+
+
+def _older_loss(spec: Spec) -> float:
+    """Share of the logits that the loss of a transformers may hold on top, where its version is not stated."""
+    own = "transformers" in spec.versions or loss_path(spec) == "chunked" or own_loss(spec.facts, of(spec))
+    return 0.0 if own else OLDER_LOSS - 1
 
 
 def held_chunks(spec: Spec) -> int:
@@ -148,30 +153,17 @@ def _held_weights(spec: Spec) -> int:
     return int(2 * held) + 4 * largest
 
 
-def _may_upcast(spec: Spec) -> bool:
-    """Whether PEFT's ``prepare_model_for_kbit_training`` may have cast the norms to fp32, which the spec cannot say.
-
-    bitsandbytes then gives its results in fp32, so that every activation takes twice its bytes: measured, 8.0 GiB
-    for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``). TRL does not do so for sharded models, and
-    DeepSpeed casts everything back, PEFT passes GPTQ's models over.
-    """
-    return spec.kbit_upcast is None and keeps_upcast(spec)
-
-
-def _unquantised(spec: Spec) -> int:
-    """Bytes that embeddings, norms and head would need on top in fp32."""
-    return sum(weight.bytes for weight in inventory(spec).weights if not weight.trainable and not weight.quantised)
-
-
 def _lasting(parts: Components) -> int:
     return sum([parts.get(name, 0) for name in LASTING])
 
 
-def _gathers(spec: Spec) -> int:
-    """Bytes that gathering sharded parameters may take on top of what is counted."""
-    if gathers(spec):
-        return min(GATHER_EXTRA, 4 * parameter_count(spec.facts))
-    return 0
+def _gathers(spec: Spec, ordered: list[Moment]) -> tuple[int, int]:
+    """Bytes that gathering sharded parameters may take on top of what is counted, and those in the pools of FSDP 1's
+    streams, which leave no gaps to anything else; ``ordered``: moments from the largest on."""
+    if not gathers(spec):
+        return 0, 0
+    streams = side_streams(spec, tuple(ordered), ordered[0])
+    return (min(GATHER_EXTRA, 4 * parameter_count(spec.facts)), 0) if streams is None else (0, streams)
 
 
 def _overflow_check(spec: Spec, held: States) -> int:

@@ -261,9 +261,10 @@ def _with_script(
         submitted = take_apart(words[inner:])
         machines = next((option for option in arguments(words[index + 1 : inner]) if option.name in _MACHINES), None)
         return replace(submitted, machines=machines) if submitted is not None and machines is not None else submitted
-    trains = front_ends.training_module(script.value) if module else None
+    first = words[index + 1].value if index + 1 < len(words) else None
+    trains = front_ends.training_module(script.value) if module else front_ends.training_script(script.value, first)
     if trains is not None:
-        return replace(_by_recipe(*trains, words, program, index + 1), opaque=opaque)
+        return replace(_by_recipe(*trains, words, program, index + 1), options=options, opaque=opaque)
     return Invocation(
         launcher=launcher,
         program=words[program],

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from lintfit.documents.numerals import natural
+from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers import packaged
 from lintfit.sources.launchers.command_line import Invocation, Option
@@ -265,12 +266,15 @@ def _llamafactory(invocation: Invocation, around: Surroundings) -> Iterator[Sett
 def _by_accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """axolotl and trl hand over to ``accelerate launch``, with its options among their own."""
     flags = {**invocation.options, **{option.name: option for option in invocation.arguments}}
-    if "nproc_per_node" in flags:
+    starter = _starter(invocation, flags)
+    if starter == "python":
+        yield from _python(invocation, around)
+        return
+    if "nproc_per_node" in flags or starter == "torchrun":
         # axolotl --launcher torchrun hands on what stands behind --.
         one = Stated(1, Provenance.default("torchrun's default (1 node)"))
-        per_node = _integer(flags["nproc_per_node"], around)
-        if per_node is not None:
-            yield from _product(per_node, _integer(flags.get("nnodes"), around) or one)
+        per_node = _per_node(replace(invocation, options=flags), around)
+        yield from _product(per_node or one, _torch_nodes(replace(invocation, options=flags), around) or one)
         return
     processes = _integer(flags.get("num_processes"), around)
     config = flags.get("accelerate_config") or flags.get("config_file")
@@ -280,6 +284,13 @@ def _by_accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Set
         return
     found = processes or _all_gpus(around, "one process per visible GPU")
     yield Setting("gpus", found.value, found.provenance)
+
+
+def _starter(invocation: Invocation, flags: Mapping[str, Option]) -> str | None:
+    """What starts the processes of ``-m axolotl.cli.train``, or the ``--launcher`` of ``axolotl train``."""
+    program = invocation.program.text.rpartition("/")[2].rstrip("0123456789.")
+    asked = flags.get("launcher")
+    return asked.value if asked is not None and program == "axolotl" else program
 
 
 def _from_environment(name: str, around: Surroundings) -> Stated | None:

@@ -97,7 +97,10 @@ FORMS: tuple[Form, ...] = (
     Form(
         "a LitGPT recipe",
         frozenset({"train"}),
-        word_set("checkpoint_dir devices eval lora_r model_config model_name precision tokenizer_dir"),
+        word_set(
+            "checkpoint_dir devices eval lora_alpha lora_dropout lora_query lora_r model_config model_name num_nodes "
+            "precision quantize tokenizer_dir"
+        ),
         3,
         why=NOT_NAMED,
         front_end="litgpt",

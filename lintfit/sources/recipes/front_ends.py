@@ -101,9 +101,14 @@ _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift
 _TRAINING_MODULES: Mapping[str, tuple[FrontEnd, str]] = {"axolotl.cli.train": ("axolotl", "train")}
 """Modules of front ends that train by themselves, with the command that they are; launchers start them with ``-m``."""
 
+_TRAINING_SCRIPTS = ("scripts/finetune.py",)
+"""axolotl's own script up to 0.7, which is its command ``train``."""
+
 READERS: Mapping[FrontEnd, str] = {
+    "axolotl": "lintfit.sources.recipes.axolotl",
     "litgpt": "lintfit.sources.recipes.litgpt",
     "swift": "lintfit.sources.recipes.swift",
+    "torchtune": "lintfit.sources.recipes.torchtune",
     "trl": "lintfit.sources.recipes.trl",
 }
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
@@ -132,6 +137,12 @@ def of_module(module: str) -> FrontEnd | None:
 def training_module(module: str | None) -> tuple[FrontEnd, str] | None:
     """The front end, and its command, that a launcher starts with ``-m module``."""
     return _TRAINING_MODULES.get(module or "")
+
+
+def training_script(path: str | None, recipe: str | None) -> tuple[FrontEnd, str] | None:
+    """The same of a script of a front end's checkout, which launchers start with a recipe behind it."""
+    known = path is not None and path.replace("\\", "/").endswith(_TRAINING_SCRIPTS)
+    return ("axolotl", "train") if known and (recipe or "").endswith((".yml", ".yaml")) else None
 
 
 def is_front_end(launcher: str) -> bool:

@@ -18,9 +18,12 @@ from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled
+from lintfit.sources.recipes.litgpt_refused import refused
+from lintfit.versions import before
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
+    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
 METHODS: Mapping[str, str] = {"finetune": "lora", "finetune_lora": "lora", "finetune_full": "full", "pretrain": "full"}
@@ -80,6 +83,9 @@ OPTIMIZERS: Mapping[str, str] = {
 }  # fmt: skip
 """transformers' names by the class's own."""
 
+_FSDP2 = "0.5.11"
+"""The LitGPT whose ``finetune/lora.py`` first has ``ModelParallelStrategy``, which shards with FSDP 2."""
+
 _KEYS = {"micro_batch_size": "train.micro_batch_size", "seq_len": "train.max_seq_length", "lora_rank": "lora_r"}
 """Keys that say a setting as it is."""
 
@@ -102,7 +108,7 @@ class LitGptRecipe:
     uses_trainer: bool = False
     uses_trl: bool = False
     arguments_place: None = None
-    refused: tuple[()] = ()
+    versions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def document(self) -> Document:
@@ -111,6 +117,10 @@ class LitGptRecipe:
     @property
     def missing(self) -> Setting | None:
         return self.keys.missing
+
+    @cached_property
+    def refused(self) -> tuple[Refused, ...]:
+        return tuple(refused(self.launch, self.keys.config))
 
     @property
     def method(self) -> str | None:
@@ -126,10 +136,11 @@ class LitGptRecipe:
         # Keys of a recipe that the planner may write.
         names = {"micro_batch_size", "gradient_accumulation_steps", "seq_len", "mixed_precision"}
         precision = self._asked.value
-        if isinstance(precision, str) and precision.endswith("-true"):
+        if precision in PRECISIONS:
             names.add("weights_dtype")
-            if self.method == "lora" and self._ranks == 1:
-                names.add("quantization")
+        true = isinstance(precision, str) and precision.endswith("-true")
+        if true and self.method == "lora" and self._ranks == 1:
+            names.add("quantization")
         return frozenset(names)
 
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
@@ -147,6 +158,8 @@ class LitGptRecipe:
                 return self.keys.write("quantize", word) if word is not None else None
             case "weights_dtype" if name in self.adjustable and value in _TRUE:
                 return self.keys.write("precision", _TRUE[value])
+            case "no":
+                return ()  # said by the precision that has the weights in 16 bits
             case "bf16" | "fp16" if value is True:
                 return self.keys.write("precision", _MIXED[name])
             case "gpus" if self.keys.count("num_nodes") == 1:
@@ -284,7 +297,8 @@ class LitGptRecipe:
         elif self._ranks > 1:
             # Fine-tuning wraps each Block and checkpoints it; pretraining shards without checkpointing.
             tunes = self.launch.action != "pretrain"
-            fsdp = Fsdp(2 if self.method == "lora" else 1, "FULL_SHARD" if tunes else "HYBRID_SHARD")
+            newer = self.method == "lora" and before(self.versions.get("litgpt"), _FSDP2) is not True
+            fsdp = Fsdp(2 if newer else 1, "FULL_SHARD" if tunes else "HYBRID_SHARD")
             yield Setting("fsdp", fsdp, Provenance("derived", "LitGPT shards over more than one device"))
             yield Setting("gradient_checkpointing", tunes, Provenance("derived", "more than one device"))
         else:
@@ -307,7 +321,7 @@ def usual_command(document: DataDocument) -> str | None:
     root = document.root
     if root is None or root.get("train") is None:
         return None
-    if root.get("lora_r") is not None or root.get("lora_query") is not None:
+    if any(entry.key.startswith("lora_") for entry in root.entries):
         action = "finetune_lora"
     elif root.get("checkpoint_dir") is None and (root.get("model_name") or root.get("model_config")) is not None:
         action = "pretrain"
@@ -331,4 +345,4 @@ def read_recipe(
     for flag in launch.flags:  # every flag of LitGPT takes one value: what stands behind it is the positional argument
         if len(flag.words) > 1 and model not in keys:
             keys.put(model, Stated(flag.words[1] if "$" not in flag.words[1] else UNKNOWN, of_flag(flag)))
-    return LitGptRecipe(launch, keys, world)
+    return LitGptRecipe(launch, keys, world, versions=versions or {})

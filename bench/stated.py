@@ -1,0 +1,119 @@
+"""Memory that front ends' documentation, recipes and issues state for a run, against what lintfit says of that run.
+
+``CHECKOUTS`` holds one folder for each repository, named ``owner+name``. A row of ``bench/stated_memory.jsonl`` names a
+``recipe`` of it, or a ``command`` that is copied into a file of its own there, with the GPUs that it ran on. ``what``
+is ``peak per GPU``, where the estimate is compared with the figure, ``peak of all GPUs``, or ``fits on`` and ``GPU
+size``, where nothing that is stated to run may be said not to fit. Errors are those of the likely peak, for rows whose
+sequences are full (``length_full``) and for the others.
+
+    python -m bench.stated CHECKOUTS [--all]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from bench.checkouts import checkout  # noqa: E402
+from lintfit.commands.check import load_runs  # noqa: E402
+from lintfit.findings.results import RunResult  # noqa: E402
+from lintfit.options.config import from_flags  # noqa: E402
+
+GIB = 2**30
+TABLE = ROOT / "bench/stated_memory.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What lintfit says of one row: its verdict, and its peak in GiB where there is an estimate."""
+
+    row: Mapping[str, Any]
+    verdict: str
+    peak: float | None = None
+    why: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """The relative error of the peak, where the row states a measured one."""
+        stated: float | None = self.row["stated_gib"]
+        if self.peak is None or not stated or not self.row["what"].startswith("peak"):
+            return None
+        parts: int = self.row.get("gpus") or 1 if self.row["what"] == "peak of all GPUs" else 1
+        return self.peak / (stated / parts) - 1
+
+    def __str__(self) -> str:
+        error = f"{self.error:+.0%}" if self.error is not None else ""
+        peak = f"{self.peak:.1f}" if self.peak is not None else "-"
+        what = self.row.get("recipe") or self.row.get("command", "")[:70]
+        return f"{self.verdict:13} {peak:>6} of {self.row['stated_gib']:>5} {error:>6}  {what}  {self.why}"
+
+
+@contextmanager
+def _named(root: Path, row: Mapping[str, Any]) -> Iterator[Path]:
+    """The file to check: the recipe, or the command in a file beside the others."""
+    if row.get("recipe"):
+        yield Path(row["recipe"])
+        return
+    copy = Path(row.get("cwd", "."), "lintfit-stated.sh")
+    (root / copy).write_text(f"{row['command']}\n", "utf-8")
+    try:
+        yield copy
+    finally:
+        (root / copy).unlink()
+
+
+def _run(root: Path, row: Mapping[str, Any]) -> RunResult | None:
+    flags = {"gpu": row.get("gpu"), "gpus": row.get("gpus"), "seq-len": row.get("seq_len"), "images": row.get("images")}
+    if flags["gpu"] is None and row["what"] in ("GPU size", "fits on"):
+        flags["gpu-memory"] = f"{row['stated_gib']}GiB"
+    options = from_flags({name: str(value) for name, value in flags.items() if value is not None})
+    with chdir(root), _named(root, row) as path:
+        _, results = load_runs([path], options)
+    return next((result for result in results if result.run.origin.kind in ("recipe", "launch")), None)
+
+
+def said(checkouts: Path, row: Mapping[str, Any]) -> Said:
+    """What lintfit says of a row."""
+    root = checkout(checkouts, row["repo"])
+    if root is None:
+        return Said(row, "no checkout")
+    result = _run(root, row)
+    if result is None:
+        return Said(row, "no run")
+    peak = result.estimate.peak.likely / GIB if result.estimate is not None else None
+    return Said(row, result.verdict.value, peak, "; ".join(result.unknown)[:160])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkouts", type=Path)
+    parser.add_argument("--all", action="store_true", help="list every row, not only those that do not fit")
+    arguments = parser.parse_args()
+    rows = [json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()]
+    found = [said(arguments.checkouts.absolute(), row) for row in rows]
+    for each in found:
+        if arguments.all or each.verdict == "does-not-fit":
+            print(each)
+    print(f"{len(found)} rows: {dict(Counter(each.verdict for each in found))}")
+    for name, full in (("full", True), ("not full", False)):
+        errors = [abs(each.error) for each in found if each.error is not None and bool(each.row["length_full"]) is full]
+        if errors:
+            worst = max(errors)
+            print(f"sequences {name}: {len(errors)} measured, median error {median(errors):.1%}, largest {worst:.0%}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

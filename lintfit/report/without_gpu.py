@@ -1,0 +1,65 @@
+"""Many runs of which nobody says on which GPU: by the usual GPUs on which they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import PurePosixPath
+
+from lintfit.findings.results import RunResult
+from lintfit.report import Line, View
+from lintfit.report.block import where_it_fits
+from lintfit.report.figures import short_gib
+from lintfit.report.styled import wrapped
+
+_IN_A_FILE = 4
+"""Runs of one file that are named."""
+
+
+def by_usual_gpu(results: Sequence[RunResult], view: View) -> list[Line]:
+    """A paragraph for each kind of GPU, the smallest first: ``one 24 GB GPU: train.py:3 (7.0 to 9.1), …``"""
+    base = _base([result.run.id for result in results])
+    below = f" below {base}" if base.parts else ""
+    head = f"{len(results)} runs{below} name no GPU (--gpu). What would do, with likely to highest GiB:"
+    lines = wrapped([], head, view.width, 2, "note")
+    groups: dict[str, list[RunResult]] = {}
+    for result in sorted(results, key=_size):
+        groups.setdefault(where_it_fits(result.would_fit, smaller=False), []).append(result)
+    for where, group in groups.items():
+        lines += wrapped([("  ", ""), (f"{where}: ", "note")], ", ".join(_named(group, base)), view.width, 4)
+    return lines
+
+
+def _size(result: RunResult) -> tuple[float, ...]:
+    """How large the smallest GPUs are that do as the run is, and then how they do with changes."""
+    fitting = [(each.gpu.vendor_gb * each.gpus, bool(each.changes)) for each in result.would_fit if each.fits]
+    plain = [size for size, changed in fitting if not changed]
+    return (min(plain, default=float("inf")), min((size for size, _ in fitting), default=float("inf")))
+
+
+def _named(results: Sequence[RunResult], base: PurePosixPath) -> list[str]:
+    """``train.py:3, :9 (7.0 to 9.1)``: runs of one file that need the same together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        path, _, line = result.run.id.rpartition(":")
+        if not line.isdigit():
+            path, line = result.run.id, ""
+        peak = result.estimate.peak if result.estimate is not None else None
+        needs = f" ({short_gib(peak.likely)} to {short_gib(peak.high)})" if peak is not None else ""
+        found.setdefault((path, needs), []).append(line)
+    return [f"{_lines(path, lines, base)}{needs}" for (path, needs), lines in found.items()]
+
+
+def _lines(path: str, lines: Sequence[str], base: PurePosixPath) -> str:
+    name = PurePosixPath(path)
+    shown = str(name.relative_to(base) if name.is_relative_to(base) else name)
+    more = [", …"] if len(lines) > _IN_A_FILE else []
+    return shown + ", ".join(f":{line}" for line in lines[:_IN_A_FILE] if line) + "".join(more)
+
+
+def _base(names: Sequence[str]) -> PurePosixPath:
+    """The folder that the files of all runs are in."""
+    folders = [PurePosixPath(name).parent.parts for name in names]
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))
+    base = PurePosixPath(*(level[0] for level in levels))
+    return base if ".." not in base.parts else PurePosixPath()
