@@ -255,6 +255,19 @@ def test_lengths(shell_document: Read, flags: str, length: int, kind: str) -> No
     assert (found.value, found.provenance.kind) == (length, kind)
 
 
+@pytest.mark.parametrize(
+    ("before", "flags", "reentrant"),
+    [
+        ("", "", True),
+        ("NPROC_PER_NODE=2", "", False),
+        ("NPROC_PER_NODE=2", "--deepspeed zero2", True),
+        ("NPROC_PER_NODE=2", "--deepspeed zero2 --gradient_checkpointing_kwargs '{\"use_reentrant\": false}'", False),
+    ],
+)
+def test_reentrant_checkpointing(shell_document: Read, before: str, flags: str, reentrant: bool) -> None:
+    assert values(recipe(shell_document, f"{before} swift sft {QWEN} {flags}"))["use_reentrant"] is reentrant
+
+
 def test_other_tuners_are_not_taken_for_lora(shell_document: Read) -> None:
     found = values(recipe(shell_document, f"swift sft {QWEN} --tuner_type boft"))
     assert found["method"] is UNKNOWN
