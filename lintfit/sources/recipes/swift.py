@@ -18,7 +18,7 @@ from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
-from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing
+from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Stated, spelled
 from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping, read_arguments
@@ -300,7 +300,7 @@ class SwiftRecipe:
     def _method(self, name: Setting | None) -> Iterator[Setting]:
         arguments, found = self.arguments, self.method
         value = found.value if found is not None else UNKNOWN
-        facts = swift_model.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
+        facts = vision.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
         provenance = found.provenance if found is not None else itself(self.arguments)
         if value == "full":
             yield Setting("method", "full", provenance)
@@ -343,7 +343,7 @@ class SwiftRecipe:
         if partly is not None:
             yield partly.setting("partly_frozen", True)
             yield partly.setting("frozen_modules", (str(partly.value),))
-        elif swift_model.sees(facts):
+        elif vision.sees(facts):
             found = swift_model.frozen(self.arguments, facts)
             if found is not None:
                 yield found
