@@ -21,7 +21,7 @@ from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Stated, spelled
-from lintfit.sources.recipes.swift_arguments import SwiftArguments, read_arguments
+from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping, read_arguments
 from lintfit.sources.recipes.swift_trainer import TUNER, itself
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
@@ -371,7 +371,10 @@ class SwiftRecipe:
     def _reentrant(self, sharded: bool) -> Iterator[Setting]:
         """``_fix_gradient_checkpointing``: not reentrant in DDP alone, from ms-swift 3.6 on."""
         stated = self.arguments.stated("gradient_checkpointing_kwargs")
-        if stated is None and self.arguments.since(3, 6):
+        given = as_mapping(stated.value) if stated is not None else {}
+        if stated is not None and (given is None or given.get("use_reentrant") is not None):
+            yield stated.setting("use_reentrant", given["use_reentrant"] if given is not None else UNKNOWN)
+        elif self.arguments.since(3, 6):
             plain = self.spread.distributed and not sharded
             yield Setting("use_reentrant", not plain, self.arguments.by_default)
 
