@@ -310,7 +310,8 @@ class LitGptRecipe:
         name = found.value.get("class_path") if isinstance(found.value, Mapping) else found.value
         known = OPTIMIZERS.get(name.rpartition(".")[2].lower(), UNKNOWN) if isinstance(name, str) else UNKNOWN
         if known == "adamw_torch" and self.keys.found("quantize").value is not None and self.method == "lora":
-            yield Setting("optimizer", "paged_adamw_32bit", Provenance("derived", "LitGPT pages AdamW under bitsandbytes"))
+            why = Provenance("derived", "LitGPT pages AdamW under bitsandbytes")
+            yield Setting("optimizer", "paged_adamw_32bit", why)
         elif known == "adamw_torch" and self.launch.action == "pretrain":
             yield found.setting("optimizer", "adamw_torch_fused")
         else:
