@@ -226,7 +226,13 @@ FSDP_ARGUMENTS = ("fsdp_config", "fsdp_min_num_params", "fsdp_transformer_layer_
 
 
 def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-    """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML."""
+    """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML.
+
+    Where a recipe names a file that comes with its front end, another of these is named.
+    """
+    packaged = run.recipe.write(f"packaged_{name}", value) if run.recipe is not None else None
+    if packaged is not None:
+        return packaged
     setting = run.settings.get(name)
     place = setting.provenance.place if setting is not None else None
     own = run.launch.settings.get(name) if run.launch is not None else None
@@ -331,6 +337,9 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
         stated["fp16"] = AUTO
     if "nvme" in stated.values():
         stated["nvme_path"] = run.nvme_path
+    brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
+    if brought is not None:
+        return brought
     path = _free_name(run.base, zero)
     named = author.write("deepspeed", path.name)
     if named is None:

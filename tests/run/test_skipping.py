@@ -22,7 +22,6 @@ template: llama3
 """
 AXOLOTL = "base_model: x/y\ndatasets:\n  - path: a/b\nadapter: qlora\nmicro_batch_size: 2\n"
 TORCHTUNE = "model:\n  _component_: torchtune.models.llama3.llama3_8b\noptimizer:\n  lr: 2e-5\nepochs: 1\n"
-SWIFT = "model: Qwen/Qwen2.5-7B\ntrain_type: lora\ndataset: [a]\n"
 ARGUMENTS = '{"model_name_or_path": "x/y", "output_dir": "o", "per_device_train_batch_size": 4}'
 OWN = "model:\n  model_name: x/y\ntrain:\n  lr: 1e-4\n  batch_size: 4\n  max_seq_len: 2048\n"
 NEOX = '{\n  "pipe-parallel-size": 1,\n  "num-layers": 12,\n  "hidden-size": 768,\n}\n'
@@ -46,7 +45,6 @@ LOOKS = {
     "recipe.yaml": (LLAMA_FACTORY, "a LLaMA-Factory recipe, which is not read yet"),
     "axolotl.yml": (AXOLOTL, "an axolotl recipe, which is not read yet"),
     "tune.yaml": (TORCHTUNE, "a torchtune recipe, which is not read yet"),
-    "swift.yaml": (SWIFT, "an ms-swift recipe, which is not read yet"),
     "args.json": (ARGUMENTS, "arguments of a training script (transformers, TRL), and no launch line"),
     "own.yaml": (OWN, "a recipe of an unknown front end, and no launch line"),
     "neox.yml": (NEOX, "a GPT-NeoX or Megatron config, which is not read yet"),

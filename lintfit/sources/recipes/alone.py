@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
@@ -11,6 +12,9 @@ from lintfit.frozen import replace
 from lintfit.settings.model import Place, Setting
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.front_ends import READERS
+
+_STARTS = re.compile(r"^accelerate launch\b|^(?:FORCE_TORCHRUN=1 )?llamafactory-cli train\b", re.MULTILINE)
+
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
@@ -25,15 +29,13 @@ def usual_command(document: DataDocument) -> str | None:
 
 
 def usual_launch(document: DataDocument) -> Launch | None:
-    """The launch by that command; it stands nowhere, so that its places are the recipe's and it cannot be edited.
+    """The launch by the command in the comment at its head, else by that of its front end.
 
-    A script of the front end's is what its name says (``scripts/sft.py``).
+    It stands nowhere that counts, so that its places are the recipe's and it cannot be edited. A script of the front
+    end's is what its name says (``scripts/sft.py``).
     """
-    from lintfit.documents.shell_reader import read_shell
-    from lintfit.sources.launchers.launcher import read_launch
-
     command = usual_command(document)
-    launch = read_launch(read_shell(FileText(document.path.with_suffix(".sh"), f"{command}\n")), 0) if command else None
+    launch = (_commented(document) or _launch(document, f"{command}\n")) if command is not None else None
     if launch is None:
         return None
     place = Place(document, _start(document))
@@ -47,6 +49,24 @@ def usual_launch(document: DataDocument) -> Launch | None:
         action=launch.action or PurePosixPath(launch.script or "").stem,
         assumed=True,
     )
+
+
+def _commented(document: DataDocument) -> Launch | None:
+    """The launch of this file by a launcher with a config of its own, in the comment above the first key."""
+    lines = document.text[: _start(document).start].splitlines()
+    text = "\n".join(line.lstrip("# ").rstrip() for line in lines if line.startswith("#"))
+    if document.path.name not in text or _STARTS.search(text) is None:
+        return None
+    launch = _launch(document, f"{text}\n")
+    words = (word.value or "" for word in launch.invocation.positional) if launch is not None else ()
+    return launch if any(PurePosixPath(word).name == document.path.name for word in words) else None
+
+
+def _launch(document: DataDocument, text: str) -> Launch | None:
+    from lintfit.documents.shell_reader import read_shell
+    from lintfit.sources.launchers.launcher import read_launch
+
+    return read_launch(read_shell(FileText(document.path.with_suffix(".sh"), text)), 0)
 
 
 def _placed(setting: Setting, place: Place) -> Setting:

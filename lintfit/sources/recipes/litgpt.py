@@ -78,7 +78,7 @@ FUSED = ("query_key_value", "qkv_proj", "Wqkv", "c_attn")
 
 OPTIMIZERS: Mapping[str, str] = {
     "adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop",
-    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw",
+    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw_32bit",
     "pagedadamw8bit": "paged_adamw_8bit", "grokadamw": "grokadamw",
 }  # fmt: skip
 """transformers' names by the class's own."""
@@ -331,7 +331,8 @@ class LitGptRecipe:
         name = found.value.get("class_path") if isinstance(found.value, Mapping) else found.value
         known = OPTIMIZERS.get(name.rpartition(".")[2].lower(), UNKNOWN) if isinstance(name, str) else UNKNOWN
         if known == "adamw_torch" and self.keys.found("quantize").value is not None and self.method == "lora":
-            yield Setting("optimizer", "paged_adamw", Provenance("derived", "LitGPT pages AdamW under bitsandbytes"))
+            why = Provenance("derived", "LitGPT pages AdamW under bitsandbytes")
+            yield Setting("optimizer", "paged_adamw_32bit", why)
         elif known == "adamw_torch" and self.launch.action == "pretrain":
             yield found.setting("optimizer", "adamw_torch_fused")
         else:

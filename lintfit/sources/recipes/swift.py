@@ -18,10 +18,10 @@ from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
-from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing
+from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Stated, spelled
-from lintfit.sources.recipes.swift_arguments import SwiftArguments, read_arguments
+from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping, read_arguments
 from lintfit.sources.recipes.swift_trainer import TUNER, itself
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
@@ -300,7 +300,7 @@ class SwiftRecipe:
     def _method(self, name: Setting | None) -> Iterator[Setting]:
         arguments, found = self.arguments, self.method
         value = found.value if found is not None else UNKNOWN
-        facts = swift_model.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
+        facts = vision.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
         provenance = found.provenance if found is not None else itself(self.arguments)
         if value == "full":
             yield Setting("method", "full", provenance)
@@ -343,7 +343,7 @@ class SwiftRecipe:
         if partly is not None:
             yield partly.setting("partly_frozen", True)
             yield partly.setting("frozen_modules", (str(partly.value),))
-        elif swift_model.sees(facts):
+        elif vision.sees(facts):
             found = swift_model.frozen(self.arguments, facts)
             if found is not None:
                 yield found
@@ -371,7 +371,10 @@ class SwiftRecipe:
     def _reentrant(self, sharded: bool) -> Iterator[Setting]:
         """``_fix_gradient_checkpointing``: not reentrant in DDP alone, from ms-swift 3.6 on."""
         stated = self.arguments.stated("gradient_checkpointing_kwargs")
-        if stated is None and self.arguments.since(3, 6):
+        given = as_mapping(stated.value) if stated is not None else {}
+        if stated is not None and (given is None or given.get("use_reentrant") is not None):
+            yield stated.setting("use_reentrant", given["use_reentrant"] if given is not None else UNKNOWN)
+        elif self.arguments.since(3, 6):
             plain = self.spread.distributed and not sharded
             yield Setting("use_reentrant", not plain, self.arguments.by_default)
 

@@ -91,7 +91,7 @@ def test_precision(recipe: Make, precision: str, weights: Any, autocast: Any) ->
 )
 def test_quantizers_page_the_optimizer(recipe: Make, quantizer: str, expected: Any) -> None:
     found = values(recipe(f"litgpt finetune m --precision bf16-true --quantize {quantizer}"))
-    assert (found["quantization"], found["optimizer"]) == (expected, "paged_adamw")
+    assert (found["quantization"], found["optimizer"]) == (expected, "paged_adamw_32bit")
 
 
 def test_the_config_file(recipe: Make) -> None:
