@@ -92,7 +92,7 @@ class SwiftRecipe:
         names = set(_ADJUSTABLE)
         if not self.spreads_layers:
             names.add("loss")
-            if self._distributed:
+            if self.spread.distributed:
                 names |= {"engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"}
         return frozenset(names)
 
@@ -115,10 +115,6 @@ class SwiftRecipe:
     def spreads_layers(self) -> bool:
         """Whether a process has several GPUs, over which device_map spreads the layers of the model."""
         return swift_engine.spreads_layers(self.spread)
-
-    @property
-    def _distributed(self) -> bool:
-        return self.spread.distributed
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -383,6 +379,8 @@ def usual_command(document: DataDocument) -> str | None:
     """``swift sft FILE``, ``swift rlhf FILE`` with an ``rlhf_type``, or ``swift pt FILE`` of a file so called."""
     root = document.root
     if root is None or root.get("model") is None or root.get("infer_backend") is not None:
+        return None
+    if root.get("dataset") is None and root.get("cached_dataset") is None:
         return None
     name = document.path.as_posix()
     pretrains = document.path.stem.lower() in ("pt", "pretrain")

@@ -8,12 +8,13 @@ import pytest
 
 from lintfit.catalog import swift
 from lintfit.documents.edits import apply
-from lintfit.documents.model import DataDocument, FileText
+from lintfit.documents.model import DataDocument, FileText, Kind
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import AUTO, UNKNOWN, Setting
 from lintfit.settings.values import Adapters, FourBits, Fsdp
 from lintfit.sources.launchers.launcher import read_launches
+from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.swift import SwiftRecipe, read_recipe, usual_command
 
 Read = Callable[[str], ShellDocument]
@@ -349,7 +350,15 @@ def test_the_usual_command() -> None:
     assert command(YAML) == "swift sft 'my sft.yaml'"
     assert command(f"{YAML}rlhf_type: dpo\n", "dpo.yaml") == "swift rlhf dpo.yaml"
     assert command(YAML, "pt.yaml") == "swift pt pt.yaml"
-    assert command("model: m\ninfer_backend: vllm\n") is None
+    assert command(f"{YAML}infer_backend: vllm\n") is None
+    assert command("model: m\ntuner_type: lora\n") is None  # nothing to train on
+
+
+def test_a_recipe_is_told_by_its_keys() -> None:
+    assert front_end_of(YAML, Kind.YAML) == "swift"
+    plain = "model: m\ndataset: [a]\nlora_rank: 8\ntorch_dtype: bfloat16\nper_device_train_batch_size: 1\n"
+    assert front_end_of(plain, Kind.YAML) == "swift"
+    assert front_end_of("model: m\ndataset: [a]\nlearning_rate: 1\n", Kind.YAML) != "swift"
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
