@@ -251,7 +251,7 @@ def optimized(spec: Spec, shard: Inventory) -> Inventory:
     parts = tuple(zip(inventory(spec).weights, shard.weights, strict=True))
     if all(own.trainable == part.trainable for own, part in parts):
         return shard
-    most = {kind: 1.0 for kind in LAYERS + ROOT}
+    most = dict.fromkeys(LAYERS + ROOT, 1.0)
     for unit in _flat_units(spec):
         inside = [(own, part) for own, part in parts if bool(own.per_layer) in unit]
         trained = sum(part.total for own, part in inside if own.trainable)
