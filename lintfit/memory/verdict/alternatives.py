@@ -80,22 +80,7 @@ class Guess(NamedTuple):
 
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
-    """Runs that the spec may mean and that may need less: they bound the low end.
-
-    What the loss may be besides it may be with all else that is open.
-    """
-    if not _may_fuse(spec):
-        yield from _cheaper(spec)
-        return
-    note = "the model's own loss (fused_kernels not stated; the low end has a kernel's, as Unsloth's or Liger's)"
-    overwrites = replace(spec, fused_kernels=(*spec.fused_kernels, "cross_entropy"))
-    for kernel in (overwrites,) if "loss" in spec.stated else (overwrites, replace(spec, loss="liger")):
-        yield Alternative(kernel, note)
-        yield from _cheaper(kernel)
-        note = ""
-
-
-def _cheaper(spec: Spec) -> Iterator[Alternative]:
+    """Runs that the spec may mean and that may need less: they bound the low end."""
     if spec.facts.vision is not None:
         yield from _text_alone(spec)
     yield from _with_packages(spec)
@@ -299,24 +284,8 @@ def _upcast(spec: Spec) -> Spec:
     return replace(spec, kbit_upcast="all")
 
 
-def _may_overlap(spec: Spec) -> bool:
-    """Whether the DeepSpeed JSON may switch ``overlap_comm`` on, as the examples do, which makes two buckets of one."""
-    return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
-
-
-def _overlapping(spec: Spec) -> Spec:
-    return replace(spec, deepspeed_config={"zero_optimization": {"overlap_comm": True}})
-
-
 LAST_BEFORE = (4, 57)
 """The transformers version of the month in which accelerate 1.11 came out (October 2025)."""
-
-
-def _may_fuse(spec: Spec) -> bool:
-    """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
-    if spec.loss != "full" or spec.own_loss:
-        return False
-    return spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
 
 
 def _may_reduce_each(spec: Spec) -> bool:
@@ -439,7 +408,6 @@ DEARER = (
         restated=True,
     ),
     Guess(lambda spec: not known(spec.facts), _remote_code),
-    Guess(_may_overlap, _overlapping, restated=True),
     Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
     Guess(_may_upcast, _upcast, restated=True),
     Guess(
