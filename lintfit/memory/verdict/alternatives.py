@@ -58,13 +58,14 @@ PACKAGES = {
 
 
 class Alternative(NamedTuple):
-    """A run that the spec may mean, what the estimate says of the assumption, bytes that it may do without, and whether
-    its model states are others than the spec's."""
+    """A run that the spec may mean, what the estimate says of the assumption, bytes that it may do without, whether its
+    model states are others than the spec's, and whether it may need less as well as more."""
 
     spec: Spec
     note: str = ""
     less: int = 0
     restated: bool = False
+    either: bool = False
 
 
 class Guess(NamedTuple):
@@ -77,6 +78,7 @@ class Guess(NamedTuple):
     note: str = ""
     restated: bool = False
     by_batch: bool = False
+    either: bool = False
 
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
@@ -102,7 +104,7 @@ _OPEN: Memo[tuple[Guess, ...]] = Memo()
 def _others(spec: Spec, guesses: tuple[Guess, ...]) -> Iterator[Alternative]:
     for guess in _OPEN.get(alike(spec), id(guesses), lambda: _perhaps_open(spec, guesses)):
         if not guess.by_batch or guess.left_open(spec):
-            yield Alternative(guess.other(spec), guess.note.format(spec=spec), restated=guess.restated)
+            yield Alternative(guess.other(spec), guess.note.format(spec=spec), 0, guess.restated, guess.either)
 
 
 def _perhaps_open(spec: Spec, guesses: tuple[Guess, ...]) -> tuple[Guess, ...]:
@@ -343,13 +345,6 @@ def _may_quantise_experts(spec: Spec) -> bool:
 
 CHEAPER = (
     Guess(
-        litgpt.possible,
-        litgpt.as_litgpt,
-        "a loss in chunks as transformers' models have it (whose code trains is not stated; front_end would say; the "
-        "range counts LitGPT's, too)",
-        restated=True,
-    ),
-    Guess(
         _may_decode_one,
         lambda spec: replace(spec, decoder_seq_len=1),
         "a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low end has "
@@ -399,7 +394,14 @@ CHEAPER = (
 """What may need less, beside what :func:`cheaper` finds in several ways."""
 
 DEARER = (
-    Guess(litgpt.possible, litgpt.as_litgpt, restated=True),
+    Guess(
+        litgpt.possible,
+        litgpt.as_litgpt,
+        "a loss in chunks as transformers' models have it (whose code trains is not stated; front_end would say; the "
+        "range counts LitGPT's, too)",
+        restated=True,
+        either=True,
+    ),
     Guess(
         dated,
         of_its_time,

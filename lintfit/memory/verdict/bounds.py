@@ -66,6 +66,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         own = states(other.spec) if other.restated else held
         its = moments(other.spec, own)[0]
         high = max(high, planned(other.spec, its, own, held_chunks(other.spec)))
+        if other.either:
+            low = min(low, kernels.least(other.spec, its))
         if _largest(its).allocated > peak.allocated:
             shown = max(shown, _largest(its).allocated + around(other.spec, its, own)[0].likely)
         notes.append(other.note)

@@ -10,7 +10,7 @@ from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.tensor_parallel import logit_parts
 
 OVERWRITTEN = 4
-"""Bytes an entry of fp32 logits, whose gradient Unsloth's and FOAK's ``fast_cross_entropy_loss`` write in their place."""
+"""Bytes an entry of fp32 logits, in whose place Unsloth's and FOAK's ``fast_cross_entropy_loss`` write the gradient."""
 
 NOTE = "the model's own loss (fused_kernels not stated; the low end has a kernel's, as Unsloth's or Liger's)"
 
