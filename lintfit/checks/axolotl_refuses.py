@@ -44,7 +44,9 @@ def _batch(config: Config) -> bool:
 
 def _no_data(config: Config) -> bool:
     """Whether there is no data, nor a plugin that may bring it (``register``)."""
-    return _lacks(config, "plugins") and all(key not in config.keys or config.get(key).value is None for key in ("datasets", "pretraining_dataset"))
+    return _lacks(config, "plugins") and all(
+        key not in config.keys or config.get(key).value is None for key in ("datasets", "pretraining_dataset")
+    )
 
 
 def _eight_bits_offloaded(config: Config) -> bool:

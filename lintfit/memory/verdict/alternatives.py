@@ -299,7 +299,9 @@ LAST_BEFORE = (4, 57)
 
 def _may_fuse(spec: Spec) -> bool:
     """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
-    return spec.loss == "full" and not spec.own_loss and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
+    return (
+        spec.loss == "full" and not spec.own_loss and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
+    )
 
 
 def _fused(spec: Spec) -> Spec:

@@ -107,6 +107,7 @@ _TRAINING_SCRIPTS = ("scripts/finetune.py",)
 READERS: Mapping[FrontEnd, str] = {
     "axolotl": "lintfit.sources.recipes.axolotl",
     "litgpt": "lintfit.sources.recipes.litgpt",
+    "llamafactory": "lintfit.sources.recipes.llamafactory",
     "swift": "lintfit.sources.recipes.swift",
     "torchtune": "lintfit.sources.recipes.torchtune",
     "trl": "lintfit.sources.recipes.trl",

@@ -1,0 +1,244 @@
+"""LLaMA-Factory's recipes: ``llamafactory-cli train FILE key=value``, its flags, and the scripts that do the same.
+
+Keys, flags and defaults are those of the version that takes them (:mod:`.llamafactory_arguments`); what follows from
+them is in :mod:`.llamafactory_model`, :mod:`.llamafactory_trainer` and :mod:`.llamafactory_engine`, which keys are
+refused in :mod:`.llamafactory_refused`. Recipes of the rewritten program (``USE_V1=1``) are in
+:mod:`.llamafactory_v1`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lintfit.catalog import llamafactory as catalog
+from lintfit.documents.model import DataDocument, Document
+from lintfit.errors import CannotWrite
+from lintfit.settings.model import Setting
+from lintfit.settings.values import AS_LOADED, Adapters, FourBits
+from lintfit.sources.recipes import llamafactory_engine as engine
+from lintfit.sources.recipes import llamafactory_model as parts
+from lintfit.sources.recipes import llamafactory_trainer as steps
+from lintfit.sources.recipes.base import OpenFile, Recipe, World
+from lintfit.sources.recipes.keys import spelled
+from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments, read_arguments
+from lintfit.sources.recipes.trainer import settings_of
+from lintfit.sources.training_arguments import TRAINING
+
+if TYPE_CHECKING:
+    from lintfit.documents.model import FileEdit
+    from lintfit.sources.flag_grammars.model import Refused
+    from lintfit.sources.launchers.launch import Launch
+
+_ADJUSTABLE = frozenset({
+    "attention", "bf16", "deepspeed", "eval_batch_size", "fp16", "gradient_accumulation_steps",
+    "gradient_checkpointing", "lora_rank", "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision",
+    "optimizer", "quantization", "seq_len", "zero_stage",
+})  # fmt: skip
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    **TRAINING,
+    "eval_batch_size": ("per_device_eval_batch_size",),
+    "seq_len": ("cutoff_len",),
+    "lora_rank": ("lora_rank",),
+    "prediction_loss_only": ("prediction_loss_only",),
+}
+"""The fields by which settings are written."""
+_WORDS = {"max_length": "cutoff_len", "max_seq_length": "cutoff_len"}
+"""LLaMA-Factory's names of TRL's arguments."""
+_OWN = frozenset({"max_length", "beta", "use_cache", "gradient_checkpointing"})
+"""Fields that mean something else in LLaMA-Factory, or are another's business there."""
+_ZERO = ("ds_z0_config.json", "ds_z2_config.json", "ds_z3_config.json", "ds_z2_offload_config.json",
+         "ds_z3_offload_config.json")  # fmt: skip
+"""LLaMA-Factory's own DeepSpeed configs, those that say no more than a stage first."""
+
+
+@dataclass(frozen=True, eq=False)
+class LlamaFactoryRecipe:
+    """One launch of LLaMA-Factory with the file that it names."""
+
+    launch: Launch
+    arguments: LlamaFactoryArguments
+    dialect: str = "llamafactory"
+    uses_trainer: bool = True
+    arguments_place: None = None
+    adjustable: frozenset[str] = _ADJUSTABLE
+
+    @property
+    def trains(self) -> bool:
+        """Whether ``do_train`` is set; a recipe that predicts or prepares its data alone does not."""
+        return self.arguments.value("do_train") is not False or not self.arguments.complete
+
+    @property
+    def uses_trl(self) -> bool:
+        """Whether TRL's trainers run the loop: LLaMA-Factory's own inherit from them in these stages."""
+        return self.arguments.value("stage") in ("dpo", "kto", "ppo", "orpo")
+
+    @property
+    def document(self) -> Document:
+        config = self.arguments.keys.config
+        return config if config is not None else self.launch.document
+
+    @property
+    def missing(self) -> Setting | None:
+        return self.arguments.keys.missing
+
+    @cached_property
+    def settings(self) -> Mapping[str, Setting]:
+        return {setting.name: setting for setting in self._settings()}
+
+    @cached_property
+    def refused(self) -> tuple[Refused, ...]:
+        """The flags and keys that the parser of this version does not take."""
+        from lintfit.sources.recipes.llamafactory_refused import refused_by
+
+        return tuple(refused_by(self.arguments))
+
+    def _settings(self) -> Iterator[Setting]:
+        arguments = self.arguments
+        trainer = settings_of(arguments)
+        for replaced in ("deepspeed", "optimizer", "gradient_checkpointing", "use_reentrant", "loss", *_OWN):
+            trainer.pop(replaced, None)
+        yield from trainer.values()
+        yield parts.model(arguments)
+        yield from parts.weights(arguments)
+        yield from parts.quantization(arguments)
+        yield from parts.method(arguments)
+        images = parts.pixels(arguments)
+        if images is not None:
+            yield images
+        yield from steps.trainer(arguments)
+        yield from steps.batch(arguments)
+        yield steps.attention(arguments)
+        yield from steps.checkpointing(arguments)
+        yield steps.loss(arguments)
+        yield steps.optimizer(arguments)
+        yield from engine.spread(arguments)
+        yield from steps.evaluation(arguments)
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Changes the key, the word or the flag that decides, else adds one where the others stand."""
+        match name:
+            case "weights_dtype" if value == AS_LOADED:
+                return ()
+            case "kbit_upcast":
+                return ()  # LLaMA-Factory casts what it trains itself
+            case "gradient_checkpointing":
+                return self._write_checkpointing(value)
+            case "attention":
+                return self._write_attention(value)
+            case "method" if isinstance(value, Adapters):
+                return self._next(finetuning_type="lora", lora_rank=value.rank)
+            case "lora_targets" if value == "all-linear":
+                return self.arguments.write(("lora_target",), "all")
+            case "quantization" if isinstance(value, FourBits):
+                return self._quantize(value.name)
+            case "loss" | "use_liger_kernel":
+                return self._write_liger() if value in ("liger", True) else None
+            case "packaged_deepspeed":
+                return self._write_packaged(value)
+            case _ if name in _FIELDS:
+                return self.arguments.write(_FIELDS[name], value)
+        return None
+
+    def _next(self, **fields: Any) -> tuple[FileEdit, ...] | None:
+        """The edits of the first of several fields that says something else; a plan asks again after each."""
+        for name, value in fields.items():
+            if self.arguments.value(name) != value:
+                return self.arguments.write((name,), value)
+        return ()
+
+    def _write_checkpointing(self, value: Any) -> tuple[FileEdit, ...] | None:
+        """The switch is the other way round, and off where nobody says anything."""
+        if "disable_gradient_checkpointing" not in self.arguments.fields:
+            return () if value is True else None
+        if value is True and not self.arguments.on("disable_gradient_checkpointing"):
+            return ()
+        return self.arguments.write(("disable_gradient_checkpointing",), value is not True)
+
+    def _write_attention(self, value: Any) -> tuple[FileEdit, ...] | None:
+        declared = self.arguments.fields.get("flash_attn")
+        if declared is None or declared.kind.startswith("flag"):
+            return self.arguments.write(("flash_attn",), value == "flash_attention_2")
+        word = next((word for word, kernel in steps.KERNELS.items() if kernel == value), None)
+        return self.arguments.write(("flash_attn",), word) if word is not None else None
+
+    def _quantize(self, wanted: str) -> tuple[FileEdit, ...] | None:
+        stated = self.settings.get("quantization")
+        if stated is not None and stated.value in ("nf4", "nf4-double"):
+            return ()
+        if wanted not in ("nf4", "nf4-double") or (stated is not None and stated.value is not None):
+            raise CannotWrite("the recipe says already how the base is quantized")
+        nested = {} if wanted == "nf4-double" else {"double_quantization": False}
+        return self._next(**nested, quantization_bit=4)
+
+    def _write_liger(self) -> tuple[FileEdit, ...] | None:
+        takes = "enable_liger_kernel" in self.arguments.fields and self.arguments.value("stage") in ("pt", "sft")
+        return self.arguments.write(("enable_liger_kernel",), True) if takes else None
+
+    def _write_packaged(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
+        """One of LLaMA-Factory's own DeepSpeed configs, where it is at hand and says what is asked."""
+        for name in _ZERO:
+            content = catalog.deepspeed_file(name)
+            section = content["zero_optimization"] if content is not None else {}
+            said = {key: section.get(key, {}).get("device", "none") for key in ("offload_optimizer", "offload_param")}
+            path = f"{engine.FOLDER}/{name}"
+            same = {"zero_stage": section.get("stage"), **said} == dict(zero)
+            if same and isinstance(self.arguments.open_file(path), DataDocument):
+                return self.arguments.write(("deepspeed",), path)
+        return None
+
+    def argument(self, *names: str) -> Setting | None:
+        """A field of ``TrainingArguments``: a key, a word, a flag, or the default."""
+        if names[0] == "gradient_checkpointing":
+            found = self.settings.get("gradient_checkpointing")
+            return found
+        stated = self.arguments.get(*(_WORDS.get(name, name) for name in names))
+        return Setting(names[0], stated.value, stated.provenance) if stated is not None else None
+
+    def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        if name == "gradient_checkpointing":
+            return self._write_checkpointing(value)
+        return self.arguments.write((_WORDS.get(name, name),), value)
+
+    def spelled(self, argument: str, value: Any) -> str | None:
+        """An argument as a key of the recipe, ``bf16: true``; as a flag where there is no recipe."""
+        name = _WORDS.get(argument, argument)
+        if name == "gradient_checkpointing":
+            name, value = "disable_gradient_checkpointing", value is not True
+        if self.arguments.keys.config is None:
+            return f"--{name} {spelled(value)}"
+        return f"{name}: {spelled(value)}"
+
+
+def usual_command(document: DataDocument) -> str | None:
+    """``llamafactory-cli train FILE``; None for a file that exports, predicts or chats."""
+    root = document.root
+    if root is None:
+        return None
+    name = shlex.quote(document.path.as_posix())
+    if root.get("model") is not None and root.get("model_name_or_path") is None:
+        return f"USE_V1=1 llamafactory-cli train {name}"
+    idle = ("export_dir", "infer_backend")
+    trains = root.get("do_train")
+    if root.get("model_name_or_path") is None or any(root.get(key) is not None for key in idle):
+        return None
+    if trains is None and root.get("do_predict") is not None:
+        return None
+    return f"llamafactory-cli train {name}" if trains is None or trains.plain() is not False else None
+
+
+def read_recipe(
+    launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
+) -> Recipe | None:
+    """A launch of LLaMA-Factory that trains, with the file that it names."""
+    if launch.action != "train":
+        return None
+    arguments = read_arguments(launch, open_file, {} if versions is None else versions)
+    if engine.enabled(arguments, "USE_V1"):
+        return None
+    return LlamaFactoryRecipe(launch, arguments)
