@@ -25,15 +25,16 @@ LIBRARIES = (
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
 _FILES = (
     "requirements*.txt",
-    "requirements/*.txt",
     "constraints*.txt",
     "pyproject.toml",
     "setup.py",
     "setup.cfg",
     "Pipfile",
     *_CONDA,
+    "requirements/*.txt",
 )
-"""Where requirements stand, as patterns; the first that names a library counts."""
+"""Where requirements stand, as patterns; the first that names a library counts. A folder of them often has one file for
+each extra (LLaMA-Factory 0.9.6), of which a run has none unless somebody says so."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lintfit.run.precedence import Sources
-from lintfit.settings.model import Setting
+from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.sources.recipes.front_ends import command_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,12 @@ def own_steps(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
 
 
 def own_split(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
-    """Sequences that ms-swift splits over ranks itself, beside any engine (``swift/sequence_parallel``)."""
+    """Sequences that ms-swift splits over ranks itself, beside any engine (``swift/sequence_parallel``), and models
+    that LLaMA-Factory hands to KTransformers, Megatron or HyperParallel."""
+    if sources.recipe is not None and sources.recipe.dialect == "llamafactory":
+        engine = sources.said("recipe", "engine")
+        backend = engine is not None and engine.value is UNKNOWN
+        return "the backend that LLaMA-Factory hands the model to, whose memory nobody has counted" if backend else None
     if sources.recipe is None or sources.recipe.dialect != "swift":
         return None
     shared = sources.said("recipe", "sequence_parallel")

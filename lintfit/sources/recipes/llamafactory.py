@@ -8,6 +8,7 @@ refused in :mod:`.llamafactory_refused`. Recipes of the rewritten program (``USE
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ _WORDS = {"max_length": "cutoff_len", "max_seq_length": "cutoff_len"}
 """LLaMA-Factory's names of TRL's arguments."""
 _OWN = frozenset({"max_length", "beta", "use_cache", "gradient_checkpointing"})
 """Fields that mean something else in LLaMA-Factory, or are another's business there."""
+_COMMENT = re.compile(r"(?:[ \t]*(?:#.*)?\n)+")
+_STARTS = re.compile(r"^\s*(?:\w+=\S+\s+)*(?:accelerate\s+launch|torchrun|llamafactory-cli\s+train|lmf\s+train)\s")
+"""How a command line that starts a training begins."""
 _ZERO = ("ds_z0_config.json", "ds_z2_config.json", "ds_z3_config.json", "ds_z2_offload_config.json",
          "ds_z3_offload_config.json")  # fmt: skip
 """LLaMA-Factory's own DeepSpeed configs, those that say no more than a stage first."""
@@ -222,23 +226,41 @@ def usual_command(document: DataDocument) -> str | None:
         return None
     name = shlex.quote(document.path.as_posix())
     if root.get("model") is not None and root.get("model_name_or_path") is None:
-        return f"USE_V1=1 llamafactory-cli train {name}"
+        if root.get("train_dataset") is None:
+            return None
+        prefers = "dpo" in re.split(r"[/_.-]", document.path.stem.lower()) or root.get("pref_beta") is not None
+        return f"USE_V1=1 llamafactory-cli {'dpo' if prefers else 'train'} {name}"
     idle = ("export_dir", "infer_backend")
     trains = root.get("do_train")
     if root.get("model_name_or_path") is None or any(root.get(key) is not None for key in idle):
         return None
     if trains is None and root.get("do_predict") is not None:
         return None
-    return f"llamafactory-cli train {name}" if trains is None or trains.plain() is not False else None
+    if trains is not None and trains.plain() is False:
+        return None
+    return _in_comment(document) or f"llamafactory-cli train {name}"
+
+
+def _in_comment(document: DataDocument) -> str | None:
+    """The command that a comment at the file's top says that it is started with, where it names this file."""
+    said = _COMMENT.match(document.text)
+    lines = re.sub(r"(?m)^#[ \t]?", "", said[0]) if said is not None else ""
+    commands = re.sub(r"\\\n\s*", " ", lines).splitlines()
+    names = (f" {document.path.name}", f"/{document.path.name}")
+    found = next((each.strip() for each in commands if _STARTS.search(each) and each.rstrip().endswith(names)), None)
+    if found is None:
+        return None
+    return f"{found.rpartition(' ')[0]} {shlex.quote(document.path.as_posix())}"
 
 
 def read_recipe(
     launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
 ) -> Recipe | None:
     """A launch of LLaMA-Factory that trains, with the file that it names."""
+    if launch.environment.get("USE_V1", "0").lower() in engine.TRUE:
+        from lintfit.sources.recipes import llamafactory_v1
+
+        return llamafactory_v1.read_recipe(launch, open_file, world)
     if launch.action != "train":
         return None
-    arguments = read_arguments(launch, open_file, {} if versions is None else versions)
-    if engine.enabled(arguments, "USE_V1"):
-        return None
-    return LlamaFactoryRecipe(launch, arguments)
+    return LlamaFactoryRecipe(launch, read_arguments(launch, open_file, {} if versions is None else versions))

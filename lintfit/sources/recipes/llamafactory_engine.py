@@ -1,4 +1,4 @@
-"""How a LLaMA-Factory run is spread over GPUs: DeepSpeed's config, FSDP, and backends that hold the model in their own way.
+"""How a LLaMA-Factory run is spread over GPUs: DeepSpeed's config, FSDP, and backends of others.
 
 ``deepspeed`` is a path relative to the working directory, which usually is a checkout of LLaMA-Factory.
 """
@@ -23,13 +23,13 @@ MEGATRON_KEYS = {
     "expert_model_parallel_size": "expert_parallel",
 }
 """Keys that only the backends of Megatron have (``mcore_adapter``, ``hparams/megatron_bridge_args.py``)."""
-_TRUE = ("true", "y", "1")
+TRUE = ("true", "y", "1")
 """What a variable says for yes (``extras/misc.py:is_env_enabled``)."""
 
 
 def enabled(arguments: LlamaFactoryArguments, name: str) -> bool:
     """Whether an environment variable of the launch switches something on."""
-    return arguments.keys.launch.environment.get(name, "0").lower() in _TRUE
+    return arguments.keys.launch.environment.get(name, "0").lower() in TRUE
 
 
 def content(arguments: LlamaFactoryArguments) -> Mapping[str, Any] | None:
@@ -144,9 +144,7 @@ def spread(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     if backend is None:
         yield from deepspeed(arguments)
         return
-    # Where its parameters lie nobody can tell here: the least that any engine needs.
-    for name in ("engine", "zero_stage", "offload_optimizer", "offload_param"):
-        yield Setting(name, UNKNOWN, backend)
+    yield Setting("engine", UNKNOWN, backend)
     for key, name in MEGATRON_KEYS.items():
         found = arguments.keys.get(key)
         if found is not None and is_count(found.value):
