@@ -199,8 +199,7 @@ class LlamaFactoryRecipe:
     def argument(self, *names: str) -> Setting | None:
         """A field of ``TrainingArguments``: a key, a word, a flag, or the default."""
         if names[0] == "gradient_checkpointing":
-            found = self.settings.get("gradient_checkpointing")
-            return found
+            return self.settings.get("gradient_checkpointing")
         stated = self.arguments.get(*(_WORDS.get(name, name) for name in names))
         return Setting(names[0], stated.value, stated.provenance) if stated is not None else None
 

@@ -135,12 +135,33 @@ def other_backend(arguments: LlamaFactoryArguments) -> Provenance | None:
     return Provenance("file", variable, arguments.keys.launch.place) if variable is not None else None
 
 
+_BY_ACCELERATE = ("engine", "fsdp", "fsdp_auto_wrap", "zero_stage", "offload_optimizer", "offload_param")
+
+
+def by_accelerate(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
+    """What Accelerate's file says that a recipe's own comment starts it with; of a launch line it is read anyway.
+
+    Its processes are those of the machine that it was written on.
+    """
+    launch = arguments.keys.launch
+    option = launch.invocation.options.get("config_file")
+    if not launch.assumed or launch.launcher != "accelerate" or option is None or option.value is None:
+        return
+    document = arguments.open_file(option.value)
+    if isinstance(document, DataDocument):
+        from lintfit.sources.accelerate import read_accelerate
+
+        stated = read_accelerate(document).settings
+        yield from (stated[name] for name in _BY_ACCELERATE if name in stated)
+
+
 def spread(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     """Processes that the recipe itself decides, DeepSpeed, and backends of others."""
     workers = arguments.get("ray_num_workers")
     if enabled(arguments, "USE_RAY") and workers is not None:
         yield workers.setting("gpus", workers.value if is_count(workers.value) else UNKNOWN)
     backend = other_backend(arguments)
+    yield from by_accelerate(arguments)
     if backend is None:
         yield from deepspeed(arguments)
         return

@@ -269,14 +269,17 @@ def _some_layers(arguments: LlamaFactoryArguments, by: Stated) -> Iterator[Setti
     count = arguments.found("freeze_trainable_layers", "num_layer_trainable")
     modules = arguments.value("freeze_trainable_modules", "name_module_trainable")
     extra, facts = arguments.value("freeze_extra_modules"), known(arguments)
-    stem = _layers(facts) if facts is not None else None
     plain = modules == "all" and not extra and arguments.value("use_llama_pro") in (None, False)
     yield by.setting("partly_frozen", True)
-    if stem is None or not plain or not isinstance(count.value, int) or not count.value:
-        yield count.setting("frozen_modules", ("*",))
-        return
-    taken = f"[-{count.value}:]" if count.value > 0 else f"[:{-count.value}]"
-    yield count.setting("frozen_modules", ("*", f"!{stem}{taken}"))
+    yield count.setting("frozen_modules", all_but(facts, count.value if plain else None))
+
+
+def all_but(facts: ModelFacts | None, count: Any) -> tuple[str, ...]:
+    """What is frozen where only the last layers are trained, or the first ones; everything where nobody can tell."""
+    stem = _layers(facts) if facts is not None else None
+    if stem is None or not isinstance(count, int) or isinstance(count, bool) or not count:
+        return ("*",)
+    return ("*", f"!{stem}{f'[-{count}:]' if count > 0 else f'[:{-count}]'}")
 
 
 def _layers(facts: ModelFacts) -> str | None:

@@ -71,7 +71,7 @@ def batch(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     stage, packs = arguments.found("stage"), packing(arguments)
     yield packs
     cut = arguments.found("cutoff_len")
-    value = cut.value if is_count(cut.value) else UNKNOWN
+    value: Any = cut.value if is_count(cut.value) else UNKNOWN
     stated = arguments.value("packing", "sft_packing") is True or arguments.on("neat_packing")
     if stated and stage.value == "pt" and arguments.since("0.9.3") and value is not UNKNOWN:
         value -= 1  # DataArguments.__post_init__ takes a token off, which only SFT's packing puts back

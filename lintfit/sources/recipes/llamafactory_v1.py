@@ -17,6 +17,8 @@ from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar, spelled
 from lintfit.sources.recipes.llamafactory_arguments import named_file
+from lintfit.sources.recipes.llamafactory_model import all_but
+from lintfit.sources.recipes.swift_model import facts_of
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -152,7 +154,12 @@ class V1Recipe:
         if plugin.value == "freeze":
             yield plugin.setting("method", "full")
             yield plugin.setting("partly_frozen", True)
-            yield plugin.setting("frozen_modules", ("*",))
+            count = self._inner("peft_config", "freeze_trainable_layers") or Stated(2, plugin.provenance)
+            modules = self._inner("peft_config", "freeze_trainable_modules")
+            plain = modules is None or modules.value == "all"
+            facts = facts_of(str(self.keys.found("model").value))
+            yield count.setting("frozen_modules", all_but(facts, count.value if plain else None))
+            yield plugin.setting("uncounted", "float32 copies of the layers that are trained, which are cast")
             return
         yield plugin.setting("method", "lora" if plugin.value == "lora" else UNKNOWN)
         for setting, key in {"lora_rank": "r", "lora_dropout": "lora_dropout", "use_dora": "use_dora"}.items():
