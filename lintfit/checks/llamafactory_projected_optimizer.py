@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import recipe_of, stated
-from lintfit.findings.model import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix, Severity
 
 _SINCE = "0.9.2"
 _TAKES = {
@@ -24,12 +24,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place = stated(arguments, f"use_{name}") if arguments.on(f"use_{name}") else None
         if place is None or not isinstance(found.value, str) or found.value in takes:
             continue
-        by_default = "" if "optim" in arguments.keys else f", the default ({found.provenance.detail})"
+        states = "optim" in arguments.keys
+        by_default = "" if states else f", the default ({found.provenance.detail})"
         written = arguments.write(("optim",), "adamw_torch")
         yield Report(
             place,
             f"use_{name} with optim {found.value}{by_default}: LLaMA-Factory stops with NotImplementedError (Unknown "
             f"optim: {found.value}.)",
+            # Before torch 2.8 the default is another one, and few projects say which torch they have.
+            severity=None if states else Severity.WARNING,
             fix=Fix("optim: adamw_torch", Applicability.UNSAFE, written) if written else None,
             help=f"write optim: {', '.join(takes)}",
         )

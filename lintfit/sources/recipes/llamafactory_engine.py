@@ -135,6 +135,26 @@ def other_backend(arguments: LlamaFactoryArguments) -> Provenance | None:
     return Provenance("file", variable, arguments.keys.launch.place) if variable is not None else None
 
 
+def is_megatron(arguments: LlamaFactoryArguments) -> bool:
+    """Whether Megatron's model and loop train: by a variable, or by keys that only they have."""
+    keys = any(key in arguments.keys for key in MEGATRON_KEYS)
+    return keys or any(enabled(arguments, name) for name in _MEGATRON)
+
+
+def _of_megatron(arguments: LlamaFactoryArguments, backend: Provenance) -> Iterator[Setting]:
+    """What Megatron's own arguments decide in the place of LLaMA-Factory's; its model is built in the half precision
+    (``train/mca/workflow.py``, ``train/megatron_bridge/workflow.py``)."""
+    half = arguments.found("bf16")
+    yield half.setting("weights_dtype", "bf16" if half.value is True else UNKNOWN)
+    recomputes = arguments.keys.get("recompute_granularity")
+    if recomputes is None:
+        yield Setting("gradient_checkpointing", UNKNOWN, backend)
+    else:
+        value = {"full": True, "selective": "selective", None: False}.get(recomputes.value, UNKNOWN)
+        yield recomputes.setting("gradient_checkpointing", value)
+    yield Setting("optimizer", UNKNOWN, backend)
+
+
 _BY_ACCELERATE = ("engine", "fsdp", "fsdp_auto_wrap", "zero_stage", "offload_optimizer", "offload_param")
 
 
@@ -166,6 +186,8 @@ def spread(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
         yield from deepspeed(arguments)
         return
     yield Setting("engine", UNKNOWN, backend)
+    if is_megatron(arguments):
+        yield from _of_megatron(arguments, backend)
     for key, name in MEGATRON_KEYS.items():
         found = arguments.keys.get(key)
         if found is not None and is_count(found.value):
