@@ -251,7 +251,7 @@ class TorchtuneRecipe:
         yield Setting("use_cache", False, Provenance.default("torchtune trains without a cache"))
 
     def _model(self) -> Iterator[Setting]:
-        """The checkpoint by its folder, as the config names it, where it has the builder's shape; else the builder's."""
+        """The checkpoint by its folder where that has the builder's shape, else the one that the builder is for."""
         found, built = self.trained, self.builder
         known = built.model if built is not None else None
         where = self.keys.get("checkpointer.checkpoint_dir")
