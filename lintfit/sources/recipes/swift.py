@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lintfit.catalog import swift
 from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
@@ -21,7 +22,7 @@ from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Stated, spelled
-from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping, read_arguments
+from lintfit.sources.recipes.swift_arguments import OLDER_COMMANDS, SwiftArguments, as_mapping, read_arguments
 from lintfit.sources.recipes.swift_trainer import TUNER, itself
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
@@ -92,7 +93,7 @@ class SwiftRecipe:
         names = set(_ADJUSTABLE)
         if not self.spreads_layers:
             names.add("loss")
-            if self._distributed:
+            if self.spread.distributed:
                 names |= {"engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"}
         return frozenset(names)
 
@@ -115,10 +116,6 @@ class SwiftRecipe:
     def spreads_layers(self) -> bool:
         """Whether a process has several GPUs, over which device_map spreads the layers of the model."""
         return swift_engine.spreads_layers(self.spread)
-
-    @property
-    def _distributed(self) -> bool:
-        return self.spread.distributed
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -384,6 +381,8 @@ def usual_command(document: DataDocument) -> str | None:
     root = document.root
     if root is None or root.get("model") is None or root.get("infer_backend") is not None:
         return None
+    if root.get("dataset") is None and root.get("cached_dataset") is None:
+        return None
     name = document.path.as_posix()
     pretrains = document.path.stem.lower() in ("pt", "pretrain")
     action = "rlhf" if root.get("rlhf_type") is not None else "pt" if pretrains else "sft"
@@ -394,6 +393,6 @@ def read_recipe(
     launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
 ) -> SwiftRecipe | None:
     """A launch of ms-swift with the file of its first word or of ``--config``."""
-    if launch.action not in ("sft", "pt", "rlhf"):
+    if launch.action not in (*swift.COMMANDS, *OLDER_COMMANDS):
         return None
     return SwiftRecipe(launch, read_arguments(launch, open_file, {} if versions is None else versions), world)

@@ -12,7 +12,7 @@ from lintfit.catalog.quantized import by_name
 from lintfit.documents.numerals import natural
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.recipes.keys import Stated
-from lintfit.sources.recipes.swift_arguments import SwiftArguments
+from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping
 from lintfit.sources.recipes.vision import facts_of, frozen_parts, linear_of_language, sees
 from lintfit.sources.training_words import dtype_of
 
@@ -115,11 +115,18 @@ _TOKENS: Mapping[str, int] = {"IMAGE_MAX_TOKEN_NUM": 32 * 32}
 
 
 def pixels(arguments: SwiftArguments) -> Setting | None:
-    """Pixels that are left of an image at most: by ``MAX_PIXELS``, by tokens, or by ``max_pixels``."""
+    """Pixels that are left of an image at most: by ``MAX_PIXELS``, by tokens, or by ``max_pixels``.
+
+    ``model_kwargs`` becomes such variables, too (``BaseArguments._init_model_kwargs``).
+    """
     found: list[Setting] = []
     stated = arguments.stated("max_pixels")
     if stated is not None and is_count(stated.value):
         found.append(stated.setting("image_max_pixels", stated.value))
+    handed = arguments.stated("model_kwargs")
+    given = as_mapping(handed.value) if handed is not None else None
+    if handed is not None and given is not None and is_count(given.get("max_pixels")):
+        found.append(handed.setting("image_max_pixels", given["max_pixels"]))
     for name, each in {"MAX_PIXELS": 1, **_TOKENS}.items():
         variable = arguments.environment.get(name)
         if variable is not None and (count := natural(variable.value)):

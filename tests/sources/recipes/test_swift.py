@@ -8,12 +8,13 @@ import pytest
 
 from lintfit.catalog import swift
 from lintfit.documents.edits import apply
-from lintfit.documents.model import DataDocument, FileText
+from lintfit.documents.model import DataDocument, FileText, Kind
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import AUTO, UNKNOWN, Setting
 from lintfit.settings.values import Adapters, FourBits, Fsdp
 from lintfit.sources.launchers.launcher import read_launches
+from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.swift import SwiftRecipe, read_recipe, usual_command
 
 Read = Callable[[str], ShellDocument]
@@ -186,6 +187,11 @@ def test_models_by_the_types_of_ms_swift_2(shell_document: Read) -> None:
     assert found["lora_targets"] is UNKNOWN  # by the model's type, which has a table of its own
 
 
+def test_a_command_for_each_loss_of_ms_swift_2(shell_document: Read) -> None:
+    found = recipe(shell_document, "swift orpo --model_type qwen2-7b-instruct --sft_type full --beta 0.2")
+    assert (values(found)["trainer"], found.arguments.version, found.refused) == ("orpo", "2.6.1", ())
+
+
 def test_models_that_modelscope_calls_otherwise(shell_document: Read) -> None:
     found = values(recipe(shell_document, "swift sft --model iic/gte_Qwen2-1.5B-instruct"))
     assert found["model"] == "Alibaba-NLP/gte-Qwen2-1.5B-instruct"
@@ -208,6 +214,11 @@ def test_models_that_modelscope_calls_otherwise(shell_document: Read) -> None:
 def test_rlhf(shell_document: Read, flags: str, trainer: str, reference: bool) -> None:
     found = values(recipe(shell_document, f"swift rlhf {QWEN} {flags}"))
     assert (found["trainer"], found["reference_model"]) == (trainer, reference)
+
+
+def test_answers_of_ppo(shell_document: Read) -> None:
+    found = values(recipe(shell_document, f"swift rlhf --rlhf_type ppo {QWEN} --reward_model Qwen/Qwen2.5-0.5B"))
+    assert (found["response_length"], found["reward_model"]) == (512, "Qwen/Qwen2.5-0.5B")
 
 
 def test_vllm_on_the_trainers_gpus(shell_document: Read) -> None:
@@ -239,6 +250,8 @@ def test_pixels_of_images(shell_document: Read) -> None:
     assert found["image_max_pixels"] == 1_003_520
     fewer = values(recipe(shell_document, f"IMAGE_MAX_TOKEN_NUM=1024 swift sft {QWEN} --max_pixels 2000000"))
     assert fewer["image_max_pixels"] == 1024 * 1024
+    handed = values(recipe(shell_document, f"swift sft {QWEN} --model_kwargs '{{\"max_pixels\": 602112}}'"))
+    assert handed["image_max_pixels"] == 602_112
 
 
 @pytest.mark.parametrize(
@@ -349,7 +362,15 @@ def test_the_usual_command() -> None:
     assert command(YAML) == "swift sft 'my sft.yaml'"
     assert command(f"{YAML}rlhf_type: dpo\n", "dpo.yaml") == "swift rlhf dpo.yaml"
     assert command(YAML, "pt.yaml") == "swift pt pt.yaml"
-    assert command("model: m\ninfer_backend: vllm\n") is None
+    assert command(f"{YAML}infer_backend: vllm\n") is None
+    assert command("model: m\ntuner_type: lora\n") is None  # nothing to train on
+
+
+def test_a_recipe_is_told_by_its_keys() -> None:
+    assert front_end_of(YAML, Kind.YAML) == "swift"
+    plain = "model: m\ndataset: [a]\nlora_rank: 8\ntorch_dtype: bfloat16\nper_device_train_batch_size: 1\n"
+    assert front_end_of(plain, Kind.YAML) == "swift"
+    assert front_end_of("model: m\ndataset: [a]\nlearning_rate: 1\n", Kind.YAML) != "swift"
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
