@@ -283,10 +283,6 @@ def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path:
 
 def test_what_the_release_of_axolotl_pins_is_known(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("axolotl[deepspeed]==0.9.0\npeft==0.14.0\n")
-    recipe = (
-        "base_model: NousResearch/Llama-3.2-1B\ndatasets: []\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\n"
-    )
-    (tmp_path / "r.yml").write_text(recipe)
     found = versions_of(tmp_path / "r.yml", tmp_path, Options())
     assert (found["axolotl"], found["transformers"], found["peft"]) == ("0.9.0", "4.51.3", "0.14.0")
     assert found.sources["transformers"] == "pinned by axolotl 0.9.0"

@@ -81,7 +81,8 @@ def test_what_is_left_out_has_axolotl_s_defaults(recipe: Make) -> None:
     assert (said["weights_dtype"], said["bf16"], said["fp16"]) == ("bf16", True, False)
     assert (said["optimizer"], said["gradient_checkpointing"]) == ("adamw_torch_fused", False)
     assert (said["attention"], said["packing"], said["loss"], said["trainer"]) == ("sdpa", False, "full", "causal-lm")
-    assert not {"deepspeed", "fsdp", "eval_batch_size", "use_reentrant"} & said.keys()
+    assert (said["use_reentrant"], said["activation_offload"]) == (False, False)
+    assert not {"deepspeed", "fsdp", "eval_batch_size"} & said.keys()
     assert "axolotl 0.18.0 default" in str(found.settings["seq_len"].provenance)
 
 
