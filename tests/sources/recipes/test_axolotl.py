@@ -401,6 +401,16 @@ def test_a_key_is_changed_where_it_stands(recipe: Make) -> None:
     assert recipe().write("micro_batch_size", 2) == ()
 
 
+def test_a_new_key_stands_beside_its_relatives(recipe: Make) -> None:
+    text = PLAIN + "bf16: auto  # half\n\nwandb_project: x\n"
+    expected = PLAIN + "bf16: auto  # half\ngradient_checkpointing: true\n\nwandb_project: x\n"
+    assert written(recipe(text), "gradient_checkpointing", True) == expected
+    text = "{base_model: a/b, datasets: [], bf16: auto}\n"
+    assert "gradient_checkpointing: true" in written(recipe(text), "gradient_checkpointing", True)
+    text = PLAIN + "bf16: auto"  # the last line does not end
+    assert values(recipe(written(recipe(text), "gradient_checkpointing", True)))["gradient_checkpointing"] is True
+
+
 def test_a_flag_is_changed_where_it_decides(recipe: Make) -> None:
     found = recipe(command="axolotl train r.yml --micro-batch-size 8")
     (edit,) = found.write("micro_batch_size", 1) or ()
