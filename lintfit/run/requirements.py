@@ -19,21 +19,22 @@ if TYPE_CHECKING:
 
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
-    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl",
+    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "litgpt", "torchtune",
 )  # fmt: skip
 
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
 _FILES = (
     "requirements*.txt",
-    "requirements/*.txt",
     "constraints*.txt",
     "pyproject.toml",
     "setup.py",
     "setup.cfg",
     "Pipfile",
     *_CONDA,
+    "requirements/*.txt",
 )
-"""Where requirements stand, as patterns; the first that names a library counts."""
+"""Where requirements stand, as patterns; the first that names a library counts. The files of a folder come last: many
+of them are extras, of which no installation has all."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)

@@ -80,7 +80,22 @@ class Guess(NamedTuple):
 
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
-    """Runs that the spec may mean and that may need less: they bound the low end."""
+    """Runs that the spec may mean and that may need less: they bound the low end.
+
+    What the loss may be besides it may be with all else that is open.
+    """
+    if not _may_fuse(spec):
+        yield from _cheaper(spec)
+        return
+    note = "the model's own loss (fused_kernels not stated; the low end has a kernel's, as Unsloth's or Liger's)"
+    overwrites = replace(spec, fused_kernels=(*spec.fused_kernels, "cross_entropy"))
+    for kernel in (overwrites,) if "loss" in spec.stated else (overwrites, replace(spec, loss="liger")):
+        yield Alternative(kernel, note)
+        yield from _cheaper(kernel)
+        note = ""
+
+
+def _cheaper(spec: Spec) -> Iterator[Alternative]:
     if spec.facts.vision is not None:
         yield from _text_alone(spec)
     yield from _with_packages(spec)
@@ -299,16 +314,9 @@ LAST_BEFORE = (4, 57)
 
 def _may_fuse(spec: Spec) -> bool:
     """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
-    return (
-        spec.loss == "full" and not spec.own_loss and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
-    )
-
-
-def _fused(spec: Spec) -> Spec:
-    """Without whole logits where the kind of loss is open, too; else with logits that are overwritten."""
-    if "loss" not in spec.stated:
-        return replace(spec, loss="liger")
-    return replace(spec, fused_kernels=(*spec.fused_kernels, "cross_entropy"))
+    if spec.loss != "full" or spec.own_loss:
+        return False
+    return spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
 
 
 def _may_reduce_each(spec: Spec) -> bool:
@@ -365,12 +373,6 @@ def _may_quantise_experts(spec: Spec) -> bool:
 
 
 CHEAPER = (
-    Guess(
-        _may_fuse,
-        _fused,
-        "the model's own loss (fused_kernels not stated; the low end has one that overwrites its logits, as Unsloth's "
-        "and Liger's)",
-    ),
     Guess(
         litgpt.possible,
         litgpt.as_litgpt,

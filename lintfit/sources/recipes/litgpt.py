@@ -78,7 +78,7 @@ FUSED = ("query_key_value", "qkv_proj", "Wqkv", "c_attn")
 
 OPTIMIZERS: Mapping[str, str] = {
     "adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop",
-    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw",
+    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw_32bit",
     "pagedadamw8bit": "paged_adamw_8bit", "grokadamw": "grokadamw",
 }  # fmt: skip
 """transformers' names by the class's own."""
@@ -280,6 +280,7 @@ class LitGptRecipe:
         if self.keys.found("train.max_seq_length").value is not None:
             yield self.keys.number("seq_len", "train.max_seq_length")
         if self.launch.action != "pretrain":
+            yield Setting("packing", False, Provenance.default("LitGPT's fine-tuning pads each batch"))
             yield Setting("max_grad_norm", 0.0, Provenance.default("LitGPT's fine-tuning does not clip"))
         elif (norm := self.keys.found("train.max_norm")).value is None:
             yield norm.setting("max_grad_norm", 0.0)
@@ -309,7 +310,8 @@ class LitGptRecipe:
         name = found.value.get("class_path") if isinstance(found.value, Mapping) else found.value
         known = OPTIMIZERS.get(name.rpartition(".")[2].lower(), UNKNOWN) if isinstance(name, str) else UNKNOWN
         if known == "adamw_torch" and self.keys.found("quantize").value is not None and self.method == "lora":
-            yield Setting("optimizer", "paged_adamw", Provenance("derived", "LitGPT pages AdamW under bitsandbytes"))
+            why = Provenance("derived", "LitGPT pages AdamW under bitsandbytes")
+            yield Setting("optimizer", "paged_adamw_32bit", why)
         elif known == "adamw_torch" and self.launch.action == "pretrain":
             yield found.setting("optimizer", "adamw_torch_fused")
         else:
