@@ -79,23 +79,48 @@ class Repository:
                     continue
 
 
-def constant(value: ast.expr | None) -> Any:
+Enums = Mapping[str, Mapping[str, str]]
+"""Classes of words by name, each with its members."""
+
+
+def constant(value: ast.expr | None, enums: Enums = {}) -> Any:  # noqa: B006  nothing changes it
     """The default that is assigned to a field; an empty mapping for one that is no constant."""
     if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("field"):
         given = {keyword.arg: keyword.value for keyword in value.keywords}
         factory = given.get("default_factory")
         if isinstance(factory, ast.Lambda):
-            return constant(factory.body)
-        return [] if factory is not None and ast.unparse(factory) == "list" else constant(given.get("default"))
+            return constant(factory.body, enums)
+        return [] if factory is not None and ast.unparse(factory) == "list" else constant(given.get("default"), enums)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        sides = [constant(each, enums) for each in (value.left, value.right)]
+        return sides[0] * sides[1] if all(isinstance(each, int) for each in sides) else {}
+    if isinstance(value, ast.Attribute):
+        return enums.get(ast.unparse(value.value), {}).get(value.attr, {})
     try:
         return ast.literal_eval(value) if value is not None else None
     except ValueError:
         return {}
 
 
-def dataclasses_of(modules: Iterable[ast.Module]) -> Classes:
+def enums_of(modules: Iterable[ast.Module]) -> Enums:
+    """The enumerations of words, each with its members by name."""
+    found: dict[str, dict[str, str]] = {}
+    for node in (each for module in modules for each in module.body if isinstance(each, ast.ClassDef)):
+        if any(ast.unparse(base).endswith("Enum") for base in node.bases):
+            found[node.name] = {
+                ast.unparse(each.targets[0]): each.value.value
+                for each in node.body
+                if isinstance(each, ast.Assign)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            }
+    return found
+
+
+def dataclasses_of(modules: Iterable[ast.Module], enums: Enums = {}) -> Classes:  # noqa: B006  nothing changes it
     """The dataclasses by name, with their bases and own fields; Megatron's and TRL's are left out by the caller."""
     found: Classes = {}
+    words = {name: tuple(members.values()) for name, members in enums.items()}
     for module in modules:
         aliases = {
             alias.asname: alias.name
@@ -113,9 +138,9 @@ def dataclasses_of(modules: Iterable[ast.Module]) -> Classes:
             fields: dict[str, Field] = {}
             for each in node.body:
                 if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None:
-                    kind = field_kind(ast.unparse(each.annotation), each.value, {})
+                    kind = field_kind(ast.unparse(each.annotation), each.value, words)
                     if kind and default_of(each.value)[1]:
-                        fields[each.target.id] = (kind, constant(each.value))
+                        fields[each.target.id] = (kind, constant(each.value, enums))
             own = [
                 f"transformers.{aliases.get(b, b)}" if _is_transformers(b, aliases) else aliases.get(b, b)
                 for b in bases
@@ -223,13 +248,13 @@ def _version(repository: Repository, commit: str) -> str:
     return found[1].rstrip(".")
 
 
-def _lines(value: Any, depth: int = 0) -> Iterator[str]:
+def json_lines(value: Any, depth: int = 0) -> Iterator[str]:
     """JSON with a line for each field."""
     if not isinstance(value, dict) or depth == 4:
         yield json.dumps(value, ensure_ascii=False)
         return
     pad = " " * (depth + 1)
-    inner = (f"{pad}{json.dumps(key)}: " + "".join(_lines(each, depth + 1)) for key, each in value.items())
+    inner = (f"{pad}{json.dumps(key)}: " + "".join(json_lines(each, depth + 1)) for key, each in value.items())
     yield "{\n" + ",\n".join(inner) + "\n" + " " * depth + "}" if value else "{}"
 
 
@@ -237,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repository", type=Path)
     made = table(Repository(parser.parse_args().repository))
-    DATA.write_text("".join(_lines(made)) + "\n", encoding="utf-8")
+    DATA.write_text("".join(json_lines(made)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

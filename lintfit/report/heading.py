@@ -102,7 +102,8 @@ def _on(run: Run, spec: Spec) -> str:
 
 def _started(run: Run) -> str:
     """``by litgpt finetune_lora (assumed)`` for a recipe that no launch line names."""
-    words = (run.usual_command or "").replace(run.origin.path.as_posix(), "").replace("--config", "").split()
+    words = (run.usual_command or "").replace(run.origin.path.as_posix(), "").split()
+    words = [word for word in words if word != "--config"]
     return f"by {' '.join(words)} (assumed)" if words else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
@@ -80,8 +80,7 @@ class RunFiles:
             return None
 
     def open(self, name: str) -> Document | None:
-        # A comment in a recipe calls it by its path from another folder.
-        itself = self.origin.kind == "recipe" and PurePosixPath(name).name == self.origin.path.name
+        itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
         return self.read(path) if path is not None else None
 

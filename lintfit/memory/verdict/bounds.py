@@ -17,7 +17,7 @@ from lintfit.memory.result import ALLOCATED, Moment, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import BLOCKWISE, counted
-from lintfit.memory.verdict import own_loss
+from lintfit.memory.verdict import kernels, own_loss
 from lintfit.memory.verdict.alternatives import cheaper, dearer
 from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
 from lintfit.memory.verdict.older import Older, changed, least, of_older_loss, restated
@@ -66,6 +66,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         own = states(other.spec) if other.restated else held
         its = moments(other.spec, own)[0]
         high = max(high, planned(other.spec, its, own, held_chunks(other.spec)))
+        if other.either:
+            low = min(low, kernels.least(other.spec, its))
         if _largest(its).allocated > peak.allocated:
             shown = max(shown, _largest(its).allocated + around(other.spec, its, own)[0].likely)
         notes.append(other.note)
@@ -105,8 +107,8 @@ def _shown(spec: Spec, peak: Moment, likely: int, others: list[Moment]) -> int:
 
 def _low(spec: Spec, points: tuple[Moment, ...], held: States, others: tuple[Older, ...]) -> tuple[int, list[str]]:
     """Bytes that torch's allocator must have, by all that the spec may mean, and what that rests on."""
-    low = _largest(points).allocated
-    notes = []
+    low = kernels.least(spec, points)
+    notes = [kernels.NOTE] if kernels.left_open(spec) else []
     if spec.seq_len // spec.sequence_parallel > LONG_SEQUENCE and "sequence_parallel" not in spec.stated:
         low = max(moment.allocated for moment in points if moment.phase in STATES_ALONE)
         notes.append(
@@ -117,7 +119,7 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States, others: tuple[Old
         low = min(low, least(older, points, low))
     for other in cheaper(spec):
         own = states(other.spec) if other.restated else held
-        low = min(low, _largest(moments(other.spec, own)[0]).allocated - other.less)
+        low = min(low, kernels.least(other.spec, moments(other.spec, own)[0]) - other.less)
         notes.append(other.note)
     return low, notes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
@@ -12,9 +11,6 @@ from lintfit.frozen import replace
 from lintfit.settings.model import Place, Setting
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.front_ends import READERS
-
-_STARTS = re.compile(r"^accelerate launch\b|^(?:FORCE_TORCHRUN=1 )?llamafactory-cli train\b", re.MULTILINE)
-
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
@@ -29,13 +25,12 @@ def usual_command(document: DataDocument) -> str | None:
 
 
 def usual_launch(document: DataDocument) -> Launch | None:
-    """The launch by the command in the comment at its head, else by that of its front end.
+    """The launch by that command; it stands nowhere, so that its places are the recipe's and it cannot be edited.
 
-    It stands nowhere that counts, so that its places are the recipe's and it cannot be edited. A script of the front
-    end's is what its name says (``scripts/sft.py``).
+    A script of the front end's is what its name says (``scripts/sft.py``).
     """
     command = usual_command(document)
-    launch = (_commented(document) or _launch(document, f"{command}\n")) if command is not None else None
+    launch = _launch(document, f"{command}\n") if command is not None else None
     if launch is None:
         return None
     place = Place(document, _start(document))
@@ -49,17 +44,6 @@ def usual_launch(document: DataDocument) -> Launch | None:
         action=launch.action or PurePosixPath(launch.script or "").stem,
         assumed=True,
     )
-
-
-def _commented(document: DataDocument) -> Launch | None:
-    """The launch of this file by a launcher with a config of its own, in the comment above the first key."""
-    lines = document.text[: _start(document).start].splitlines()
-    text = "\n".join(line.lstrip("# ").rstrip() for line in lines if line.startswith("#"))
-    if document.path.name not in text or _STARTS.search(text) is None:
-        return None
-    launch = _launch(document, f"{text}\n")
-    words = (word.value or "" for word in launch.invocation.positional) if launch is not None else ()
-    return launch if any(PurePosixPath(word).name == document.path.name for word in words) else None
 
 
 def _launch(document: DataDocument, text: str) -> Launch | None:

@@ -50,8 +50,8 @@ PROGRAMS: Mapping[FrontEnd, Program] = {
     ),
     # swift/cli/main.py 4, and 2 for the last three
     "swift": Program(word_set("sft pt rlhf dpo orpo simpo"), {}),
-    # llamafactory/cli.py 0.9
-    "llamafactory": Program(word_set("train"), {}),
+    # llamafactory/cli.py 0.9; the others with USE_V1=1 (v1/launcher.py)
+    "llamafactory": Program(word_set("train sft dpo rm"), {}),
     # axolotl/cli/main.py 0.13
     "axolotl": Program(word_set("train"), {}),
     # trl/cli 1.16

@@ -83,6 +83,10 @@ OPTIMIZERS: Mapping[str, str] = {
 }  # fmt: skip
 """transformers' names by the class's own."""
 
+_LONGEST_BLOCK = 8192
+"""Positions up to which ``litgpt/config.py`` has the ``block_size`` of the checkpoint's own config (Mistral's is 4096
+there, of 32768)."""
+
 _FSDP2 = "0.5.11"
 """The LitGPT whose ``finetune/lora.py`` first has ``ModelParallelStrategy``, which shards with FSDP 2."""
 
@@ -279,6 +283,8 @@ class LitGptRecipe:
         yield self.keys.found("train.global_batch_size").setting("gradient_accumulation_steps", steps)
         if self.keys.found("train.max_seq_length").value is not None:
             yield self.keys.number("seq_len", "train.max_seq_length")
+        elif self.launch.action == "pretrain" and self.keys.missing is None:
+            yield from self._whole_blocks()
         if self.launch.action != "pretrain":
             yield Setting("packing", False, Provenance.default("LitGPT's fine-tuning pads each batch"))
             yield Setting("max_grad_norm", 0.0, Provenance.default("LitGPT's fine-tuning does not clip"))
@@ -286,6 +292,21 @@ class LitGptRecipe:
             yield norm.setting("max_grad_norm", 0.0)
         else:
             yield self.keys.number("max_grad_norm", "train.max_norm")
+
+    def _whole_blocks(self) -> Iterator[Setting]:
+        """Pretraining fills the model's ``block_size``, which is the checkpoint's positions where these are few."""
+        config, name = self.keys.get("model_config"), self.keys.get("model_name")
+        if config is not None and config.value is not None:
+            size = config.inner("block_size")
+            if size is not None and is_count(size.value):
+                yield size.setting("seq_len", size.value)
+            return
+        from lintfit.catalog import models
+
+        facts = models.find(name.value) if name is not None and isinstance(name.value, str) else None
+        if facts is not None and facts.max_positions is not None and facts.max_positions <= _LONGEST_BLOCK:
+            why = Provenance("derived", "pretraining fills the model's block_size")
+            yield Setting("seq_len", facts.max_positions, why)
 
     def _parallel(self) -> Iterator[Setting]:
         gpus = self._devices()

@@ -1,4 +1,8 @@
-"""What LLaMA-Factory makes of the model: its dtype, what trains, the kernels, and the models beside it."""
+"""The model of a LLaMA-Factory run: its dtype, its quantisation, its adapters, and what of it is frozen.
+
+Read in LLaMA-Factory 0.2.0 to 0.9.6: ``model/adapter.py``, ``model/patcher.py``, ``model/loader.py`` and
+``model/model_utils`` (``quantization.py``, ``visual.py``, ``misc.py``).
+"""
 
 from __future__ import annotations
 
@@ -7,232 +11,286 @@ from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import by_name
-from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
-from lintfit.sources.recipes import vision
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
+from lintfit.sources.recipes import llamafactory_engine as engine
+from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
+from lintfit.sources.recipes.vision import ALIGNERS, ENCODERS, facts_of, sees
 
-_KERNELS = {"fa2": "flash_attention_2", "sdpa": "sdpa", "disabled": "eager", "fa3": "flash_attention_2"}
-"""FlashAttention 3 saves what the second version saves."""
-_LOSSES = {"orpo": "orpo", "simpo": "cpo"}
-"""Whose step a ``pref_loss`` is, where not DPO's; SimPO is a loss of CPO's trainer."""
-_TRAINERS = {"pt": "causal-lm", "sft": "causal-lm", "rm": "reward", "ppo": "ppo", "kto": "kto"}
-
-
-def facts_of(model: Setting | None) -> ModelFacts | None:
-    return vision.facts_of(model.value) if model is not None and isinstance(model.value, str) else None
+BITSANDBYTES = ("bnb", "bitsandbytes")
+"""The word for bitsandbytes from 0.9.3 on, and the one before it (``QuantizationMethod``)."""
+_BNB = "0.9.3"
+_EMBEDDINGS = ("embed_tokens", "lm_head")
+"""What is trained beside the adapters where the vocabulary was resized (``_setup_lora_tuning``)."""
+ADAPTERS = ("lora",)
 
 
-def precision(arguments: LlamaFactoryArguments, zero3: bool | None) -> Iterator[Setting]:
-    """The dtype of the weights, and of the adapters: what trains is cast to float32 (``adapter.py:init_adapter``),
-    unless the run is of pure bfloat16, of BAdam, or under ZeRO-3, which holds float32 itself.
+def known(arguments: LlamaFactoryArguments) -> ModelFacts | None:
+    """What is known of the model; None where it is not known which it is."""
+    name = arguments.value("model_name_or_path")
+    return facts_of(name) if isinstance(name, str) else None
 
-    The checkpoint is loaded in its own dtype (``loader.py``; up to 0.9.3 in the dtype that is computed in).
-    """
-    found = arguments.get("finetuning_type")
-    pure = arguments.get("pure_bf16")
-    why = Provenance.default("LLaMA-Factory loads the checkpoint in its own dtype")
-    if found is None or pure is None:
-        yield Setting("weights_dtype", UNKNOWN, why)
+
+def model(arguments: LlamaFactoryArguments) -> Setting:
+    """The model by its name."""
+    found = arguments.found("model_name_or_path")
+    return found.setting("model", found.value if isinstance(found.value, str) else UNKNOWN)
+
+
+# -- dtype ----------------------------------------------------------------------------------------------------------
+
+
+def weights(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
+    """The dtype that the model is loaded in; float32 where all of it is trained and cast (``init_adapter``)."""
+    tuning = arguments.found("finetuning_type")
+    loaded = _loaded(arguments)
+    if tuning.value not in ("full", "freeze"):
+        yield loaded
         return
-    halves = pure.value is True or arguments.value("use_badam") is True
-    unknown = UNKNOWN in (pure.value, found.value) or zero3 is None
-    casts = not halves and (not zero3 or arguments.value("quantization_bit") is not None)
-    cast = Provenance("derived", "LLaMA-Factory casts what trains to float32")
-    if found.value == "full":
-        value = UNKNOWN if unknown and not halves else "fp32" if casts else AUTO
-        yield Setting("weights_dtype", value, cast if casts else why)
+    casts = _casts(arguments)
+    if tuning.value == "freeze":
+        yield loaded
+        if casts is not False:
+            note = "float32 copies of the layers that are trained, which LLaMA-Factory casts"
+            yield tuning.setting("uncounted", note)
+        return
+    if casts is UNKNOWN:
+        yield tuning.setting("weights_dtype", UNKNOWN)
+    elif casts:
+        why = f"LLaMA-Factory {arguments.version} casts trained parameters to float32"
+        yield Setting("weights_dtype", "fp32", Provenance("derived", why, tuning.provenance.place))
     else:
-        yield Setting("weights_dtype", AUTO, why)
-        if casts and not unknown:
-            yield Setting("lora_dtype", "fp32", cast)
+        yield loaded
 
 
-def quantization(arguments: LlamaFactoryArguments, model: Setting | None) -> Iterator[Setting]:
-    """What the base is quantised to as it loads (``model_utils/quantization.py``); norms stay as they are."""
-    bits, method = arguments.get("quantization_bit"), arguments.get("quantization_method")
-    if bits is None:
-        yield Setting("quantization", UNKNOWN, Provenance("derived", "the file that says it is not read"))
+def _casts(arguments: LlamaFactoryArguments) -> Any:
+    """Whether trained parameters become float32 (``cast_trainable_params_to_fp32``)."""
+    kept = [arguments.value(name) for name in ("pure_bf16", "use_badam")]
+    if True in kept:
+        return False
+    if UNKNOWN in kept:
+        return UNKNOWN
+    if not arguments.since("0.7.1"):
+        return True
+    stage, sharded = engine.zero_stage(arguments), engine.is_fsdp(arguments)
+    if arguments.since("0.9.3"):
+        sharded = False  # since then FSDP's parameters are cast as well
+    if not arguments.since("0.8.0"):
+        deepspeed = arguments.value("deepspeed") not in (None, "")
+        return False if deepspeed or sharded is True else UNKNOWN if sharded is UNKNOWN else True
+    if stage == 3 or sharded is True:
+        return False
+    return UNKNOWN if UNKNOWN in (stage, sharded) else True
+
+
+def _loaded(arguments: LlamaFactoryArguments) -> Setting:
+    """The checkpoint's dtype from 0.9.4 on, else that of mixed precision; float32 under ZeRO-3 and FSDP before."""
+    if arguments.since("0.9.4"):
+        return Setting("weights_dtype", AUTO, Provenance.default(f'LLaMA-Factory {arguments.version}: dtype "auto"'))
+    for name, dtype in (("pure_bf16", "bf16"), ("bf16", "bf16"), ("fp16", "fp16")):
+        found = arguments.get(name)
+        if found is None or found.value in (None, False):
+            continue
+        if found.value is UNKNOWN:
+            return found.setting("weights_dtype", UNKNOWN)
+        whole = arguments.since("0.8.0") and arguments.value("quantization_bit") is None
+        sharded = engine.zero_stage(arguments) == 3 or engine.is_fsdp(arguments) is True
+        return found.setting("weights_dtype", "fp32" if whole and sharded else dtype)
+    return Setting("weights_dtype", AUTO, arguments.by_default)
+
+
+# -- quantisation ---------------------------------------------------------------------------------------------------
+
+
+def stored(arguments: LlamaFactoryArguments) -> Setting | None:
+    """How the checkpoint is quantised already, by its name; this goes before ``quantization_bit``."""
+    name = arguments.found("model_name_or_path")
+    found = by_name(name.value) if isinstance(name.value, str) else None
+    if found is None:
+        return None
+    why = Provenance("derived", "the checkpoint's name says that it is quantized", name.provenance.place)
+    return Setting("quantization", found.method or UNKNOWN, why)
+
+
+def quantization(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
+    """What the base is quantised to as it loads (``configure_quantization``), else what it is stored in."""
+    bits, already = arguments.found("quantization_bit"), stored(arguments)
+    if already is not None:
+        yield already
+    elif bits.value is None:
+        yield Setting("quantization", None, Provenance("derived", "no quantization_bit is stated"))
         return
-    if bits.value is None:
-        stored = by_name(model.value) if model is not None and isinstance(model.value, str) else None
-        if stored is not None and model is not None:
-            why = Provenance("derived", "the checkpoint's name says that it is quantized", model.provenance.place)
-            yield Setting("quantization", stored.method or UNKNOWN, why)
-        else:
-            yield bits.setting("quantization", None)
-        return
-    by_bnb = method is not None and method.value in ("bnb", "bitsandbytes")  # the latter up to 0.9.1
-    yield bits.setting("quantization", _bnb(arguments, bits.value) if by_bnb else UNKNOWN)
-    upcast = arguments.get("upcast_layernorm")
-    if upcast is not None:
+    else:
+        yield bits.setting("quantization", _kind(arguments, bits.value))
+    upcast = arguments.found("upcast_layernorm")
+    if upcast.value is not UNKNOWN:
         yield upcast.setting("kbit_upcast", "norms" if upcast.value is True else "none")
 
 
-def _bnb(arguments: LlamaFactoryArguments, bits: Any) -> Any:
+def _kind(arguments: LlamaFactoryArguments, bits: Any) -> Any:
+    if bits is UNKNOWN:
+        return UNKNOWN
+    if not by_bitsandbytes(arguments):
+        return None if quantises_nothing(arguments) else UNKNOWN
     if bits == 8:
         return "int8"
-    if bits != 4:
-        return UNKNOWN
     nested = arguments.value("double_quantization")
-    return UNKNOWN if nested is UNKNOWN else "nf4-double" if nested else "nf4"
-
-
-def method(arguments: LlamaFactoryArguments, facts: ModelFacts | None) -> Iterator[Setting]:
-    """How the model is trained."""
-    found = arguments.get("finetuning_type")
-    if found is None:
-        yield Setting("method", UNKNOWN, Provenance("derived", "the file that says it is not read"))
-    elif found.value == "full":
-        yield found.setting("method", "full")
-        yield from _frozen(arguments, facts)
-    elif found.value == "lora":
-        yield found.setting("method", "lora")
-        yield from _lora(arguments, facts)
-    elif found.value == "freeze":
-        layers = arguments.get("freeze_trainable_layers")
-        yield found.setting("method", "full")
-        yield found.setting("partly_frozen", True)
-        if layers is not None:
-            yield layers.setting("frozen_modules", (f"all but {layers.value} layers",))
-    else:
-        yield found.setting("method", UNKNOWN)
-        if isinstance(found.value, str):
-            yield found.setting("uncounted", f"the parameters of {found.value}")
-
-
-def _lora(arguments: LlamaFactoryArguments, facts: ModelFacts | None) -> Iterator[Setting]:
-    for setting, name in (("lora_rank", "lora_rank"), ("lora_dropout", "lora_dropout"), ("use_dora", "use_dora")):
-        found = arguments.get(name)
-        if found is not None:
-            yield found.setting(setting, found.value)
-    targets = arguments.get("lora_target")
-    if targets is not None:
-        yield targets.setting("lora_targets", _targets(arguments, targets.value, facts))
-    saved = arguments.get("additional_target")
-    if saved is not None and saved.value:
-        named = saved.value.split(",") if isinstance(saved.value, str) else saved.value
-        known = isinstance(named, list) and all(isinstance(each, str) for each in named)
-        value = tuple(each.strip() for each in named) if known else UNKNOWN
-        yield saved.setting("lora_modules_to_save", value)
-    if arguments.value("use_llama_pro") is True:
-        yield Setting("uncounted", "the blocks that LLaMA Pro adds", Provenance("derived", "use_llama_pro"))
-
-
-def _targets(arguments: LlamaFactoryArguments, value: Any, facts: ModelFacts | None) -> Any:
-    """``all``: the linear layers, of a model that sees those of the language model alone unless its encoders train."""
-    named = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
-    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+    if bits != 4 or nested is UNKNOWN:
         return UNKNOWN
-    if named != ["all"]:
-        return tuple(named)
-    if facts is None or not vision.sees(facts):
-        return "all-linear"
-    switches = [
-        arguments.value(f"freeze_{part}") for part in ("vision_tower", "multi_modal_projector", "language_model")
+    return "nf4-double" if nested else "nf4"
+
+
+def by_bitsandbytes(arguments: LlamaFactoryArguments) -> bool:
+    """Whether ``quantization_method`` is the word for bitsandbytes that this release compares with."""
+    word = arguments.value("quantization_method")
+    if not arguments.since("0.8.3"):
+        return True
+    return bool(word == BITSANDBYTES[0 if arguments.since(_BNB) else 1])
+
+
+def quantises_nothing(arguments: LlamaFactoryArguments) -> bool:
+    """Whether the word is that of the other releases, which none of the branches compares with."""
+    return arguments.value("quantization_method") in BITSANDBYTES and not by_bitsandbytes(arguments)
+
+
+# -- what is trained ------------------------------------------------------------------------------------------------
+
+
+def method(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
+    """Full fine-tuning, of some layers or all, or adapters."""
+    found = arguments.found("finetuning_type")
+    match found.value:
+        case "full":
+            yield found.setting("method", "full")
+            yield from _frozen(arguments)
+        case "freeze":
+            yield found.setting("method", "full")
+            yield from _some_layers(arguments, found)
+        case "lora":
+            yield found.setting("method", "lora")
+            yield from _adapters(arguments)
+        case _:
+            yield found.setting("method", UNKNOWN)
+            if isinstance(found.value, str):
+                yield found.setting("uncounted", f"the parameters of finetuning_type: {found.value}")
+
+
+def _adapters(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
+    resumed = arguments.get("adapter_name_or_path", "checkpoint_dir")
+    if resumed is not None and resumed.value and not arguments.on("create_new_adapter"):
+        # The adapter that training goes on with brings its own rank and modules.
+        yield resumed.setting("lora_rank", UNKNOWN)
+        yield resumed.setting("lora_targets", UNKNOWN)
+        return
+    rank, dropout, dora = (arguments.found(name) for name in ("lora_rank", "lora_dropout", "use_dora"))
+    yield rank.setting("lora_rank", rank.value if is_count(rank.value) else UNKNOWN)
+    yield dropout.setting("lora_dropout", dropout.value)
+    if dora.value is not None:
+        yield dora.setting("use_dora", dora.value)
+    yield targets(arguments)
+    saved, resized = arguments.found("additional_target"), arguments.found("resize_vocab")
+    if saved.value:
+        yield saved.setting("lora_modules_to_save", split(saved.value))
+    elif resized.value is True:
+        yield resized.setting("lora_modules_to_save", _EMBEDDINGS)
+
+
+def split(value: Any) -> Any:
+    """The names in a text with commas, or in a list."""
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(","))
+    return tuple(value) if isinstance(value, list) else UNKNOWN
+
+
+def targets(arguments: LlamaFactoryArguments) -> Setting:
+    """The modules with adapters; of a model that sees, those of the language model alone (``patch_target_modules``)."""
+    found, facts = arguments.found("lora_target"), known(arguments)
+    names = split(found.value)
+    if names is UNKNOWN or arguments.value("use_llama_pro") not in (None, False):
+        return found.setting("lora_targets", UNKNOWN)
+    every = names == ("all",)
+    if facts is None or not sees(facts) or not arguments.since("0.8.0"):
+        return found.setting("lora_targets", "all-linear" if every else names)
+    frozen = [part for pattern in _towers(arguments, facts) for part in (pattern,) if not part.startswith("!")]
+    linear = (tensor for tensor in facts.tensors if tensor.role in ("linear", "expert") and len(tensor.shape) == 2)
+    modules = dict.fromkeys(tensor.name.removesuffix(".weight") for tensor in linear if tensor.where != "head")
+    chosen = tuple(
+        name
+        for name in modules
+        if "lm_head" not in name
+        and not any(f".{part}." in f".{name}." for part in frozen)
+        and (every or any(target in name for target in names))
+    )
+    return found.setting("lora_targets", chosen or UNKNOWN)
+
+
+def _frozen(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
+    """What full fine-tuning leaves as it is of a model that sees (``get_forbidden_modules``)."""
+    facts = known(arguments)
+    if facts is None or not sees(facts):
+        return
+    parts = _towers(arguments, facts)
+    if arguments.value("freeze_language_model") is True:
+        parts += [text for text in ("language_model", "lm_head", "model.layers", "embed_tokens") if _names(facts, text)]
+    stated = [arguments.stated(name) for name in ("freeze_vision_tower", "freeze_multi_modal_projector")]
+    by = next((each.provenance for each in stated if each is not None), arguments.by_default)
+    if parts:
+        yield Setting("frozen_modules", tuple(parts), by)
+
+
+def _towers(arguments: LlamaFactoryArguments, facts: ModelFacts) -> list[str]:
+    """The frozen parts of encoders and projectors, those that are trained after all behind a ``!``."""
+    tower = arguments.value("freeze_vision_tower") is True
+    projector = arguments.value("freeze_multi_modal_projector") is True
+    encoders, projectors = _of(facts, ENCODERS), _of(facts, ALIGNERS)
+    inside = [part for part in projectors if any(f".{part}.".startswith(f".{each}.") for each in encoders)]
+    found = encoders if tower else []
+    if projector:
+        found += [part for part in projectors if part not in inside or not tower]
+    elif tower:
+        found += [f"!{part}" for part in inside]
+    return found
+
+
+def _of(facts: ModelFacts, names: tuple[str, ...]) -> list[str]:
+    """Those of these modules that a model has, without what lies inside another of them."""
+    there = [name for name in names if _names(facts, name)]
+    return [
+        each for each in there if not any(each != other and f".{each}.".startswith(f".{other}.") for other in there)
     ]
-    if switches == [True, True, False]:
-        return vision.linear_of_language(facts) or UNKNOWN
-    return "all-linear" if switches == [False, False, False] else UNKNOWN
 
 
-def _frozen(arguments: LlamaFactoryArguments, facts: ModelFacts | None) -> Iterator[Setting]:
-    """What full fine-tuning leaves as it is of a model that sees (``visual.py:get_forbidden_modules``)."""
-    if facts is None or not vision.sees(facts):
-        return
-    switches = [arguments.get(f"freeze_{part}") for part in ("vision_tower", "multi_modal_projector", "language_model")]
-    encoders, aligners, language = (each is not None and each.value is True for each in switches)
-    parts = vision.frozen_parts(facts, encoders, aligners, language)
-    stated = next((each for each in switches if each is not None and each.provenance.kind == "file"), switches[0])
-    if parts and stated is not None:
-        yield stated.setting("frozen_modules", parts)
+def _names(facts: ModelFacts, text: str) -> bool:
+    return any(f".{text}." in f".{tensor.name}" for tensor in facts.tensors)
 
 
-def attention(arguments: LlamaFactoryArguments, facts: ModelFacts | None) -> Iterator[Setting]:
-    """The kernel; ``auto`` leaves transformers its choice. Pixels of an image are bounded beside it."""
-    found = arguments.get("flash_attn")
-    if found is not None and found.value == "auto":
-        yield Setting("attention", "sdpa", Provenance.default("transformers takes sdpa where nothing is asked for"))
-    elif found is not None:
-        yield found.setting("attention", _KERNELS.get(str(found.value), UNKNOWN))
-    pixels = arguments.get("image_max_pixels")
-    if pixels is not None and vision.sees(facts):
-        yield pixels.setting("image_max_pixels", pixels.value)
+def _some_layers(arguments: LlamaFactoryArguments, by: Stated) -> Iterator[Setting]:
+    """``finetuning_type: freeze`` trains the last layers, the first ones where their number is negative."""
+    count = arguments.found("freeze_trainable_layers", "num_layer_trainable")
+    modules = arguments.value("freeze_trainable_modules", "name_module_trainable")
+    extra, facts = arguments.value("freeze_extra_modules"), known(arguments)
+    plain = modules == "all" and not extra and arguments.value("use_llama_pro") in (None, False)
+    yield by.setting("partly_frozen", True)
+    yield count.setting("frozen_modules", all_but(facts, count.value if plain else None))
 
 
-def optimizer(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
-    """Optimizers of LLaMA-Factory's own (``train/trainer_utils.py``), in place of ``optim``."""
-    for name in ("galore", "apollo"):
-        asked = arguments.stated(f"use_{name}")
-        if asked is not None and asked.value is True:
-            layerwise = arguments.value(f"{name}_layerwise") is True
-            yield asked.setting("optimizer", f"{name}_adamw{'_layerwise' * layerwise}")
-    for name, called in (("use_badam", "badam"), ("use_muon", "muon"), ("use_adam_mini", "adam_mini")):
-        asked = arguments.stated(name)
-        if asked is not None and asked.value is True:
-            yield asked.setting("optimizer", called)
+def all_but(facts: ModelFacts | None, count: Any) -> tuple[str, ...]:
+    """What is frozen where only the last layers are trained, or the first ones; everything where nobody can tell."""
+    stem = _layers(facts) if facts is not None else None
+    if stem is None or not isinstance(count, int) or isinstance(count, bool) or not count:
+        return ("*",)
+    return ("*", f"!{stem}{f'[-{count}:]' if count > 0 else f'[:{-count}]'}")
 
 
-_OTHER_WAYS = {
-    "fp8": "what training in fp8 holds",
-    "use_kt": "what KTransformers leaves on the GPU",
-    "mixture_of_depths": "what a mixture of depths adds",
-    "use_hyper_parallel": "what HyperParallel shards",
-    "use_unsloth": "what Unsloth's kernels hold",
-    "pipeline_model_parallel_size": "what Megatron holds",
-    "tensor_model_parallel_size": "what Megatron holds",
-}
-"""Keys that hand the training to somebody else, whose memory is not modelled."""
+def _layers(facts: ModelFacts) -> str | None:
+    """The module that holds the layers (``model.layers``)."""
+    found = (tensor.name for tensor in facts.tensors if tensor.where == "layer" and ".{}." in tensor.name)
+    return next((name.partition(".{}.")[0] for name in found), None)
 
 
-def elsewhere(arguments: LlamaFactoryArguments) -> str | None:
-    """What is not counted where somebody else's code trains; None where LLaMA-Factory's own does."""
-    for name, what in _OTHER_WAYS.items():
-        found = arguments.stated(name)
-        if found is not None and found.value not in (None, False):
-            return what
-    environment = arguments.keys.launch.environment
-    switches = (environment.get(name, "0").lower() for name in ("USE_MCA", "USE_MEGATRON_BRIDGE"))
-    return "what Megatron holds" if any(switch in ("1", "true", "y") for switch in switches) else None
-
-
-def kernels(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
-    """Liger's loss, which needs no logits; the stages that look at them get the rest of its kernels alone."""
-    liger = arguments.get("enable_liger_kernel")
-    if liger is not None and liger.value is UNKNOWN:
-        yield liger.setting("loss", UNKNOWN)
-    elif liger is not None and liger.value is True and arguments.value("stage") in ("pt", "sft"):
-        yield liger.setting("loss", "liger")
-    else:
-        yield Setting("loss", "full", Provenance.default("the model's own loss"))
-
-
-def stage(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
-    """Whose step it is, and the models beside the one that trains."""
-    found = arguments.get("stage")
-    if found is None:
-        yield Setting("trainer", UNKNOWN, Provenance("derived", "the file that says it is not read"))
-        return
-    loss = arguments.get("pref_loss")
-    if found.value == "dpo" and loss is not None:
-        asked = loss if loss.value in _LOSSES else found
-        yield asked.setting("trainer", _LOSSES.get(str(loss.value), "dpo"))
-    else:
-        yield found.setting("trainer", _TRAINERS.get(str(found.value), UNKNOWN))
-    yield from _beside(arguments, str(found.value), loss.value if loss is not None else None)
-
-
-def _beside(arguments: LlamaFactoryArguments, kind: str, loss: Any) -> Iterator[Setting]:
-    """The reference model (``create_ref_model``): one that is named, else a copy of a model that trains whole."""
-    named, tuned = arguments.stated("ref_model"), arguments.value("finetuning_type")
-    if kind not in ("dpo", "kto", "ppo") or (kind == "dpo" and loss in _LOSSES):
-        yield Setting("reference_model", False, Provenance("derived", f"the stage {kind} needs none"))
-    elif named is not None and named.value is not None:
-        yield named.setting("frozen_models", ({"model": named.value if isinstance(named.value, str) else None},))
-        yield named.setting("reference_model", False)
-    else:
-        whole = UNKNOWN if tuned is UNKNOWN else tuned != "lora"
-        why = "a copy of the model" if whole is True else "the adapter is switched off for it"
-        yield Setting("reference_model", whole, Provenance("derived", why))
-    reward = arguments.stated("reward_model")
-    if kind == "ppo" and reward is not None and arguments.value("reward_model_type") == "full":
-        yield reward.setting("reward_model", reward.value if isinstance(reward.value, str) else UNKNOWN)
+def pixels(arguments: LlamaFactoryArguments) -> Setting | None:
+    """Pixels that are left of an image at most."""
+    found, facts = arguments.get("image_max_pixels"), known(arguments)
+    if found is None or not is_count(found.value) or (found.provenance.kind == "default" and not sees(facts)):
+        return None
+    return found.setting("image_max_pixels", found.value)

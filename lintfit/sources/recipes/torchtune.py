@@ -73,6 +73,16 @@ class TorchtuneRecipe:
     def missing(self) -> Setting | None:
         return self.keys.missing
 
+    @property
+    def elsewhere(self) -> str | None:
+        """The config that decides the run and is not at hand, by a name that stands for no file here."""
+        missing = self.keys.missing
+        if missing is None or self.trained.value not in (None, UNKNOWN):
+            return None
+        name = str(missing.value)
+        at_hand = name.endswith((".yaml", ".yml"))
+        return None if at_hand else f"the config {name}, which is neither among these files nor in torchtune's registry"
+
     @cached_property
     def known(self) -> Recipe | None:
         """The recipe of the registry; None for one of somebody's own."""
@@ -188,12 +198,12 @@ class TorchtuneRecipe:
         return "ppo" in self.name
 
     @property
-    def _trained(self) -> Stated:
+    def trained(self) -> Stated:
         return self.component("policy_model" if self.ppo else "model")
 
     @property
     def builder(self) -> parts.Builder | None:
-        return parts.builder(self._trained.value)
+        return parts.builder(self.trained.value)
 
     @property
     def _quantizes(self) -> bool:
@@ -241,7 +251,7 @@ class TorchtuneRecipe:
         yield Setting("use_cache", False, Provenance.default("torchtune trains without a cache"))
 
     def _model(self) -> Iterator[Setting]:
-        found, built = self._trained, self.builder
+        found, built = self.trained, self.builder
         known = built.model if built is not None else None
         where = self.keys.get("checkpointer.checkpoint_dir")
         if known is None and where is not None and isinstance(where.value, str) and found.value is not None:
@@ -261,7 +271,7 @@ class TorchtuneRecipe:
             yield found.setting("lora_dtype", dtype)
 
     def _method(self) -> Iterator[Setting]:
-        found, built = self._trained, self.builder
+        found, built = self.trained, self.builder
         if built is None:
             yield found.setting("method", UNKNOWN)
             return

@@ -255,3 +255,11 @@ def test_mixed_precision_gives_way_to_bf16(recipe: Make) -> None:
 )
 def test_the_usual_command(text: str, command: str) -> None:
     assert usual_command(read_yaml(FileText(Path("a.yaml"), text))) == f"litgpt {command} --config a.yaml"
+
+
+def test_pretraining_fills_the_model_s_block(recipe: Make) -> None:
+    assert values(recipe("litgpt pretrain pythia-14m"))["seq_len"] == 512
+    assert "seq_len" not in values(recipe("litgpt pretrain Llama-3.1-8B"))
+    assert values(recipe("litgpt pretrain pythia-14m --train.max_seq_length 256"))["seq_len"] == 256
+    own = {"c.yaml": "model_config:\n  name: mine\n  block_size: 300\n"}
+    assert values(recipe("litgpt pretrain --config c.yaml", own))["seq_len"] == 300

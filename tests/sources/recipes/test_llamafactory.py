@@ -1,207 +1,374 @@
-"""LLaMA-Factory's recipes: what they come to, and how they are written back."""
-
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lintfit.commands.check import load_runs
-from lintfit.options.config import from_flags
-from lintfit.run.model import Run
-from lintfit.settings.model import AUTO
-from lintfit.settings.values import AS_LOADED, Adapters, FourBits
+from lintfit.documents.edits import apply
+from lintfit.documents.model import DataDocument, Document, FileText
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.yaml_reader import read_yaml
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings.values import Adapters, FourBits, Fsdp
+from lintfit.sources.launchers.launcher import read_launches
+from lintfit.sources.recipes.alone import usual_command
+from lintfit.sources.recipes.base import Recipe
+from lintfit.sources.recipes.llamafactory import read_recipe
 
 LORA = """\
-### model
 model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
-
-### method
 stage: sft
 do_train: true
 finetuning_type: lora
-lora_target: all
-
-### dataset
 dataset: identity
 template: llama3
-cutoff_len: 1024
-
-### train
-per_device_train_batch_size: 1
-gradient_accumulation_steps: 8
+output_dir: out
 bf16: true
-output_dir: saves
 """
-FULL = LORA.replace("finetuning_type: lora\nlora_target: all", "finetuning_type: full")
-ZERO3 = '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}'
+FULL = LORA.replace("lora", "full")
+ZERO3 = json.dumps({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})
+
+Make = Callable[..., Recipe]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
+def recipe(shell_document: Callable[[str], ShellDocument]) -> Make:
+    """The recipe of one command; ``files`` by the name that the command has for them."""
 
-    def run_of(text: str, name: str = "recipe.yaml", **others: str) -> Run:
-        for path, content in {name: text, **others}.items():
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(content)
-        (result,) = load_runs([Path(name)], from_flags({}))[1]
-        return result.run
+    def make(
+        command: str = "llamafactory-cli train r.yaml",
+        files: Mapping[str, str] | str = LORA,
+        versions: Mapping[str, str] | None = None,
+        gpus: int | None = None,
+    ) -> Recipe:
+        (launch,) = read_launches(shell_document(command))
+        texts = {"r.yaml": files} if isinstance(files, str) else files
+        documents = {name: read_yaml(FileText(Path(name), text)) for name, text in texts.items()}
 
-    return run_of
+        def world(own: Setting | None) -> Setting | None:
+            return Setting("gpus", gpus, Provenance("option", "--gpus")) if gpus is not None else own
+
+        def opened(name: str) -> Document | None:
+            return documents.get(name)
+
+        found = read_recipe(launch, opened, world, versions)
+        assert found is not None
+        return found
+
+    return make
 
 
-def _values(found: Run, *names: str) -> list[Any]:
-    return [found.settings[name].value if name in found.settings else None for name in names]
+def values(found: Recipe) -> dict[str, Any]:
+    return {name: setting.value for name, setting in found.settings.items()}
 
 
-def test_what_it_comes_to(run: Any) -> None:
-    found = run(LORA)
-    assert found.usual_command == "llamafactory-cli train recipe.yaml"
-    assert _values(found, "model", "method", "lora_rank", "lora_targets", "lora_dtype", "quantization") == [
-        "meta-llama/Meta-Llama-3-8B-Instruct", "lora", 8, "all-linear", "fp32", None,
-    ]  # fmt: skip
-    assert _values(found, "micro_batch_size", "gradient_accumulation_steps", "seq_len", "packing") == [
-        1,
-        8,
-        1024,
-        False,
+def test_what_nobody_states(recipe: Make) -> None:
+    found = values(recipe())
+    assert found["model"] == "meta-llama/Meta-Llama-3-8B-Instruct"
+    assert (found["method"], found["lora_rank"], found["lora_targets"]) == ("lora", 8, "all-linear")
+    assert (found["seq_len"], found["gradient_checkpointing"], found["use_reentrant"]) == (2048, True, True)
+    assert (found["weights_dtype"], found["bf16"], found["quantization"]) == (AUTO, True, None)
+    assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (8, 1)
+    assert (found["attention"], found["packing"], found["loss"]) == ("sdpa", False, "full")
+
+
+@pytest.mark.parametrize(
+    ("version", "length", "dropout"), [("0.9.4", 2048, 0.0), ("0.8.3", 1024, 0.0), ("0.4.0", 1024, 0.1)]
+)
+def test_defaults_of_a_version(recipe: Make, version: str, length: int, dropout: float) -> None:
+    found = recipe(versions={"llamafactory": version})
+    assert (found.settings["seq_len"].value, found.settings["lora_dropout"].value) == (length, dropout)
+    assert version in found.settings["seq_len"].provenance.detail
+
+
+def test_words_stand_over_the_file(recipe: Make) -> None:
+    found = recipe("llamafactory-cli train r.yaml lora_rank=64 cutoff_len=4096")
+    assert (found.settings["lora_rank"].value, found.settings["seq_len"].value) == (64, 4096)
+
+
+def test_flags(recipe: Make) -> None:
+    command = (
+        "llamafactory-cli train --stage sft --do_train --model_name_or_path gpt2 --dataset a --finetuning_type lora "
+        "--lora_target q_proj,v_proj --quantization_bit 4 --flash_attn --fp16 --output_dir out --template default"
+    )
+    found = values(recipe(command, {}, {"llamafactory": "0.6.3"}))
+    assert (found["quantization"], found["lora_targets"]) == ("nf4-double", ("q_proj", "v_proj"))
+    assert (found["seq_len"], found["attention"], found["weights_dtype"]) == (1024, "flash_attention_2", "fp16")
+
+
+@pytest.mark.parametrize(
+    ("more", "dtype"),
+    [
+        ("", "fp32"),
+        ("pure_bf16: true\n", AUTO),
+        ("use_badam: true\n", AUTO),
+        ("deepspeed: ds.json\n", AUTO),
+        ("deepspeed: elsewhere.json\n", UNKNOWN),
+        ("deepspeed: examples/deepspeed/ds_z3_config.json\n", AUTO),
+        ("deepspeed: examples/deepspeed/ds_z2_config.json\n", "fp32"),
+    ],
+)
+def test_what_full_tuning_casts(recipe: Make, more: str, dtype: Any) -> None:
+    assert values(recipe(files={"r.yaml": FULL + more, "ds.json": ZERO3}))["weights_dtype"] is dtype
+
+
+def test_older_versions_leave_half_precision_under_deepspeed(recipe: Make) -> None:
+    files = {"r.yaml": FULL + "deepspeed: examples/deepspeed/ds_z2_config.json\n"}
+    assert values(recipe(files=files, versions={"llamafactory": "0.7.1"}))["weights_dtype"] == "bf16"
+    assert values(recipe(files=files, versions={"llamafactory": "0.8.3"}))["weights_dtype"] == "fp32"
+
+
+def test_a_config_of_the_checkout(recipe: Make) -> None:
+    found = values(recipe(files=FULL + "deepspeed: examples/deepspeed/ds_z3_offload_config.json\n"))
+    assert (found["zero_stage"], found["offload_optimizer"], found["offload_param"]) == (3, "cpu", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("more", "quantization"),
+    [
+        ("quantization_bit: 4\n", "nf4-double"),
+        ("quantization_bit: 4\ndouble_quantization: false\n", "nf4"),
+        ("quantization_bit: 8\n", "int8"),
+        ("quantization_bit: 4\nquantization_method: hqq\n", UNKNOWN),
+        ("quantization_bit: 4\nquantization_method: bitsandbytes\n", "nf4-double"),
+    ],
+)
+def test_quantisation(recipe: Make, more: str, quantization: Any) -> None:
+    assert values(recipe(files=LORA + more))["quantization"] == quantization
+
+
+def test_a_word_of_another_release_quantises_nothing(recipe: Make) -> None:
+    more = "quantization_bit: 4\nquantization_method: bitsandbytes\n"
+    assert values(recipe(files=LORA + more, versions={"llamafactory": "0.9.4"}))["quantization"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "trainer", "reference"),
+    [
+        ("stage: dpo\n", "dpo", True),
+        ("stage: dpo\npref_loss: orpo\n", "orpo", False),
+        ("stage: dpo\npref_loss: simpo\n", "cpo", False),
+        ("stage: kto\n", "kto", True),
+        ("stage: rm\n", "reward", False),
+        ("stage: pt\n", "causal-lm", False),
+        ("stage: ppo\nreward_model: saves/reward\n", UNKNOWN, True),
+    ],
+)
+def test_stages(recipe: Make, more: str, trainer: Any, reference: bool) -> None:
+    found = values(recipe(files=FULL.replace("stage: sft\n", more)))
+    assert (found["trainer"], found["reference_model"]) == (trainer, reference)
+    adapted = values(recipe(files=LORA.replace("stage: sft\n", more)))
+    assert adapted["reference_model"] is False
+
+
+def test_another_reference(recipe: Make) -> None:
+    found = values(recipe(files=FULL.replace("stage: sft", "stage: dpo\nref_model: gpt2")))
+    assert (found["frozen_models"], found["reference_model"]) == (({"model": "gpt2"},), False)
+
+
+@pytest.mark.parametrize(
+    ("more", "packing", "length"),
+    [
+        ("stage: pt\n", True, 2048),
+        ("stage: pt\npacking: true\n", True, 2047),
+        ("stage: sft\npacking: true\n", True, 2048),
+        ("stage: sft\nneat_packing: true\n", True, 2048),
+        ("stage: dpo\npacking: true\n", False, 2048),
+    ],
+)
+def test_packing(recipe: Make, more: str, packing: bool, length: int) -> None:
+    found = values(recipe(files=LORA.replace("stage: sft\n", more)))
+    assert (found["packing"], found["seq_len"]) == (packing, length)
+
+
+@pytest.mark.parametrize(
+    ("more", "on"),
+    [
+        ("disable_gradient_checkpointing: true\n", False),
+        ("gradient_checkpointing: false\n", True),
+        ("disable_gradient_checkpointing: true\ngradient_checkpointing: true\n", True),
+    ],
+)
+def test_checkpointing(recipe: Make, more: str, on: bool) -> None:
+    assert values(recipe(files=LORA + more))["gradient_checkpointing"] is on
+
+
+def test_optimizers(recipe: Make) -> None:
+    assert values(recipe(files=FULL + "use_galore: true\noptim: adamw_8bit\n"))["optimizer"] == "galore_adamw_8bit"
+    layerwise = values(recipe(files=FULL + "use_apollo: true\napollo_layerwise: true\n"))
+    assert layerwise["optimizer"] == "apollo_adamw_layerwise"
+    assert values(recipe(files=FULL + "use_badam: true\n"))["optimizer"] == "badam"
+
+
+def test_the_last_layers(recipe: Make) -> None:
+    found = values(recipe(files=FULL.replace("full", "freeze") + "freeze_trainable_layers: 4\n"))
+    assert found["frozen_modules"] == ("*", "!model.layers[-4:]")
+    assert found["weights_dtype"] is AUTO
+
+
+def test_liger_without_logits_only_for_language_modelling(recipe: Make) -> None:
+    more = "enable_liger_kernel: true\n"
+    assert values(recipe(files=LORA + more))["loss"] == "liger"
+    assert values(recipe(files=LORA.replace("stage: sft", "stage: dpo") + more))["loss"] == "full"
+
+
+def test_a_model_that_sees(recipe: Make) -> None:
+    seeing = FULL.replace("meta-llama/Meta-Llama-3-8B-Instruct", "Qwen/Qwen2.5-VL-7B-Instruct")
+    found = values(recipe(files=seeing))
+    assert found["frozen_modules"] == ("visual",)
+    assert found["image_max_pixels"] == 768 * 768
+    trains = values(recipe(files=seeing + "freeze_multi_modal_projector: false\n"))
+    assert trains["frozen_modules"] == ("visual", "!visual.merger")
+    adapted = values(recipe(files=seeing.replace("full", "lora")))
+    assert not any("visual" in name for name in adapted["lora_targets"])
+
+
+def test_workers_of_ray(recipe: Make) -> None:
+    found = recipe("USE_RAY=1 llamafactory-cli train r.yaml", LORA + "ray_num_workers: 4\n")
+    assert found.settings["gpus"].value == 4
+
+
+def test_another_backend(recipe: Make) -> None:
+    assert values(recipe(files=LORA + "use_kt: true\n"))["engine"] is UNKNOWN
+    found = recipe(files=FULL + "pipeline_model_parallel_size: 4\nrecompute_granularity: full\n")
+    assert (found.settings["pipeline_parallel"].value, found.settings["gradient_checkpointing"].value) == (4, True)
+    assert not list(found.refused)
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+def test_refused_keys(recipe: Make) -> None:
+    found = list(recipe(files=LORA + "lora_rnk: 8\n").refused)
+    assert [each.name for each in found] == ["lora_rnk"]
+    assert found[0].refusal.meant == "lora_rank"
+    assert found[0].error == "Some keys are not used by the HfArgumentParser: ['lora_rnk']"
+
+
+def test_keys_that_came_and_went(recipe: Make) -> None:
+    text = LORA + "freeze_trainable_layers: 2\n"
+    assert not list(recipe(files=text).refused)
+    assert [each.name for each in recipe(files=text, versions={"llamafactory": "0.6.3"}).refused] == [
+        "freeze_trainable_layers"
     ]
-    assert _values(found, "mixed_precision", "weights_dtype", "attention", "loss") == ["bf16", "bf16", "sdpa", "full"]
-    assert _values(found, "gradient_checkpointing", "use_reentrant", "trainer") == [True, True, "causal-lm"]
-    assert found.value("gpus") is None and found.value("engine") == "ddp" and found.spec is not None
 
 
-@pytest.mark.parametrize(("line", "name", "value"), [
-    ("quantization_bit: 4", "quantization", "nf4-double"),
-    ("quantization_bit: 4\ndouble_quantization: false", "quantization", "nf4"),
-    ("quantization_bit: 8", "quantization", "int8"),
-    ("quantization_bit: 4\nquantization_method: hqq", "quantization", None),
-    ("quantization_bit: 4\nupcast_layernorm: true", "kbit_upcast", "norms"),
-    ("disable_gradient_checkpointing: true", "gradient_checkpointing", False),
-    ("use_reentrant_gc: false", "use_reentrant", False),
-    ("flash_attn: fa2", "attention", "flash_attention_2"),
-    ("flash_attn: disabled", "attention", "eager"),
-    ("enable_liger_kernel: true", "loss", "liger"),
-    ("packing: true", "packing", True),
-    ("neat_packing: true", "packing", True),
-    ("use_dora: true", "use_dora", True),
-    ("additional_target: embed_tokens,lm_head", "lora_modules_to_save", ("embed_tokens", "lm_head")),
-    ("lora_target: q_proj, v_proj", "lora_targets", ("q_proj", "v_proj")),
-])  # fmt: skip
-def test_what_a_line_changes(run: Any, line: str, name: str, value: Any) -> None:
-    key = line.partition(":")[0]
-    text = "".join(each for each in LORA.splitlines(True) if not each.startswith(f"{key}:"))
-    assert run(f"{text}{line}\n").value(name) == value
+def test_extra_keys_pass_where_they_may(recipe: Make) -> None:
+    (found,) = recipe("ALLOW_EXTRA_ARGS=1 llamafactory-cli train r.yaml", LORA + "lora_rnk: 8\n").refused
+    assert found.ignored
 
 
-@pytest.mark.parametrize(("line", "weights"), [
-    ("", "fp32"), ("pure_bf16: true", "bf16"), ("use_badam: true", "bf16"), ("deepspeed: z3.json", "bf16"),
-    ("deepspeed: examples/deepspeed/ds_z2_config.json", "fp32"),
-])  # fmt: skip
-def test_what_trains_is_cast_to_float32(run: Any, line: str, weights: str) -> None:
-    assert run(f"{FULL}{line}\n", **{"z3.json": ZERO3}).value("weights_dtype") == weights
+def test_refused_flags(recipe: Make) -> None:
+    found = recipe("llamafactory-cli train --model_name_or_path gpt2 --lora_rnk 8 --output_dir out", {})
+    assert [each.name for each in found.refused] == ["--lora_rnk"]
 
 
-@pytest.mark.parametrize(("lines", "trainer", "reference"), [
-    ("stage: dpo", "dpo", False),
-    ("stage: dpo\npref_loss: orpo", "orpo", False),
-    ("stage: dpo\npref_loss: simpo", "cpo", False),
-    ("stage: dpo\nfinetuning_type: full", "dpo", True),
-    ("stage: kto\nfinetuning_type: full", "kto", True),
-    ("stage: rm", "reward", False),
-    ("stage: pt", "causal-lm", False),
-])  # fmt: skip
-def test_stages(run: Any, lines: str, trainer: str, reference: bool) -> None:
-    keys = tuple(f"{line.partition(':')[0]}:" for line in lines.splitlines())
-    text = "".join(each for each in LORA.splitlines(True) if not each.startswith(keys))
-    found = run(f"{text}{lines}\n")
-    assert _values(found, "trainer", "reference_model") == [trainer, reference]
+# -- writing --------------------------------------------------------------------------------------------------------
 
 
-def test_parts_of_a_model_that_sees_are_frozen(run: Any) -> None:
-    text = FULL.replace("meta-llama/Meta-Llama-3-8B-Instruct", "Qwen/Qwen2-VL-2B-Instruct")
-    assert run(text).value("frozen_modules") == ("visual",)
-    assert run(f"{text}freeze_multi_modal_projector: false\n").value("frozen_modules") == ("visual", "!visual.merger")
-    assert run(text).value("image_max_pixels") == 768 * 768
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("micro_batch_size", 1, "per_device_train_batch_size: 1"),
+        ("gradient_accumulation_steps", 16, "gradient_accumulation_steps: 16"),
+        ("seq_len", 1024, "cutoff_len: 1024"),
+        ("gradient_checkpointing", False, "disable_gradient_checkpointing: true"),
+        ("attention", "flash_attention_2", "flash_attn: fa2"),
+        ("optimizer", "adamw_8bit", "optim: adamw_8bit"),
+        ("loss", "liger", "enable_liger_kernel: true"),
+        ("quantization", FourBits("nf4-double", 1), "quantization_bit: 4"),
+        ("quantization", FourBits("nf4", 1), "double_quantization: false"),
+        ("lora_rank", 16, "lora_rank: 16"),
+    ],
+)
+def test_writing_into_the_recipe(recipe: Make, name: str, value: Any, line: str) -> None:
+    edits = recipe().write(name, value)
+    assert edits is not None
+    text = apply(LORA, [edit.edit for edit in edits])
+    assert line in text.splitlines()
 
 
-def test_the_command_line_counts_over_the_file(run: Any, tmp_path: Path) -> None:
-    words = "llamafactory-cli train recipe.yaml cutoff_len=512 bf16=false fp16=true"
-    found = run(f"FORCE_TORCHRUN=1 NNODES=2 NPROC_PER_NODE=4 {words}\n", "go.sh", **{"recipe.yaml": LORA})
-    assert _values(found, "seq_len", "mixed_precision", "gpus", "nodes") == [512, "fp16", 8, 2]
+def test_what_is_so_is_not_written(recipe: Make) -> None:
+    assert recipe().write("gradient_checkpointing", True) == ()
+    assert recipe(files=LORA + "quantization_bit: 4\n").write("quantization", FourBits("nf4-double", 1)) == ()
 
 
-def test_flags_of_its_script_under_a_launcher(run: Any) -> None:
-    words = "--model_name_or_path meta-llama/Llama-2-7b-hf --finetuning_type lora --lora_target q_proj,v_proj --fp16"
-    found = run(f"deepspeed --num_gpus 4 src/train_bash.py --stage sft --do_train {words} --cutoff_len 512\n", "go.sh")
-    assert _values(found, "method", "gpus", "seq_len", "mixed_precision") == ["lora", 4, 512, "fp16"]
+def test_writing_a_flag_and_a_word(recipe: Make) -> None:
+    command = "llamafactory-cli train r.yaml cutoff_len=4096"
+    edits = recipe(command).write("seq_len", 1024)
+    assert edits is not None
+    assert apply(command, [edit.edit for edit in edits]) == "llamafactory-cli train r.yaml cutoff_len=1024"
+    flags = "llamafactory-cli train --model_name_or_path gpt2 --cutoff_len 4096"
+    edits = recipe(flags, {}).write("seq_len", 1024)
+    assert edits is not None
+    assert apply(flags, [edit.edit for edit in edits]) == flags.replace("4096", "1024")
 
 
-def test_the_command_in_the_comment_at_its_head(run: Any) -> None:
-    comment = "# accelerate launch \\\n#   --config_file acc.yaml \\\n#   src/train.py examples/recipe.yaml\n"
-    config = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\n"
-    found = run(comment + FULL, **{"acc.yaml": config})
-    assert _values(found, "engine", "gpus") == ["fsdp", 4]
-    assert found.usual_command == "accelerate launch --config_file acc.yaml src/train.py examples/recipe.yaml"
-    assert run(comment.replace("acc.yaml", "no.yaml") + FULL).missing == ()
+def test_adapters_in_the_place_of_full_tuning(recipe: Make) -> None:
+    edits = recipe(files=FULL).write("method", Adapters(16, "ddp"))
+    assert edits is not None
+    assert "finetuning_type: lora" in apply(FULL, [edit.edit for edit in edits])
 
 
-@pytest.mark.parametrize("line", ["use_kt: true", "mixture_of_depths: convert", "tensor_model_parallel_size: 2"])
-def test_who_else_trains_is_not_counted(run: Any, line: str) -> None:
-    found = run(f"{LORA}{line}\n")
-    assert found.spec is None and found.unknown
+def test_a_config_of_the_checkout_only_where_it_is(recipe: Make) -> None:
+    zero = {"zero_stage": 3, "offload_optimizer": "none", "offload_param": "none"}
+    assert recipe(files=FULL).write("packaged_deepspeed", zero) is None
+    files = {"r.yaml": FULL, "examples/deepspeed/ds_z3_config.json": ZERO3}
+    edits = recipe(files=files).write("packaged_deepspeed", zero)
+    assert edits is not None
+    assert "deepspeed: examples/deepspeed/ds_z3_config.json" in apply(FULL, [edit.edit for edit in edits])
 
 
-@pytest.mark.parametrize("lines", ["do_train: false", "export_dir: merged"])
-def test_a_file_that_does_not_train(run: Any, tmp_path: Path, lines: str) -> None:
-    Path("x.yaml").write_text(LORA.replace("do_train: true", lines))
-    assert load_runs([Path("x.yaml")], from_flags({}))[1] == ()
+# -- a recipe alone -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "value", "before", "after"), [
-    ("micro_batch_size", 2, "per_device_train_batch_size: 1", "per_device_train_batch_size: 2"),
-    ("seq_len", 512, "cutoff_len: 1024", "cutoff_len: 512"),
-    ("gradient_checkpointing", False, None, "disable_gradient_checkpointing: true"),
-    ("attention", "flash_attention_2", None, "flash_attn: fa2"),
-    ("loss", "liger", None, "enable_liger_kernel: true"),
-    ("weights_dtype", "bf16", None, "pure_bf16: true"),
-])  # fmt: skip
-def test_what_is_written(run: Any, name: str, value: Any, before: str | None, after: str) -> None:
-    found = run(LORA)
-    (edit,) = found.recipe.write(name, value)
-    text = LORA[: edit.edit.span.start] + edit.edit.text + LORA[edit.edit.span.end :]
-    assert after in text.splitlines() and (before is None or before not in text.splitlines())
-    assert len(text.splitlines()) == len(LORA.splitlines()) + (before is None)
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (LORA, "llamafactory-cli train r.yaml"),
+        (LORA.replace("do_train: true", "do_train: false"), None),
+        (LORA + "export_dir: out\n", None),
+        ("# Run:\n# FORCE_TORCHRUN=1 llamafactory-cli train r.yaml\n" + LORA,
+         "FORCE_TORCHRUN=1 llamafactory-cli train r.yaml"),
+        ("# accelerate launch \\\n#   --config_file fsdp.yaml src/train.py examples/r.yaml\n" + LORA,
+         "accelerate launch --config_file fsdp.yaml src/train.py r.yaml"),
+        ("model: Qwen/Qwen3-4B\ntrain_dataset: a.yaml\npeft_config:\n  name: lora\n",
+         "USE_V1=1 llamafactory-cli train r.yaml"),
+    ],
+)  # fmt: skip
+def test_how_a_recipe_is_started(text: str, command: str | None) -> None:
+    document = read_yaml(FileText(Path("r.yaml"), text))
+    assert isinstance(document, DataDocument)
+    assert usual_command(document) == command
 
 
-def test_adapters_and_bits_are_written_key_by_key(run: Any) -> None:
-    recipe = run(FULL).recipe
-    assert recipe.write("weights_dtype", AS_LOADED) == ()
-    (edit,) = recipe.write("method", Adapters(16, "ddp"))
-    assert edit.edit.text == "lora"
-    (edit,) = run(LORA).recipe.write("quantization", FourBits("nf4-double", 1))
-    assert "quantization_bit: 4" in edit.edit.text
+# -- the rewritten program ------------------------------------------------------------------------------------------
+
+V1 = """\
+model: Qwen/Qwen3-4B
+train_dataset: a.yaml
+dist_config:
+  name: fsdp2
+"""
 
 
-def test_zero_is_another_file_of_its_checkout(run: Any) -> None:
-    files = {
-        f"examples/deepspeed/ds_{each}_config.json": ZERO3.replace("3", each[1])
-        for each in ("z0", "z2", "z3", "z2_offload", "z3_offload")
-    }
-    text = f"{FULL}deepspeed: examples/deepspeed/ds_z2_config.json\n"
-    found = run(text, **files)
-    assert found.value("zero_stage") == 2
-    (edit,) = found.recipe.write("zero_stage", 3)
-    assert edit.edit.text == "examples/deepspeed/ds_z3_config.json"
-    for path in files:
-        Path(path).unlink()
-    rung = {"zero_stage": 3, "offload_optimizer": "none", "offload_param": "none"}
-    assert run(text).recipe.zero_config(rung) is None
+def test_the_rewritten_program(recipe: Make) -> None:
+    found = values(recipe("USE_V1=1 llamafactory-cli train r.yaml", V1))
+    assert (found["method"], found["weights_dtype"], found["mixed_precision"]) == ("full", "fp32", "bf16")
+    assert (found["fsdp"], found["seq_len"], found["micro_batch_size"]) == (Fsdp(2), 2048, 1)
+    assert (found["optimizer"], found["gradient_checkpointing"]) == ("adamw_torch", True)
 
 
-def test_a_file_that_is_not_there(run: Any) -> None:
-    found = run("llamafactory-cli train nowhere.yaml\n", "go.sh")
-    assert found.recipe.missing is not None and found.spec is None
-    assert AUTO not in _values(found, "model", "method")
+def test_its_plugins(recipe: Make) -> None:
+    text = V1 + "peft_config:\n  name: lora\n  r: 16\nquant_config:\n  name: bnb\n  quantization_bit: 4\n"
+    found = values(recipe("USE_V1=1 llamafactory-cli dpo r.yaml global_batch_size=32", text, gpus=4))
+    assert (found["lora_rank"], found["lora_targets"], found["quantization"]) == (16, "all-linear", "nf4-double")
+    assert (found["trainer"], found["reference_model"], found["gradient_accumulation_steps"]) == ("dpo", False, 8)
+
+
+def test_its_loop_has_no_autocast(recipe: Make) -> None:
+    text = "model: Qwen/Qwen3-4B\ntrain_dataset: a.yaml\ntemplate: qwen\n"
+    assert values(recipe("USE_V1=1 llamafactory-cli train r.yaml", text))["mixed_precision"] == "no"

@@ -146,6 +146,13 @@ def test_a_config_that_is_not_there_leaves_everything_open(recipe: Make) -> None
     assert said["weights_dtype"] is UNKNOWN and said["gradient_checkpointing"] is UNKNOWN
 
 
+def test_a_name_that_nobody_knows_is_told(recipe: Make) -> None:
+    found = recipe("tune run --nproc_per_node 2 lora_finetune_distributed --config dev/3B_sft")
+    assert found.elsewhere is not None and "dev/3B_sft" in found.elsewhere
+    assert recipe(ONE).elsewhere is None
+    assert recipe("tune run lora_finetune_single_device --config other.yaml").elsewhere is None
+
+
 def test_a_key_that_the_recipe_does_not_read_does_nothing(recipe: Make) -> None:
     """LoRA's recipes step behind the backward pass, and distillation does not offload."""
     stepping = {"lora.yaml": f"{CONFIG}optimizer_in_bwd: True\n"}

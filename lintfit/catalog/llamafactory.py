@@ -1,0 +1,112 @@
+"""What LLaMA-Factory's recipes take, by version, and the DeepSpeed configs among its examples.
+
+``data/llamafactory.json`` is written by ``tools/update_llamafactory.py`` from LLaMA-Factory's repository. It is studied
+at every release from 0.2.0 on and at its newest commit, which is what a project is taken to have where nothing says
+otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lintfit.frozen import frozen
+from lintfit.resources import packaged
+from lintfit.versions import release
+
+DATA = Path(__file__).parent / "data" / "llamafactory.json"
+PACKAGE = "llamafactory"
+
+
+@frozen
+class Field:
+    """A field of the dataclasses: its kind (``flag_grammars/kinds.py``) and its default.
+
+    ``default`` is an empty mapping for one that is no constant.
+    """
+
+    kind: str
+    default: Any
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = json.loads(packaged(DATA))
+    return data
+
+
+def versions() -> tuple[str, ...]:
+    """The studied versions, oldest first."""
+    return tuple(_data()["versions"])
+
+
+@functools.cache
+def first_of(version: str) -> int:
+    """The index of the first studied version that is not older than this one."""
+    wanted = release(version) or (0, 0, 0)
+    found = (index for index, each in enumerate(versions()) if (release(each) or (0, 0, 0)) >= wanted)
+    return next(found, len(versions()))
+
+
+@functools.cache
+def fields(at: int) -> Mapping[str, Field]:
+    """The fields at a studied version, without those of transformers' ``Seq2SeqTrainingArguments``."""
+    found: dict[str, Field] = {}
+    for name, steps in _data()["fields"].items():
+        past = [step for step in steps if step[0] <= at]
+        if past and len(past[-1]) > 1:
+            found[name] = Field(past[-1][1], past[-1][2])
+    return found
+
+
+@functools.cache
+def every() -> frozenset[str]:
+    """The fields that some studied version has."""
+    return frozenset(_data()["fields"])
+
+
+def last_of(name: str) -> str | None:
+    """The newest studied version that has a field; None for a name that none has."""
+    having = [at for at in range(len(versions())) if name in fields(at)]
+    return versions()[having[-1]] if having else None
+
+
+def version_of(
+    given: Collection[str], stated: str | None, within: Sequence[int] = (), words: Mapping[str, str] | None = None
+) -> int:
+    """The studied version that these keys are for: as stated, else the newest that takes most of them.
+
+    ``stated`` may be an upper bound (``<0.9``). ``within``: where nothing states it, one of these. ``words`` are the
+    values of keys that take one of several words; a version that has this word counts for more.
+    """
+    every: Sequence[int] = within or range(len(versions()))
+    bound = release((stated or "").removeprefix("<"))
+    if bound is not None and stated is not None:
+        below = [at for at in range(len(versions())) if _before(at, bound, strictly=stated.startswith("<"))]
+        return below[-1] if below else 0
+    return max(every, key=lambda at: (_taken(given, words or {}, at), at))
+
+
+def _before(at: int, bound: tuple[int, int, int], strictly: bool) -> bool:
+    found = release(versions()[at]) or (0, 0, 0)
+    return found < bound if strictly else found <= bound
+
+
+def _taken(given: Collection[str], words: Mapping[str, str], at: int) -> int:
+    own = fields(at)
+    known = sum(name in own for name in given if name in every())
+    return known + sum(name in own and word in own[name].kind[1:].split("|") for name, word in words.items())
+
+
+def deepspeed_file(name: str) -> Mapping[str, Any] | None:
+    """The content of a DeepSpeed config of ``examples/deepspeed``, by its name."""
+    found: Mapping[str, Any] | None = _data()["deepspeed"].get(name)
+    return found
+
+
+def deepspeed_files() -> tuple[str, ...]:
+    """The names of all of them."""
+    return tuple(_data()["deepspeed"])

@@ -1,0 +1,91 @@
+"""The keys and flags that LLaMA-Factory does not take: ``HfArgumentParser`` stops at them (``hparams/parser.py``).
+
+``ALLOW_EXTRA_ARGS=1`` lets them pass from 0.9.2 on. A file's values are not looked at by ``parse_dict``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.catalog import arguments as libraries
+from lintfit.catalog import llamafactory as catalog
+from lintfit.frozen import replace
+from lintfit.settings.model import Place
+from lintfit.sources.flag_grammars.model import Refused, given_flags
+from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal
+from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ, TRAINING, LlamaFactoryArguments, named_file
+from lintfit.sources.recipes.llamafactory_engine import enabled, other_backend
+
+PARSER = "HfArgumentParser"
+_TOLERANT = "0.9.2"
+"""The release that first has ``ALLOW_EXTRA_ARGS``."""
+
+
+def refused_by(arguments: LlamaFactoryArguments) -> Iterator[Refused]:
+    """What the parser refuses, each flag and key once."""
+    if other_backend(arguments) is not None:
+        return  # Megatron's arguments and KTransformers' Trainer have fields of their own
+    options = _options(arguments, arguments.at)
+    ignored = enabled(arguments, "ALLOW_EXTRA_ARGS") and arguments.since(_TOLERANT)
+    launch = arguments.keys.launch
+    if named_file(launch) is None:
+        yield from _flags(arguments, options, ignored)
+        return
+    for override in launch.overrides:
+        found = refusal(Given(f"--{override.name}"), options, abbreviates=False)
+        if found is not None and not found.by_value:
+            yield Refused(override.place, override.name, PARSER, _bare(found, override.name), True, ignored)
+    yield from _keys(arguments, options, ignored)
+
+
+def _flags(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored: bool) -> Iterator[Refused]:
+    seen: set[int] = set()
+    for place, given in given_flags(arguments.keys.launch):
+        found = refusal(given, options) if place.span.start not in seen else None
+        seen.add(place.span.start)
+        if found is None or (found.by_value and _taken_elsewhere(arguments, given)):
+            continue
+        yield Refused(place, given.name, PARSER, found, ignored=ignored and not found.by_value)
+
+
+def _keys(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored: bool) -> Iterator[Refused]:
+    document = arguments.keys.config
+    root = document.root if document is not None else None
+    if document is None or root is None:
+        return
+    for entry in root.entries:
+        found = refusal(Given(f"--{entry.key}"), options, abbreviates=False)
+        if found is not None and not found.by_value:
+            place = Place(document, entry.key_span)
+            yield Refused(place, entry.key, PARSER, _bare(found, entry.key), key=True, ignored=ignored)
+
+
+def _bare(found: Refusal, key: str) -> Refusal:
+    """The same in the words of ``parse_dict``, which has keys without dashes."""
+    meant = found.meant.removeprefix("--") if found.meant is not None else None
+    return replace(found, unrecognized=(key,), meant=meant)
+
+
+def _taken_elsewhere(arguments: LlamaFactoryArguments, given: Given) -> bool:
+    """Whether another version that may run takes a flag with its words."""
+    if arguments.dated:
+        return False
+    return any(refusal(given, _options(arguments, at)) is None for at in range(len(catalog.versions())))
+
+
+def _options(arguments: LlamaFactoryArguments, at: int) -> tuple[Option, ...]:
+    """The options of a version; those of transformers at all versions that the project may have."""
+    kinds = dict.fromkeys(SEQ2SEQ, "any") | _of_transformers(arguments)
+    kinds |= {name: each.kind for name, each in catalog.fields(at).items()}
+    return (HELP, *(option for name, kind in kinds.items() for option in of_kind(name, kind, True)))
+
+
+def _of_transformers(arguments: LlamaFactoryArguments) -> dict[str, str]:
+    versions = arguments.versions
+    studied = libraries.studied("transformers", versions.get("transformers"), versions.get("transformers>="))
+    if studied is None:
+        studied = libraries.studied("transformers", None, None)
+    found: dict[str, str] = {}
+    for at in studied.possible if studied is not None else ():
+        found |= libraries.fields_at(TRAINING, {"transformers": at}) or {}
+    return found
