@@ -9,7 +9,7 @@ A launch that stands in a page of Markdown or in a docstring is copied into a fi
 is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
 launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
 hand: it is read in an empty folder and needs no checkout. A row with ``recipe`` names a front end's recipe alone, which
-no launch line starts.
+no launch line starts; ``also`` has further right values of a setting.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -168,13 +168,13 @@ def answer(run: Run, name: str) -> Answer:
     return Answer(setting.value, True, setting.provenance.kind, str(setting.provenance))
 
 
-def judge(expected: Any, given: Answer, name: str) -> str:
-    """``right``, ``wrong``, ``assumed`` (wrong, but marked as assumed) or ``unknown``."""
+def judge(expected: Any, given: Answer, name: str, also: Sequence[Any] = ()) -> str:
+    """``right``, ``wrong``, ``assumed`` (wrong, but marked as assumed) or ``unknown``; ``also`` are right as well."""
     if expected is None and name != "quantization":
         return "right" if not given.known or given.kind == "assumed" else "wrong"
     if not given.known:
         return "unknown"
-    if given.value == expected:
+    if given.value == expected or given.value in also:
         return "right"
     return "assumed" if given.kind == "assumed" else "wrong"
 
@@ -205,7 +205,8 @@ def compare(folder: Path, table: str) -> Iterator[Judged]:
             run, launcher = run_of(root, row), kind_of(root, row)
         for name, expected in row["settings"].items():
             given = answer(run, name) if run is not None else Answer(None, False, where="no launch found")
-            yield Judged(row, launcher, name, judge(expected, given, name), given)
+            also = row.get("also", {}).get(name, ())
+            yield Judged(row, launcher, name, judge(expected, given, name, also), given)
 
 
 def counts(found: Sequence[Judged]) -> dict[str, dict[str, Counter[str]]]:

@@ -64,7 +64,7 @@ _ASKS = """\
 
 A rule about what a run does is asked of whatever trains it, a script or a front end's recipe (`files: [training]`); its
 page has a case of each. A rule about Python is asked of scripts (`files: [script]`); its page says why a recipe has
-nothing of the kind.
+nothing of the kind. A rule about one front end is asked of its recipes alone (`files: [swift]`, the recipe's dialect).
 """
 
 _UNCOVERED = """\

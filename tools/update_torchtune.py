@@ -146,7 +146,7 @@ def config_facts(text: str, file: str) -> dict[str, Any]:
     root = read_yaml(FileText(Path(file), text)).root
     assert root is not None
     content = root.plain()
-    found = {key: plain(content, key) for key in KEYS if not key.startswith("checkpointer.")}
+    found = {key: plain(content, key) for key in KEYS if not key.startswith(("checkpointer.", "dataset._"))}
     return {key: value for key, value in found.items() if value is not None and value != DEFAULTS.get(key)}
 
 

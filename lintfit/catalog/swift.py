@@ -78,6 +78,8 @@ def version_of(
     states it, one of these.
     """
     every: Sequence[int] = within or range(len(versions()))
+    if command == "rlhf":
+        every = [at for at in every if "rlhf_type" in fields(command, at)] or every  # swift dpo, before 2.2
     bound = release((stated or "").removeprefix("<"))
     if bound is not None and stated is not None:
         below = [at for at in every if _before(versions()[at], bound, strictly=stated.startswith("<"))]

@@ -72,6 +72,7 @@ def _stored(run: Run, recipe: AxolotlRecipe) -> bool:
 
 
 def _unquantized(context: RunContext, recipe: AxolotlRecipe) -> Report:
+    """No fix of its own: where it does not fit, the plan may have done something else about it."""
     facts = context.run.facts
     weights = context.run.value("weights_dtype")
     size = 4 if weights == "fp32" else 2
@@ -81,6 +82,5 @@ def _unquantized(context: RunContext, recipe: AxolotlRecipe) -> Report:
         place(context, recipe.config.get("load_in_4bit")),
         f"load_in_4bit beside adapter: lora quantizes nothing: the base {cast}{takes}",
         Severity.WARNING,
-        fix=fix("make it adapter: qlora", Applicability.UNSAFE, recipe.write_key("adapter", "qlora")),
         help="adapter: qlora, or load_in_4bit: false",
     )

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from lintfit.options.model import Options
     from lintfit.severity import FailOn
 
+SCHEMAS = (
+    "deepspeed",
+    "accelerate",
+    "axolotl",
+)
+"""Whose schemas there are, ``schemas/NAME.schema.json``."""
+
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -303,9 +310,9 @@ def rule(name: str | None, color: str) -> int:
 
 
 @lintfit.command(short_help="Print the JSON Schema of a config.")
-@click.argument("name", metavar="deepspeed|accelerate", type=click.Choice(["deepspeed", "accelerate"]))
+@click.argument("name", metavar="|".join(SCHEMAS), type=click.Choice(SCHEMAS))
 def schema(name: str) -> int:
-    """Print the JSON Schema of a DeepSpeed JSON or an Accelerate YAML, for editors."""
+    """Print the JSON Schema of a DeepSpeed JSON, an Accelerate YAML or a front end's recipe, for editors."""
     from lintfit.resources import packaged, resource_dir
 
     file = resource_dir("schemas") / f"{name}.schema.json"

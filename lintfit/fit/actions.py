@@ -74,7 +74,7 @@ def _written(phrase: Phrase, own: Sequence[Written], lines: _Lines, settings: Ma
     if any(lines.made(each.edit.path) for each in own):
         yield from _without_words(own, lines, settings)
         return
-    changed = dict.fromkeys(lines.of(each.edit, phrase.text.split()) for each in own)
+    changed = dict.fromkeys(lines.of(each.edit, phrase.text.split()) for each in own if not _is_layout(each.edit))
     yield Action(phrase.text, tuple(sorted(changed, key=_in_order)), follows=not changed)
 
 
@@ -83,7 +83,7 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
     for each in written:
         if each.edit.document is None:
             yield Action(f"({', '.join([zero(settings), *_sizes(each.edit.edit.text)])})", creates=each.edit.path)
-        elif not lines.made(each.edit.path):
+        elif not lines.made(each.edit.path) and not _is_layout(each.edit):
             yield Action("", (lines.of(each.edit),))
 
 
@@ -118,10 +118,17 @@ class _Lines:
         start, old, new = _trimmed(document.text, edit.edit.span.start, edit.edit.span.end, edit.edit.text)
         line = document.position(start + len(old) - len(old.lstrip()) if old.strip() else start).line
         what = "" if old.strip() and _clean(new, document).strip("\"'") in said else _what(old, new, document)
-        if not old.strip() and (key := _key_above(document, start, new)):
-            what += f" to {key}"
+        if not old.strip() and what:
+            what = _with_place(what, document, start, new)
         original = self._originals.get(edit.path)
         return ChangedLine(edit.path, _line_before(original, document, line), what)
+
+
+def _is_layout(edit: FileEdit) -> bool:
+    """Whether an edit only moves what is there to lines of its own."""
+    assert edit.document is not None
+    old = edit.document.text[edit.edit.span.start : edit.edit.span.end]
+    return not (_clean(old, edit.document) or _clean(edit.edit.text, edit.document))
 
 
 def _in_order(changed: ChangedLine) -> tuple[str, int]:
@@ -170,12 +177,24 @@ def _what(old: str, new: str, document: Document) -> str:
     return f"write {_short(come, new)} for {_short(gone, old)}"
 
 
+def _with_place(what: str, document: Document, start: int, new: str) -> str:
+    """What is added, and where: ``… to KEY`` of a YAML mapping, ``above it …`` or ``below it …`` for a script's own
+    lines."""
+    if document.kind is Kind.YAML:
+        key = _key_above(document, start, new)
+        return f"{what} to {key}" if key else what
+    if document.kind is not Kind.PYTHON or document.text[:start].rstrip().endswith(_OPEN):
+        return what
+    before, after = document.text[:start].rpartition("\n")[2], document.text[start:].partition("\n")[0]
+    if not before.strip() and "\n" in new[len(new.rstrip()) :]:
+        return f"above it {what}"
+    return f"below it {what}" if not after.strip() and "\n" in new[: len(new) - len(new.lstrip())] else what
+
+
 def _key_above(document: Document, start: int, new: str) -> str:
-    """The key of a YAML mapping that gets what is added; nothing at the top, and in other files."""
+    """The key of a YAML mapping that gets what is added; nothing at the top."""
     line = next((each for each in new.splitlines() if each.strip()), "")
     depth = len(line) - len(line.lstrip())
-    if document.kind is not Kind.YAML or not depth:
-        return ""
     above = reversed(document.text[:start].splitlines())
     key = next((each for each in above if each.strip() and len(each) - len(each.lstrip()) < depth), "")
     return key.strip().partition(":")[0]
@@ -194,6 +213,8 @@ def _clean(text: str, document: Document) -> str:
         if document.kind is Kind.YAML and joined:
             between = " with " if joined.endswith(":") else ", "
         if line[0] in ")]}":
+            joined, between = joined.rstrip(","), ""
+        if joined.endswith(("(", "[", "{")):
             between = ""
         joined = f"{joined.rstrip(chr(92)).rstrip()}{between}{line}" if joined else line
     return joined.strip(" \t,\\")

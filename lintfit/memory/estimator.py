@@ -5,15 +5,14 @@ from __future__ import annotations
 from lintfit.frozen import replace
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.zero_config import optimizer_name
-from lintfit.memory.framework import framework, side_streams
-from lintfit.memory.moments import at_the_loss, moments
+from lintfit.memory.moments import moments
 from lintfit.memory.result import ALLOCATED, Estimate, HostMemory, Range, Verdict
 from lintfit.memory.rollouts.reference import with_frozen_models
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import STAGES, Spec
 from lintfit.memory.tensors.optimizers import bounded
 from lintfit.memory.verdict.assumptions import assumptions
-from lintfit.memory.verdict.bounds import bounds, judge
+from lintfit.memory.verdict.bounds import around, bounds, judge
 from lintfit.memory.verdict.undecided import undecided
 
 
@@ -37,10 +36,7 @@ def _of_rank(spec: Spec) -> Estimate:
     held = states(spec)
     points, notes = moments(spec, held)
     peak = max(points, key=ALLOCATED)
-    loss = at_the_loss(points, peak)
-    beside, assumed = framework(
-        spec, peak.allocated, held, peak.components.get("logits", 0), loss, side_streams(spec, points, peak)
-    )
+    beside, assumed = around(spec, points, held)
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)

@@ -132,20 +132,17 @@ def _reason(count: str, reasons: Sequence[str], names: Sequence[str], view: View
     line that the reason takes, else in two. Where it names what it is said of, it needs no names."""
     lead: Line = [(count, "note"), (": ", "")]
     if len(reasons) > 1:
-        return next(_short(lead, reasons, view), wrapped(lead, reasons[-1], view.width, 2))
+        return _shortest(lead, reasons, view, [_LINES + 1])
     shown = range(min(len(names), _NAMED), 0, -1)
     texts = [f"{reasons[0]}: {', '.join(names[:each])}{', …' if len(names) > each else ''}" for each in shown]
     alone = len(wrapped(lead, reasons[0], view.width, 2))
-    return next(_short(lead, texts, view, min(alone, _LINES)), wrapped(lead, texts[-1], view.width, 2))
+    return _shortest(lead, texts, view, [min(alone, _LINES), _LINES])
 
 
-def _short(lead: Line, texts: Sequence[str], view: View, most: int = _LINES) -> Iterator[list[Line]]:
-    """Those of the texts that take no more than so many lines; then those that take two."""
-    for lines in dict.fromkeys((most, _LINES)):
-        for text in texts:
-            found = wrapped(lead, text, view.width, 2)
-            if len(found) <= lines:
-                yield found
+def _shortest(lead: Line, texts: Sequence[str], view: View, most: Sequence[int]) -> list[Line]:
+    """The first of the texts that takes no more than so many lines, or than the next number of them; or the last."""
+    found = [wrapped(lead, text, view.width, 2) for text in texts]
+    return next((each for lines in most for each in found if len(each) <= lines), found[-1])
 
 
 def fix_line(result: CheckResult) -> list[str]:

@@ -64,8 +64,7 @@ def _owners(result: CheckResult) -> dict[int, str]:
 def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterator[list[Line]]:
     """The runs: blocks, and between them those in a row of which a line says it all."""
     several = len(result.runs) > 1
-    needing = [run for run in result.runs if _needs_block(run, several)]
-    whole = needing if view.verbose else needing[:MOST_BLOCKS]
+    whole, further = _told_whole(result, view)
     together = without_gpu(result, view)
     for is_block, group in groupby(result.runs, key=lambda run: any(run is each for each in whole)):
         runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
@@ -78,18 +77,30 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
         from lintfit.report.without_gpu import by_usual_gpu
 
         yield by_usual_gpu(together, view)
-    if len(needing) > len(whole):
-        further = f"{len(needing) - len(whole)} further runs are told in short"
-        yield wrapped([], f"{further}: `lintfit check FILE` or --verbose shows them whole", view.width, 2, "note")
+    if further:
+        yield wrapped(
+            [],
+            f"{further} further runs are told in short: `lintfit check FILE` or --verbose shows them whole",
+            view.width,
+            2,
+            "note",
+        )
+
+
+def _told_whole(result: CheckResult, view: View) -> tuple[list[RunResult], int]:
+    """The runs that get a block, and how many more would."""
+    needing = [run for run in result.runs if _needs_block(run, len(result.runs) > 1)]
+    whole = needing if view.verbose else needing[:MOST_BLOCKS]
+    return whole, len(needing) - len(whole)
 
 
 def _scattered(result: CheckResult, owners: Mapping[int, str], view: View) -> list[Finding]:
     """Findings that no block or line of a run is above: those of files, and of runs without a verdict."""
     if view.verbose:
         return [finding for finding in result.findings if id(finding) not in owners]
-    together = without_gpu(result, view)
-    silent = [run for run in result.runs if len(result.runs) > 1 and run.is_unknown and not run.would_fit]
-    told = {run.run.id for run in result.runs} - {run.run.id for run in [*together, *silent]}
+    whole, _ = _told_whole(result, view)
+    in_lines = [run for run in result.runs if not run.is_unknown or run.would_fit]
+    told = {run.run.id for run in [*whole, *in_lines]} - {run.run.id for run in without_gpu(result, view)}
     return [
         finding
         for finding in result.findings

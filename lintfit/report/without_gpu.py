@@ -12,6 +12,8 @@ from lintfit.report.block import where_it_fits
 from lintfit.report.figures import short_gib
 from lintfit.report.styled import wrapped
 
+_NAMED = 12
+"""Of each kind of GPU the files that are named."""
 _IN_A_FILE = 4
 """Runs of one file that are named."""
 
@@ -26,8 +28,14 @@ def by_usual_gpu(results: Sequence[RunResult], view: View) -> list[Line]:
     for result in sorted(results, key=_size):
         groups.setdefault(where_it_fits(result.would_fit, smaller=False), []).append(result)
     for where, group in groups.items():
-        lines += wrapped([("  ", ""), (f"{where}: ", "note")], ", ".join(_named(group, base)), view.width, 4)
+        lines += wrapped([("  ", ""), (f"{where}: ", "note")], _first(_named(group, base)), view.width, 4)
     return lines
+
+
+def _first(names: Sequence[str]) -> str:
+    """As many as are read; ``--verbose`` and the JSON have all."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _size(result: RunResult) -> tuple[float, ...]:

@@ -186,7 +186,7 @@ class _Builder:
         launch = usual_launch(document) if isinstance(document, DataDocument) else None
         if document is None or launch is None:
             return None
-        self.usual_command = launch.document.text.strip()
+        self.usual_command = " ".join(launch.command_text.split())
         return self._recipe(launch, front_end_of(document.text, document.kind))
 
     def _recipe(self, launch: Launch, front_end: FrontEnd | None = None) -> Recipe | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings import registry
-from lintfit.settings.model import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -47,6 +47,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
     elif _starts_all(sources, gpus):
         found = derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
+        if sources.launch is None:
+            why = "one process on each GPU, where there are several"
+            found = Setting("engine", "ddp", Provenance("assumed", why))
     else:
         found = derived("engine", "single", "one process")
     if handed is not None and handed.provenance.kind == "assumed":

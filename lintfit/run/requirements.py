@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
-    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory",
+    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune",
 )  # fmt: skip
 
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
@@ -33,8 +33,8 @@ _FILES = (
     *_CONDA,
     "requirements/*.txt",
 )
-"""Where requirements stand, as patterns; the first that names a library counts. A folder of them often has one file for
-each extra (LLaMA-Factory 0.9.6), of which a run has none unless somebody says so."""
+"""Where requirements stand, as patterns; the first that names a library counts. The files of a folder come last: many
+of them are extras, of which no installation has all."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)

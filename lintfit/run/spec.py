@@ -230,6 +230,10 @@ def _fsdp(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
         return
     setting = settings.get("fsdp")
     values["fsdp"] = setting.value if setting is not None and isinstance(setting.value, Fsdp) else Fsdp()
+    upcast = settings.get("fsdp_upcast")
+    if upcast is not None and upcast.value is False and values.get("mixed_precision") == values.get("weights_dtype"):
+        # Shards that stay in half precision under autocast to the same are those of a run without it.
+        values["mixed_precision"] = "no"
     replicas = settings.get("replicas")
     whole = settings.get("whole_state_dict")
     values["saves_on_gpu"] = whole is not None and whole.value is True and values["fsdp"].version == 1

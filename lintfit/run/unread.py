@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lintfit.run.precedence import Sources
-from lintfit.settings.model import UNKNOWN, Setting
+from lintfit.settings.model import Setting
 from lintfit.sources.recipes.front_ends import command_of
+from lintfit.sources.training import TrainsElsewhere
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
@@ -47,13 +48,14 @@ def own_steps(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
 
 
 def own_split(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
-    """Sequences that ms-swift splits over ranks itself, beside any engine (``swift/sequence_parallel``), and models
-    that LLaMA-Factory hands to KTransformers, Megatron or HyperParallel."""
-    if sources.recipe is not None and sources.recipe.dialect == "llamafactory":
-        engine = sources.said("recipe", "engine")
-        backend = engine is not None and engine.value is UNKNOWN
-        return "the backend that LLaMA-Factory hands the model to, whose memory nobody has counted" if backend else None
-    if sources.recipe is None or sources.recipe.dialect != "swift":
+    """What is not counted where a front end hands the training to somebody else, or splits it in its own way.
+
+    ms-swift splits sequences over ranks itself, beside any engine (``swift/sequence_parallel``).
+    """
+    recipe = sources.recipe
+    if isinstance(recipe, TrainsElsewhere) and recipe.elsewhere is not None:
+        return recipe.elsewhere
+    if recipe is None or recipe.dialect != "swift":
         return None
     shared = sources.said("recipe", "sequence_parallel")
     return "ms-swift's own sequence parallelism, whose memory nobody has counted" if shared is not None else None

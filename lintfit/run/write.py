@@ -204,6 +204,8 @@ def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
     """How FSDP shards, or None for no FSDP: Accelerate's file where that states it, else the trainer's arguments."""
     if run.accelerate is not None and run.accelerate.engine == "fsdp":
         return run.accelerate.write("fsdp", value)
+    if run.recipe is not None and "fsdp" in run.recipe.adjustable:
+        return run.recipe.write("fsdp", value)
     if run.launch is not None and "fsdp" in run.launch.settings and value is not None:
         return run.launch.write("fsdp", value)
     if run.training is None or not has_trainer(run):
@@ -224,7 +226,13 @@ FSDP_ARGUMENTS = ("fsdp_config", "fsdp_min_num_params", "fsdp_transformer_layer_
 
 
 def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-    """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML."""
+    """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML.
+
+    Where a recipe names a file that comes with its front end, another of these is named.
+    """
+    packaged = run.recipe.write(f"packaged_{name}", value) if run.recipe is not None else None
+    if packaged is not None:
+        return packaged
     setting = run.settings.get(name)
     place = setting.provenance.place if setting is not None else None
     own = run.launch.settings.get(name) if run.launch is not None else None
@@ -329,6 +337,9 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
         stated["fp16"] = AUTO
     if "nvme" in stated.values():
         stated["nvme_path"] = run.nvme_path
+    brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
+    if brought is not None:
+        return brought
     path = _free_name(run.base, zero)
     named = author.write("deepspeed", path.name)
     if named is None:

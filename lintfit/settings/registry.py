@@ -61,9 +61,16 @@ _FSDP = Object(
         "strategy": Choice((*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2")),
         "cpu_offload": FLAG,
         "auto_wrap": FLAG,
+        "adapters_apart": FLAG,
     },
     nullable=True,
-    defaults={"version": 1, "strategy": "FULL_SHARD", "cpu_offload": False, "auto_wrap": True},
+    defaults={
+        "version": 1,
+        "strategy": "FULL_SHARD",
+        "cpu_offload": False,
+        "auto_wrap": True,
+        "adapters_apart": True,
+    },
 )
 _GENERATION = Object(
     {
@@ -213,6 +220,7 @@ _RECORDS = (
           values="whether a frozen copy stands beside the model",
           default=False, default_by="`true` for the trainers that make one of a model that trains whole"),
     Record("num_generations", by="script"),
+    Record("packing", by="script"),
     Record("max_completion_length", by="script"),
     Record("max_prompt_length", by="script"),
     Record("use_vllm", by="script"),
@@ -261,6 +269,7 @@ _RECORDS = (
     Record("own_attention", by="script"),
     Record("uncounted", by="script"),
     Record("partly_frozen", by="script"),
+    Record("fsdp_upcast", by="script"),
     _spec("optimizer_in_backward", FLAG, "true or false.", as_it_is=True, by="script",
           values="whether it steps inside the backward pass", default=False),
     _spec("gradient_as_bucket_view", FLAG, "DDP: whether gradients are views of its buckets (default false).",
@@ -294,7 +303,8 @@ _RECORDS = (
     _spec("fsdp", _FSDP, 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.',
           metavar="STRATEGY", bits=4,
           values='`{"version": 1, "strategy": "FULL_SHARD", "cpu_offload": false, "auto_wrap": true}`, any of these '
-          "keys (`auto_wrap` false: the whole model is one unit, as with `NO_WRAP`); also `HYBRID_SHARD`, "
+          "keys (`auto_wrap` false: the whole model is one unit, as with `NO_WRAP`; `adapters_apart` false: FSDP 1 has "
+          "adapters in the units of their layers, as without PEFT's policy); also `HYBRID_SHARD`, "
           "`SHARD_GRAD_OP`, `HYBRID_SHARD_ZERO2`, `NO_SHARD`",
           default=None, default_by="`null`; with the engine `fsdp` as shown"),
     _spec("tensor_parallel", Count(), "Ranks that share each matrix.", by="split", default=1),

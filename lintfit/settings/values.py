@@ -19,6 +19,8 @@ class Fsdp:
     """Groups of ranks that each hold all shards (Accelerate's ``dp_replicate_size``)."""
     auto_wrap: bool = default("fsdp", "auto_wrap")
     """Whether each layer is a unit of its own; else the whole model is one (``NO_WRAP``, ``FSDP(model)`` alone)."""
+    adapters_apart: bool = default("fsdp", "adapters_apart")
+    """FSDP 1: whether adapters are units of their own, as PEFT's policy makes them, or lie in their layer's."""
 
     @property
     def gathers(self) -> int:

@@ -51,6 +51,15 @@ class Training(Source, Protocol):
 
 
 @runtime_checkable
+class TrainsElsewhere(Protocol):
+    """A front end that may hand the training to somebody whose memory nobody has counted."""
+
+    @property
+    def elsewhere(self) -> str | None:
+        """What is not counted then; None where it trains itself."""
+
+
+@runtime_checkable
 class BringsConfigs(Protocol):
     """A front end that brings DeepSpeed configs of its own, which go by names."""
 

@@ -35,6 +35,7 @@ _ENGINE = (
 )
 _VARIES = re.compile(r""""[^"]*"|'[^']*'|(?<=the step of TRL's )\w+|(?<=\(a plain value at )[^,)]+""")
 """What of a reason is a run's own: names in quotes, a trainer, a place."""
+_MEANT = re.compile(r"; did you mean ([^?]*)\?")
 _GIB = re.compile(r" \([\d.]+ GiB\)|[\d.]+(?= GiB)")
 _UNSEEN = (
     "which a command line decides, and no launch line is known (check the script that starts it, or name the file of "
@@ -121,8 +122,10 @@ def family(reason: str) -> tuple[str, str]:
     trainer or how many GiB it is, and what stands there; nothing where that is not one thing."""
     if reason.endswith(_UNSEEN):
         return f"settings {_UNSEEN}", ""
-    found = _VARIES.findall(reason)
-    shared = _GIB.sub(lambda size: "" if size[0].startswith(" ") else "…", _VARIES.sub("…", reason))
+    meant = _MEANT.search(reason)
+    plain = _MEANT.sub("", reason)
+    found = [f"{each} (or {meant[1]}?)" if meant else each for each in _VARIES.findall(plain)]
+    shared = _GIB.sub(lambda size: "" if size[0].startswith(" ") else "…", _VARIES.sub("…", plain))
     return shared, found[0] if len(found) == 1 else ""
 
 

@@ -115,3 +115,17 @@ def test_what_a_yaml_gets_is_said_with_the_key_that_gets_it(tmp_path: Path) -> N
     assert "fsdp.yaml:3 (delete 6 lines from here on)" in said
     assert "fsdp.yaml:11 (add deepspeed_config: with zero_stage: 3)" in said
     assert "fsdp.yaml:11 (add offload_optimizer_device: cpu to deepspeed_config)" in said
+
+
+def test_what_is_only_moved_to_lines_of_its_own_is_no_action(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM\nfrom trl import SFTConfig, SFTTrainer\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", dtype="bfloat16")\n'
+        'training = SFTConfig("out", max_length=1024, per_device_train_batch_size=2)\n'
+        "SFTTrainer(model=model, args=training, train_dataset=data).train()\n"
+    )
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
+    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 4090"\nversions = {transformers = "5.23.0", trl = "1.16.0"}\n')
+    said = " ".join(lintfit("fit", ".", cwd=tmp_path).out.split())
+    assert 'train.py:4: add deepspeed="ds_zero3' in said
+    assert "change the line" not in said and ",))" not in said

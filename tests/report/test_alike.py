@@ -80,6 +80,13 @@ def test_many_runs_without_a_gpu_are_told_by_the_gpus_that_would_do() -> None:
     assert "What would do" not in render("text", CheckResult(runs=(*large, *small)), View(verbose=True))
 
 
+def test_of_each_kind_of_gpu_the_first_are_named() -> None:
+    runs = [_without_gpu(f"runs/{n}.sh:1", "NVIDIA L40S") for n in range(10, 30)]
+    shown = " ".join(render("text", CheckResult(runs=tuple(runs)), View()).split())
+    assert "one 48 GB GPU: 10.sh:1 (14.9 to 16.4), 11.sh:1" in shown
+    assert "21.sh:1 (14.9 to 16.4) and 8 more" in shown and "22.sh" not in shown
+
+
 def test_launches_of_one_file_that_come_to_the_same_take_a_line() -> None:
     fits = samples.quiet_result().runs[0]
     runs = [replace(fits, run=replace(fits.run, id=f"run.sh:{n}")) for n in (3, 5, 9)]

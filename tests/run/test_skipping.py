@@ -20,9 +20,8 @@ finetuning_type: lora
 dataset: identity
 template: llama3
 """
-AXOLOTL = "base_model: x/y\ndatasets:\n  - path: a/b\nadapter: qlora\nmicro_batch_size: 2\n"
+AUTOTRAIN = "task: llm-sft\nbase_model: x/y\nproject_name: p\nbackend: local\ndata:\n  path: d\n"
 TORCHTUNE = "model:\n  _component_: torchtune.models.llama3.llama3_8b\noptimizer:\n  lr: 2e-5\nepochs: 1\n"
-SWIFT = "model: Qwen/Qwen2.5-7B\ntrain_type: lora\ndataset: [a]\n"
 ARGUMENTS = '{"model_name_or_path": "x/y", "output_dir": "o", "per_device_train_batch_size": 4}'
 OWN = "model:\n  model_name: x/y\ntrain:\n  lr: 1e-4\n  batch_size: 4\n  max_seq_len: 2048\n"
 NEOX = '{\n  "pipe-parallel-size": 1,\n  "num-layers": 12,\n  "hidden-size": 768,\n}\n'
@@ -44,9 +43,8 @@ HETEROGENEOUS = "sbatch <<EOF\n#!/bin/bash\nsrun $LAUNCH\nEOF\nLAUNCH='torchrun 
 
 LOOKS = {
     "recipe.yaml": (LLAMA_FACTORY, "a LLaMA-Factory recipe, which is not read yet"),
-    "axolotl.yml": (AXOLOTL, "an axolotl recipe, which is not read yet"),
+    "autotrain.yml": (AUTOTRAIN, "an AutoTrain recipe, which is not read yet"),
     "tune.yaml": (TORCHTUNE, "a torchtune recipe, which is not read yet"),
-    "swift.yaml": (SWIFT, "an ms-swift recipe, which is not read yet"),
     "args.json": (ARGUMENTS, "arguments of a training script (transformers, TRL), and no launch line"),
     "own.yaml": (OWN, "a recipe of an unknown front end, and no launch line"),
     "neox.yml": (NEOX, "a GPT-NeoX or Megatron config, which is not read yet"),
@@ -151,9 +149,9 @@ def test_files_are_folded_by_reason(tmp_path: Path) -> None:
 
 
 def test_many_files_are_not_all_named(tmp_path: Path) -> None:
-    write(tmp_path, {f"{index}.yaml": AXOLOTL for index in range(6)})
+    write(tmp_path, {f"{index}.yaml": AUTOTRAIN for index in range(6)})
     shown = lintfit("check", cwd=tmp_path).out
-    assert shown.startswith("6 files skipped: an axolotl recipe, which is not read yet: 0.yaml, 1.yaml, 2.yaml, …\n")
+    assert shown.startswith("6 files skipped: an AutoTrain recipe, which is not read yet: 0.yaml, 1.yaml, 2.yaml, …\n")
 
 
 def test_a_launch_whose_script_is_no_training(tmp_path: Path) -> None:
@@ -188,7 +186,7 @@ def test_what_a_run_reads_is_not_skipped(tmp_path: Path) -> None:
 
 
 def test_a_search_obeys_exclude_where_names_count_as_found(tmp_path: Path) -> None:
-    write(tmp_path, {"old/recipe.yaml": AXOLOTL, "lintfit.toml": 'exclude = ["old"]\n'})
+    write(tmp_path, {"old/recipe.yaml": AUTOTRAIN, "lintfit.toml": 'exclude = ["old"]\n'})
     assert len(checked(tmp_path, "old/recipe.yaml")["skipped"]) == 1
     assert checked(tmp_path, "old/recipe.yaml", "--as-found")["summary"]["files"] == 0
     gone = lintfit("check", "gone.yaml", "--as-found", cwd=tmp_path)
@@ -206,7 +204,7 @@ def test_a_search_obeys_exclude_where_names_count_as_found(tmp_path: Path) -> No
     ],
 )
 @pytest.mark.parametrize(
-    "files", [{"a.yaml": AXOLOTL}, {"run.sh": "swift sft --model Qwen/Qwen2.5-7B\n"}], ids=["skipped", "unknown"]
+    "files", [{"a.yaml": AUTOTRAIN}, {"run.sh": "swift sft --model Qwen/Qwen2.5-7B\n"}], ids=["skipped", "unknown"]
 )
 def test_fail_on_unknown(
     files: dict[str, str], flags: tuple[str, ...], config: str, status: int, tmp_path: Path

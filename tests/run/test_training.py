@@ -25,7 +25,7 @@ LAUNCHES = {
     "trl": "trl sft --model_name_or_path Qwen/Qwen2.5-7B --fp16 --num_processes 2",
     "litgpt": "litgpt finetune_lora Qwen/Qwen2.5-7B --precision 16-mixed",
 }
-UNREAD = "axolotl train sft.yaml"
+UNREAD = "xtuner train sft.py"
 
 
 def run(folder: Path, launch: str) -> Run:

@@ -203,6 +203,12 @@ def untrained(recipe: Recipe) -> Recipe:
 
 
 @lru_cache(maxsize=1024)
+def all_trained(recipe: Recipe) -> Recipe:
+    """The same with a gradient for every weight."""
+    return _one(replace(recipe, frozen=False))
+
+
+@lru_cache(maxsize=1024)
 def left_alone(recipe: Recipe, trained: tuple[str, ...] = ()) -> Recipe:
     """The same with weights that get no gradient, but those of the modules ``trained``."""
     return _one(replace(recipe, frozen=True, trained_modules=trained))

@@ -19,6 +19,7 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts
+from lintfit.memory.tensors.lora import flattens_adapters
 from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, step_temporaries
 from lintfit.memory.tensors.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.versions import since
@@ -132,7 +133,7 @@ def _on_host(spec: Spec, held: Inventory, shard: Inventory, states: int) -> Rank
         beside = whole.storage - _packed(whole) if whole.quantised else 0
         size = weight.storage - beside
         constants += beside * weight.copies
-        if not first or (spec.method == "lora" and weight.trainable):
+        if not first or (wraps_adapters(spec) and weight.trainable):
             blocks += [size] * weight.copies * (2 if weight.trainable else 1)
         elif weight.per_layer:
             inside += size * weight.copies
@@ -208,22 +209,36 @@ def stored(spec: Spec) -> Inventory:
 
 
 def flattened(spec: Spec, held: Inventory) -> Inventory:
-    """FSDP 1 makes one parameter of a unit: what is frozen in the root unit has its dtype and its gradient where
-    anything there is trained (``_flat_param.py:_validate_tensors_to_flatten``, ``use_orig_params``).
-
-    Layers are frozen whole, and PEFT's adapters are units of their own, unless the model is one unit.
-    """
-    whole = one_unit(spec)
-    apart = spec.quantization is not None if whole else spec.method != "full"
-    if apart or (spec.fsdp or Fsdp()).version != 1:
-        return held
-    root = {weight.trainable for weight in held.weights if whole or not weight.per_layer}
-    return _FLATTENED.get(held, whole, lambda: _root_trained(held, whole)) if len(root) > 1 else held
+    """FSDP 1 makes one parameter of a unit: what is frozen in it has its dtype and its gradient where anything there is
+    trained (``_flat_param.py:_validate_tensors_to_flatten``, ``use_orig_params``)."""
+    mixed = tuple(unit for unit in _flat_units(spec) if len({part.trainable for part in _parts(held, unit)}) > 1)
+    return _FLATTENED.get(held, mixed, lambda: _all_trained(held, mixed)) if mixed else held
 
 
-def _root_trained(held: Inventory, whole: bool) -> Inventory:
+LAYERS, ROOT = (True,), (False,)
+"""Kinds of units by what they hold: tensors of layers, all others; one unit for all has both."""
+
+
+def _flat_units(spec: Spec) -> tuple[tuple[bool, ...], ...]:
+    """Units that may hold what is frozen beside what is trained. A full fine-tuning freezes layers whole, and PEFT's
+    adapters are units of their own, unless the model is one unit."""
+    if (spec.fsdp or Fsdp()).version != 1 or (spec.method != "full" and spec.quantization is not None):
+        return ()
+    if one_unit(spec):
+        return (LAYERS + ROOT,)
+    if spec.method == "full":
+        return (ROOT,)
+    return (LAYERS, ROOT) if flattens_adapters(spec) else ()
+
+
+def _parts(held: Inventory, unit: tuple[bool, ...]) -> list[Weight]:
+    return [weight for weight in held.weights if bool(weight.per_layer) in unit]
+
+
+def _all_trained(held: Inventory, units: tuple[tuple[bool, ...], ...]) -> Inventory:
+    kinds = {kind for unit in units for kind in unit}
     return Inventory.of(
-        tuple(replace(weight, trainable=True) if whole or not weight.per_layer else weight for weight in held.weights)
+        tuple(replace(weight, trainable=True) if bool(weight.per_layer) in kinds else weight for weight in held.weights)
     )
 
 
@@ -236,13 +251,14 @@ def optimized(spec: Spec, shard: Inventory) -> Inventory:
     parts = tuple(zip(inventory(spec).weights, shard.weights, strict=True))
     if all(own.trainable == part.trainable for own, part in parts):
         return shard
-    whole = one_unit(spec)
-    root = [(own, part) for own, part in parts if whole or not own.per_layer]
-    trained = sum(part.total for own, part in root if own.trainable)
-    most = min(float(sharers(spec)), sum(part.total for _, part in root) / trained)
-    return Inventory.of(
-        tuple(_with_share(part, own.trainable, 1 if own.per_layer and not whole else most) for own, part in parts)
-    )
+    most = dict.fromkeys(LAYERS + ROOT, 1.0)
+    for unit in _flat_units(spec):
+        inside = [(own, part) for own, part in parts if bool(own.per_layer) in unit]
+        trained = sum(part.total for own, part in inside if own.trainable)
+        if trained:
+            share = min(float(sharers(spec)), sum(part.total for _, part in inside) / trained)
+            most.update(dict.fromkeys(unit, share))
+    return Inventory.of(tuple(_with_share(part, own.trainable, most[bool(own.per_layer)]) for own, part in parts))
 
 
 def _with_share(part: Weight, trainable: bool, times: float) -> Weight:
@@ -345,8 +361,8 @@ def wraps_adapters(spec: Spec) -> bool:
     that in the reverse order of the backward they stand between it and the layer below, and ``BACKWARD_PRE``
     prefetches the layer below only when the layer's first adapter is reached.
     """
-    settings = spec.fsdp or Fsdp()
-    return spec.method == "lora" and settings.version == 1 and not one_unit(spec)
+    first = (spec.fsdp or Fsdp()).version == 1
+    return spec.method == "lora" and first and not one_unit(spec) and not flattens_adapters(spec)
 
 
 SAVES_ON_HOST = (4, 30)

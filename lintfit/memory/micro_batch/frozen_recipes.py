@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lintfit.memory.activations.recipe import Recipe, left_alone
+from lintfit.memory.activations.recipe import Recipe, all_trained, left_alone
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts
+from lintfit.memory.tensors.lora import flattens_adapters
 
 
 def at_lookup(spec: Spec, recipe: Recipe) -> Recipe:
@@ -15,6 +16,11 @@ def at_lookup(spec: Spec, recipe: Recipe) -> Recipe:
 def among_layers(spec: Spec, recipe: Recipe) -> Recipe:
     """What any layer may need."""
     return left_alone(recipe) if len(frozen_parts(spec).layers) == spec.facts.layers else recipe
+
+
+def in_layers(spec: Spec, recipe: Recipe) -> Recipe:
+    """A layer whose frozen weights get a gradient, too, where FSDP 1 makes one parameter of them and its adapters."""
+    return all_trained(recipe) if flattens_adapters(spec) else recipe
 
 
 def at_end(spec: Spec, recipe: Recipe) -> Recipe:

@@ -12,6 +12,7 @@ from lintfit.memory.activations.kinds import Kind, kinds, running, stream_width,
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import Recipe, left_alone
 from lintfit.memory.micro_batch.aside import gradient_beside
+from lintfit.memory.micro_batch.frozen_recipes import in_layers
 from lintfit.memory.micro_batch.model import Model
 from lintfit.memory.micro_batch.step import Stretch
 from lintfit.memory.micro_batch.stream import Shape, embedding_bytes
@@ -49,8 +50,10 @@ and by how it is run and whether it is checkpointed, where that is not the model
 
 
 def _profiles(spec: Spec, model: Model, shape: Shape, kept: float) -> _Profiles:
+    own = in_layers(spec, model.recipe)
+
     def one(
-        index: int, stream: int, flows: bool, recipe: Recipe = model.recipe, checkpoints: bool = model.checkpoints
+        index: int, stream: int, flows: bool, recipe: Recipe = own, checkpoints: bool = model.checkpoints
     ) -> Profile:
         return profile(
             model.facts,

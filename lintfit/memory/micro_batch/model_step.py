@@ -26,6 +26,7 @@ from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.micro_batch.stream import Shape
 from lintfit.memory.micro_batch.tables import shared_tables
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.lora import flattens_adapters
 from lintfit.memory.tensors.parameters import Inventory
 
 
@@ -150,4 +151,4 @@ def kept_share(spec: Spec, states: States, held: Inventory) -> float:
 
 def _retains_inputs(spec: Spec) -> bool:
     """Whether no layer's input dies before the backward ends: where adapters stand beside frozen layers alone."""
-    return spec.method == "lora" and hooks_frozen(spec)
+    return spec.method == "lora" and hooks_frozen(spec) and not flattens_adapters(spec)

@@ -21,6 +21,7 @@ from lintfit.memory.tensors.weights import (
     local_tensors,
     model_dtype,
 )
+from lintfit.settings.values import Fsdp
 
 FALLBACK_TARGETS = ("q_proj", "v_proj")
 """PEFT's choice for the Llama family (``TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING``)."""
@@ -52,6 +53,18 @@ def adapts(tensor: Tensor, targets: tuple[str, ...] | str) -> bool:
     if targets == "all-linear":
         return tensor.role in ("linear", "expert", "router")
     return _named(module_name(tensor), tuple(targets))
+
+
+def flattens_adapters(spec: Spec) -> bool:
+    """Whether FSDP 1 makes one parameter of a layer with its adapters, which then has a gradient of all of it.
+
+    PEFT's policy wraps adapters by themselves (``fsdp_auto_wrap_policy``), and transformers' Trainer takes it. LitGPT
+    wraps its blocks alone (``finetune/lora.py`` until August 2025), as do loops of a script's own.
+    """
+    sharding = spec.fsdp or Fsdp()
+    if spec.engine != "fsdp" or sharding.version != 1 or spec.method != "lora" or spec.quantization is not None:
+        return False
+    return spec.front_end == "litgpt" or not sharding.adapters_apart
 
 
 def targets_of(spec: Spec) -> tuple[str, ...] | str:

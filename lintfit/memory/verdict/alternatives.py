@@ -58,13 +58,14 @@ PACKAGES = {
 
 
 class Alternative(NamedTuple):
-    """A run that the spec may mean, what the estimate says of the assumption, bytes that it may do without, and whether
-    its model states are others than the spec's."""
+    """A run that the spec may mean, what the estimate says of the assumption, bytes that it may do without, whether its
+    model states are others than the spec's, and whether it may need less as well as more."""
 
     spec: Spec
     note: str = ""
     less: int = 0
     restated: bool = False
+    either: bool = False
 
 
 class Guess(NamedTuple):
@@ -77,6 +78,7 @@ class Guess(NamedTuple):
     note: str = ""
     restated: bool = False
     by_batch: bool = False
+    either: bool = False
 
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
@@ -102,7 +104,7 @@ _OPEN: Memo[tuple[Guess, ...]] = Memo()
 def _others(spec: Spec, guesses: tuple[Guess, ...]) -> Iterator[Alternative]:
     for guess in _OPEN.get(alike(spec), id(guesses), lambda: _perhaps_open(spec, guesses)):
         if not guess.by_batch or guess.left_open(spec):
-            yield Alternative(guess.other(spec), guess.note.format(spec=spec), restated=guess.restated)
+            yield Alternative(guess.other(spec), guess.note.format(spec=spec), 0, guess.restated, guess.either)
 
 
 def _perhaps_open(spec: Spec, guesses: tuple[Guess, ...]) -> tuple[Guess, ...]:
@@ -284,31 +286,8 @@ def _upcast(spec: Spec) -> Spec:
     return replace(spec, kbit_upcast="all")
 
 
-def _may_overlap(spec: Spec) -> bool:
-    """Whether the DeepSpeed JSON may switch ``overlap_comm`` on, as the examples do, which makes two buckets of one."""
-    return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
-
-
-def _overlapping(spec: Spec) -> Spec:
-    return replace(spec, deepspeed_config={"zero_optimization": {"overlap_comm": True}})
-
-
 LAST_BEFORE = (4, 57)
 """The transformers version of the month in which accelerate 1.11 came out (October 2025)."""
-
-
-def _may_fuse(spec: Spec) -> bool:
-    """Whether a kernel may compute the loss: somebody whose code nobody names trains."""
-    return (
-        spec.loss == "full" and not spec.own_loss and spec.stated.isdisjoint({"fused_kernels", "front_end", "trainer"})
-    )
-
-
-def _fused(spec: Spec) -> Spec:
-    """Without whole logits where the kind of loss is open, too; else with logits that are overwritten."""
-    if "loss" not in spec.stated:
-        return replace(spec, loss="liger")
-    return replace(spec, fused_kernels=(*spec.fused_kernels, "cross_entropy"))
 
 
 def _may_reduce_each(spec: Spec) -> bool:
@@ -366,19 +345,6 @@ def _may_quantise_experts(spec: Spec) -> bool:
 
 CHEAPER = (
     Guess(
-        _may_fuse,
-        _fused,
-        "the model's own loss (fused_kernels not stated; the low end has one that overwrites its logits, as Unsloth's and "
-        "Liger's)",
-    ),
-    Guess(
-        litgpt.possible,
-        litgpt.as_litgpt,
-        "a loss in chunks as transformers' models have it (whose code trains is not stated; front_end would say; the "
-        "range counts LitGPT's, too)",
-        restated=True,
-    ),
-    Guess(
         _may_decode_one,
         lambda spec: replace(spec, decoder_seq_len=1),
         "a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low end has "
@@ -428,7 +394,14 @@ CHEAPER = (
 """What may need less, beside what :func:`cheaper` finds in several ways."""
 
 DEARER = (
-    Guess(litgpt.possible, litgpt.as_litgpt, restated=True),
+    Guess(
+        litgpt.possible,
+        litgpt.as_litgpt,
+        "a loss in chunks as transformers' models have it (whose code trains is not stated; front_end would say; the "
+        "range counts LitGPT's, too)",
+        restated=True,
+        either=True,
+    ),
     Guess(
         dated,
         of_its_time,
@@ -437,7 +410,6 @@ DEARER = (
         restated=True,
     ),
     Guess(lambda spec: not known(spec.facts), _remote_code),
-    Guess(_may_overlap, _overlapping, restated=True),
     Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
     Guess(_may_upcast, _upcast, restated=True),
     Guess(

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import optimizer_name
-from lintfit.memory.framework import CACHED_SHARE, context, nccl
-from lintfit.memory.moments import moments
+from lintfit.memory.framework import CACHED_SHARE, context, framework, nccl, side_streams
+from lintfit.memory.moments import at_the_loss, moments
 from lintfit.memory.result import ALLOCATED, Moment, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import BLOCKWISE, counted
-from lintfit.memory.verdict import own_loss
+from lintfit.memory.verdict import kernels, own_loss
 from lintfit.memory.verdict.alternatives import cheaper, dearer
 from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
 from lintfit.memory.verdict.older import Older, changed, least, of_older_loss, restated
@@ -46,6 +46,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     peak = _largest(points)
     others = restated(spec, held, peak.allocated)
     low, notes = _low(spec, points, held, others)
+    shown = 0
     of_others = [moment for older in others for moment in changed(older, points)]
     notes.extend(older.note for older in others)
     chunks = held_chunks(spec)
@@ -63,7 +64,12 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     high = planned(spec, [*points, *of_others], held, chunks)
     for other in dearer(spec):
         own = states(other.spec) if other.restated else held
-        high = max(high, planned(other.spec, moments(other.spec, own)[0], own, held_chunks(other.spec)))
+        its = moments(other.spec, own)[0]
+        high = max(high, planned(other.spec, its, own, held_chunks(other.spec)))
+        if other.either:
+            low = min(low, kernels.least(other.spec, its))
+        if _largest(its).allocated > peak.allocated:
+            shown = max(shown, _largest(its).allocated + around(other.spec, its, own)[0].likely)
         notes.append(other.note)
     high += _outside(spec) + left
     if own_loss.has_own(spec):
@@ -76,8 +82,15 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         alone = optimizer_name(spec).lower().startswith(BLOCKWISE)
         low -= peak.allocated - max(_without_optimizer(moment, gradients=alone) for moment in points)
     likely = peak.allocated + beside.likely
-    high = max(high + vllm_bytes(spec), likely, _shown(spec, peak, likely, of_others))
+    high = max(high + vllm_bytes(spec), likely, shown, _shown(spec, peak, likely, of_others))
     return Range(low + beside.low, likely, high), tuple(filter(None, notes))
+
+
+def around(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[Range, tuple[str, ...]]:
+    """Bytes beside the tensors at the largest moment, and the assumptions behind them."""
+    peak = _largest(points)
+    logits, loss = peak.components.get("logits", 0), at_the_loss(points, peak)
+    return framework(spec, peak.allocated, held, logits, loss, side_streams(spec, points, peak))
 
 
 def _shown(spec: Spec, peak: Moment, likely: int, others: list[Moment]) -> int:
@@ -94,8 +107,8 @@ def _shown(spec: Spec, peak: Moment, likely: int, others: list[Moment]) -> int:
 
 def _low(spec: Spec, points: tuple[Moment, ...], held: States, others: tuple[Older, ...]) -> tuple[int, list[str]]:
     """Bytes that torch's allocator must have, by all that the spec may mean, and what that rests on."""
-    low = _largest(points).allocated
-    notes = []
+    low = kernels.least(spec, points)
+    notes = [kernels.NOTE] if kernels.left_open(spec) else []
     if spec.seq_len // spec.sequence_parallel > LONG_SEQUENCE and "sequence_parallel" not in spec.stated:
         low = max(moment.allocated for moment in points if moment.phase in STATES_ALONE)
         notes.append(
@@ -106,7 +119,7 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States, others: tuple[Old
         low = min(low, least(older, points, low))
     for other in cheaper(spec):
         own = states(other.spec) if other.restated else held
-        low = min(low, _largest(moments(other.spec, own)[0]).allocated - other.less)
+        low = min(low, kernels.least(other.spec, moments(other.spec, own)[0]) - other.less)
         notes.append(other.note)
     return low, notes
 

@@ -10,7 +10,6 @@ from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.states import States
 from lintfit.memory.framework import gathers, side_streams
 from lintfit.memory.loss.losses import own_loss
-from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.result import ALLOCATED, Components, Moment
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import inventory
@@ -112,8 +111,9 @@ def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
 
 def _older_loss(spec: Spec) -> float:
     """Share of the logits that the loss of a transformers may hold on top, where its version is not stated."""
-    own = "transformers" in spec.versions or loss_path(spec) == "chunked" or own_loss(spec.facts, of(spec))
-    return 0.0 if own else OLDER_LOSS - 1
+    if "transformers" in spec.versions or spec.loss != "full" or own_loss(spec.facts, of(spec)):
+        return 0.0
+    return OLDER_LOSS - 1
 
 
 def held_chunks(spec: Spec) -> int:

@@ -72,11 +72,17 @@ def restated(spec: Spec, held: States, peak: int) -> tuple[Older, ...]:
     ``peak``: bytes of the largest moment. Another optimizer's step is looked at where it may come near that.
     """
     if spec.engine == "deepspeed":
-        if spec.offload_optimizer == "none" and spec.method != "lora":
+        if spec.offload_optimizer == "none" and spec.method != "lora" and not _may_overlap(spec):
             return ()
     elif not _may_step_higher(held.step, peak):
         return ()
     return _FOUND.get(alike(spec), "", lambda: tuple(_differing(spec, held)))
+
+
+def _may_overlap(spec: Spec) -> bool:
+    """Whether the DeepSpeed JSON, which nobody shows, may switch ``overlap_comm`` on, as the examples do: two buckets
+    in the place of one."""
+    return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
 
 
 def _may_step_higher(step: Components, peak: int) -> bool:
@@ -127,6 +133,8 @@ def _difference(one: Components, other: Components) -> Components:
 
 
 def _runs(spec: Spec) -> Iterator[tuple[Spec, str]]:
+    if _may_overlap(spec):
+        yield replace(spec, deepspeed_config={"zero_optimization": {"overlap_comm": True}}), ""
     if spec.engine == "deepspeed":
         if "deepspeed" in spec.versions:
             return

@@ -54,6 +54,12 @@ class Launch:
         return self.document.position(self.place.span.start).line
 
     @property
+    def command_text(self) -> str:
+        """The command as it is written, on one line."""
+        span = self.command.span
+        return self.document.text[span.start : span.end].replace("\\\n", " ")
+
+    @property
     def by_mpi(self) -> bool:
         """Whether ``mpirun`` starts it, as often as nobody can tell here."""
         return any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in self.invocation.prefix)

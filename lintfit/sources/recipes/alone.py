@@ -29,11 +29,8 @@ def usual_launch(document: DataDocument) -> Launch | None:
 
     A script of the front end's is what its name says (``scripts/sft.py``).
     """
-    from lintfit.documents.shell_reader import read_shell
-    from lintfit.sources.launchers.launcher import read_launch
-
     command = usual_command(document)
-    launch = read_launch(read_shell(FileText(document.path.with_suffix(".sh"), f"{command}\n")), 0) if command else None
+    launch = _launch(document, f"{command}\n") if command is not None else None
     if launch is None:
         return None
     place = Place(document, _start(document))
@@ -47,6 +44,13 @@ def usual_launch(document: DataDocument) -> Launch | None:
         action=launch.action or PurePosixPath(launch.script or "").stem,
         assumed=True,
     )
+
+
+def _launch(document: DataDocument, text: str) -> Launch | None:
+    from lintfit.documents.shell_reader import read_shell
+    from lintfit.sources.launchers.launcher import read_launch
+
+    return read_launch(read_shell(FileText(document.path.with_suffix(".sh"), text)), 0)
 
 
 def _placed(setting: Setting, place: Place) -> Setting:

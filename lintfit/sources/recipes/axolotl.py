@@ -17,9 +17,9 @@ from lintfit.catalog import axolotl as catalog
 from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
-from lintfit.settings.values import AS_LOADED, Adapters, FourBits
+from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config, read_config, recipe_word
-from lintfit.sources.recipes.axolotl_engine import FOLDER, parallel
+from lintfit.sources.recipes.axolotl_engine import FOLDER, packaged, parallel
 from lintfit.sources.recipes.axolotl_settings import settings
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, spelled
@@ -38,8 +38,6 @@ _KEYS: Mapping[str, str] = {
     "seq_len": "sequence_len",
     "lora_rank": "lora_r",
     "deepspeed": "deepspeed",
-    "bf16": "bf16",
-    "fp16": "fp16",
 }
 """Keys that say a setting as it is."""
 
@@ -61,9 +59,9 @@ _WORDS: Mapping[str, str] = {
 """axolotl's keys by names of ``TrainingArguments``, and its own that bear these."""
 
 _ADJUSTABLE = frozenset({
-    "attention", "bf16", "deepspeed", "eval_batch_size", "fp16", "gradient_accumulation_steps",
+    "attention", "bf16", "deepspeed", "engine", "eval_batch_size", "fp16", "fsdp", "gradient_accumulation_steps",
     "gradient_checkpointing", "lora_rank", "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision",
-    "optimizer", "quantization", "seq_len", "zero_stage",
+    "offload_optimizer", "offload_param", "optimizer", "quantization", "seq_len", "zero_stage",
 })  # fmt: skip
 
 _CUT = "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"
@@ -127,8 +125,14 @@ class AxolotlRecipe:
                 return ()
             case "kbit_upcast":
                 return ()  # axolotl prepares a quantized base itself
+            case "bf16" | "fp16" if value is True:
+                return self._write_half(name)
+            case "fsdp" if isinstance(value, Fsdp):
+                return self._write_fsdp(value)
             case "packaged_deepspeed":
                 return self._write_stock(value)
+            case "packaged_zero_stage" | "packaged_offload_optimizer" | "packaged_offload_param":
+                return self._write_of_stock(name.removeprefix("packaged_"), value)
             case "attention" if isinstance(value, str):
                 return self._write_attention(value)
             case "method" if isinstance(value, Adapters):
@@ -194,18 +198,52 @@ class AxolotlRecipe:
             return self.write_key("plugins", [*listed, _LIGER])
         return self.write_key("liger_fused_linear_cross_entropy", True)
 
+    def _write_half(self, name: str) -> tuple[FileEdit, ...] | None:
+        """One half precision, and the other switched off where it is asked for."""
+        other = "fp16" if name == "bf16" else "bf16"
+        off = self.write_key(other, False) if self.config.get(other).value is True else ()
+        on = self.write_key(name, True)
+        return None if off is None or on is None else (*off, *on)
+
+    def _write_fsdp(self, value: Fsdp) -> tuple[FileEdit, ...] | None:
+        """The next key of ``fsdp_config`` that says something else; empty where none does."""
+        stated = self.settings.get("fsdp")
+        now = stated.value if stated is not None else None
+        if not isinstance(now, Fsdp) or not isinstance(self.config.get("fsdp_config").value, Mapping):
+            return None
+        if now.version != value.version or (now.version == 1 and now.strategy != value.strategy):
+            return None
+        if now.cpu_offload != value.cpu_offload:
+            return self._write_of_fsdp("offload_params", value.cpu_offload)
+        if now.strategy != value.strategy:
+            return self._write_of_fsdp("reshard_after_forward", value.strategy == "FULL_SHARD")
+        if now.auto_wrap != value.auto_wrap and value.auto_wrap:
+            return self._write_of_fsdp("auto_wrap_policy", "TRANSFORMER_BASED_WRAP")
+        return ()
+
+    def _write_of_fsdp(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """A key of ``fsdp_config``, with the prefix where it has one."""
+        section = self.config.get("fsdp_config")
+        prefixed = any(str(key).startswith("fsdp_") and key != "fsdp_version" for key in section.value)
+        key = f"fsdp_{name}" if f"fsdp_{name}" in section.value or prefixed else name
+        return self.keys.write(f"fsdp_config.{key}", value) if self.keys.config is not None else None
+
     def _write_stock(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         """One of axolotl's own DeepSpeed files by name, where the project has it and it says what is asked."""
-        for name in _STOCK:
-            content = catalog.deepspeed_file(name)
-            section = content["zero_optimization"] if content is not None else {}
-            said = {key: section.get(key, {}).get("device", "none") for key in ("offload_optimizer", "offload_param")}
-            if {"zero_stage": section.get("stage"), **said} != dict(zero):
-                continue
-            path = f"{FOLDER}/{name}"
-            if isinstance(self.open_file(path), DataDocument):
-                return self.write_key("deepspeed", path)
-        return None
+        path = _stock_of(zero)
+        here = path is not None and isinstance(self.open_file(path), DataDocument)
+        return self.write_key("deepspeed", path) if here else None
+
+    def _write_of_stock(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Another of these files in the place of the one that is named."""
+        stated = self.config.get("deepspeed").value
+        content = packaged(stated) if isinstance(stated, str) else None
+        if content is None:
+            return None
+        path = _stock_of({**_zero_of(content), name: value})
+        if path is None and name == "zero_stage":  # the one of stage 2 offloads its optimizer, too
+            path = _stock_of({**_zero_of(content), name: value, "offload_optimizer": "cpu"})
+        return self.write_key("deepspeed", path) if path is not None else None
 
     def argument(self, *names: str) -> Setting | None:
         """A field of ``TrainingArguments`` that a key of axolotl states, or leaves to its default."""
@@ -222,12 +260,26 @@ class AxolotlRecipe:
 
     def spelled(self, argument: str, value: Any) -> str | None:
         """An argument as a key of the recipe: ``bf16: true``; as a flag where it is given as one."""
-        key = _WORDS.get(argument)
+        key = "liger_fused_linear_cross_entropy" if argument == "use_liger_kernel" else _WORDS.get(argument)
         if key is None:
             return None
         now = self.keys.get(key)
         by_flag = now is not None and now.flag is not None
         return f"--{key.replace('_', '-')} {spelled(value)}" if by_flag else f"{key}: {spelled(value)}"
+
+
+def _zero_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What a DeepSpeed config that comes with axolotl says of ZeRO."""
+    section = content["zero_optimization"]
+    devices = {key: section.get(key, {}).get("device", "none") for key in ("offload_optimizer", "offload_param")}
+    return {"zero_stage": section.get("stage"), **devices}
+
+
+def _stock_of(zero: Mapping[str, Any]) -> str | None:
+    """The path of the one that says just this of ZeRO."""
+    found = ((name, catalog.deepspeed_file(name)) for name in _STOCK)
+    wanted = dict(zero)
+    return next((f"{FOLDER}/{name}" for name, content in found if content and _zero_of(content) == wanted), None)
 
 
 def usual_command(document: DataDocument) -> str | None:

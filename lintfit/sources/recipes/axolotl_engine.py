@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog import axolotl as catalog
 from lintfit.documents.model import DataDocument
-from lintfit.settings.model import AUTO, UNKNOWN, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.settings.values import Fsdp
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config
 from lintfit.sources.recipes.keys import Stated
+from lintfit.versions import before
 
 if TYPE_CHECKING:
     from lintfit.sources.recipes.base import OpenFile
@@ -28,6 +29,7 @@ def parallel(config: Config, open_file: OpenFile) -> Iterator[Setting]:
     sharded = fsdp(config)
     if sharded is not None:  # FSDP's environment is set up before DeepSpeed's is looked at
         yield sharded
+        yield from _shards_in_half(config, sharded)
     else:
         yield from _deepspeed(config, open_file)
     tensor = config.get("tensor_parallel_size")
@@ -45,6 +47,13 @@ def parallel(config: Config, open_file: OpenFile) -> Iterator[Setting]:
     if experts.value not in (None, 0, 1):
         # Which experts a rank holds, and what it sends to the others, is not counted.
         yield experts.setting("engine", UNKNOWN)
+
+
+def _shards_in_half(config: Config, sharded: Setting) -> Iterator[Setting]:
+    """axolotl's own ``fsdp2_prepare_model`` leaves out Accelerate's upcast of what trains (0.12 and up)."""
+    whole = isinstance(sharded.value, Fsdp) and sharded.value.version == 2 and not config.adapter
+    if whole and before(config.range.newest, "0.12") is False:
+        yield Setting("fsdp_upcast", False, Provenance("derived", "axolotl shards parameters in the dtype they have"))
 
 
 def _deepspeed(config: Config, open_file: OpenFile) -> Iterator[Setting]:

@@ -7,6 +7,7 @@ Its config classes are pydantic models that pass over what they have no field fo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import axolotl as catalog
@@ -22,6 +23,25 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.75
 """The share that a longer key and the one that was meant have in common."""
+
+_ELSEWHERE = {
+    "cutoff_len": "sequence_len",
+    "gradient_accumulation": "gradient_accumulation_steps",
+    "lora_rank": "lora_r",
+    "max_length": "sequence_len",
+    "max_seq_len": "sequence_len",
+    "max_seq_length": "sequence_len",
+    "model_name_or_path": "base_model",
+    "num_train_epochs": "num_epochs",
+    "optim": "optimizer",
+    "packing": "sample_packing",
+    "per_device_eval_batch_size": "eval_batch_size",
+    "per_device_train_batch_size": "micro_batch_size",
+    "seq_len": "sequence_len",
+    "seq_length": "sequence_len",
+    "target_modules": "lora_target_modules",
+}
+"""What other front ends and transformers call axolotl's keys."""
 
 _UNSLOTH = "0.17"
 """The first release that stops at its former switches for Unsloth's kernels (``check_deprecated_unsloth_fields``)."""
@@ -72,10 +92,16 @@ def _is_dropped(config: Config, key: str) -> bool:
 
 def _dropped(config: Config, place: Place, entry: Entry) -> Refused:
     known = catalog.known_keys().keys()
-    meant = None if entry.key in known else nearest(entry.key, known) or most_alike(entry.key, known, _ALIKE)
+    meant = None if entry.key in known else _meant(entry.key)
     # What the run is without a key that never meant anything is known; a misspelt one is another matter.
     refusal = Refusal("unused keys", meant, (entry.key,), plain=meant is None)
     return Refused(place, entry.key, f"axolotl {config.range.newest}", refusal, key=True, ignored=True)
+
+
+def _meant(name: str) -> str | None:
+    """The key that somebody who writes this one means."""
+    known = catalog.known_keys()
+    return _ELSEWHERE.get(name) or nearest(name, known) or most_alike(name, known, _ALIKE)
 
 
 def _of_fsdp(config: Config, section: Entry) -> Iterator[Refused]:
@@ -97,21 +123,30 @@ def _of_fsdp(config: Config, section: Entry) -> Iterator[Refused]:
 
 def _is_unknown(config: Config, name: str) -> bool:
     """Whether ``axolotl train`` has no such option, nor the launcher that it hands on what it does not know."""
-    from lintfit.sources.launchers.grammars import GRAMMARS
-
     parts = name.partition(".")
     if parts[1]:
         return not (catalog.section(parts[0]) and config.range.has(catalog.known_keys().get(parts[0])))
     known = {name, name.removeprefix("no_")}
     if any(config.range.has(catalog.known_keys().get(each)) or catalog.plugin_of(each) for each in known):
         return False
-    launchers = (GRAMMARS["accelerate"], GRAMMARS["torchrun"])
-    return not any(each in one.valued | one.bare for one in launchers for each in known)
+    return known.isdisjoint(_of_launchers())
+
+
+@cache
+def _of_launchers() -> frozenset[str]:
+    """The options of what ``axolotl train`` starts: ``accelerate launch``, or ``torchrun``."""
+    from lintfit.catalog import arguments
+    from lintfit.sources.launchers.grammars import GRAMMARS
+
+    found = arguments.studied("accelerate", None, None)
+    options = arguments.launch_options(found.possible) if found is not None else {}
+    torchrun = GRAMMARS["torchrun"]
+    return frozenset(name.lstrip("-").replace("-", "_") for name in options) | torchrun.valued | torchrun.bare
 
 
 def _flag(config: Config, flag: Flag) -> Refused:
     written = f"--{flag.name.replace('_', '-')}"
-    meant = nearest(flag.name, catalog.known_keys()) or most_alike(flag.name, catalog.known_keys(), _ALIKE)
+    meant = _meant(flag.name)
     suggestion = f"--{meant.replace('_', '-')}" if meant is not None else None
     refusal = Refusal(f"No such option: {written}", suggestion)
     return Refused(flag.place, written, f"axolotl {config.range.newest}", refusal)

@@ -13,6 +13,7 @@ from lintfit.catalog.quantized import by_name
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config
 from lintfit.sources.recipes.axolotl_engine import asks_for_fsdp, fsdp_config
+from lintfit.sources.recipes.axolotl_frozen import frozen_modules
 from lintfit.sources.recipes.keys import Stated
 
 TRAINERS: Mapping[str, str] = {
@@ -150,8 +151,8 @@ def _whole(config: Config, adapter: Stated) -> Iterator[Setting]:
     yield from _quantization(config)
     kept = config.get("unfrozen_parameters")
     if kept.value:
-        # Which parameters the patterns fit is not worked out here.
-        yield kept.setting("frozen_modules", ("*",))
+        names = frozen_modules(kept.value)
+        yield kept.setting("frozen_modules", ("*",) if names is None else names)
         yield kept.setting("partly_frozen", True)
     elif config.truth("freeze_mm_modules"):
         yield config.get("freeze_mm_modules").setting("frozen_modules", ("vision_tower", "multi_modal_projector"))
@@ -172,7 +173,9 @@ def _quantization(config: Config) -> Iterator[Setting]:
     elif config.truth("gptq") is not False or adapter.value is UNKNOWN:
         yield (config.get("gptq") if adapter.value is not UNKNOWN else adapter).setting("quantization", UNKNOWN)
     elif config.get("model_quantization_config").value:
-        yield config.get("model_quantization_config").setting("quantization", UNKNOWN)
+        own = config.get("model_quantization_config")
+        whole = config.inner("model_quantization_config_kwargs", "dequantize")
+        yield own.setting("quantization", None if whole is not None and whole.value is True else UNKNOWN)
     else:
         why = "no adapter that quantizes is asked for"
         yield Setting("quantization", None, Provenance("derived", why, adapter.provenance.place))
@@ -224,7 +227,7 @@ def _trainer(config: Config) -> Iterator[Setting]:
     elif config.get("reward_model").value:
         yield config.get("reward_model").setting("trainer", "reward")
     elif config.get("process_reward_model").value:
-        yield config.get("process_reward_model").setting("trainer", UNKNOWN)
+        yield config.get("process_reward_model").setting("trainer", "classification")
     else:
         yield Setting("trainer", "causal-lm", Provenance("derived", "AxolotlTrainer trains a causal language model"))
     yield _reference(config, rl)

@@ -95,6 +95,14 @@ FORMS: tuple[Form, ...] = (
         front_end="swift",
     ),
     Form(
+        "an ms-swift recipe",
+        word_set("model dataset"),
+        word_set("""attn_impl dataset_num_proc freeze_vit load_from_cache_file lora_rank model_author model_name
+               per_device_train_batch_size split_dataset_ratio target_modules torch_dtype truncation_strategy"""),
+        3,
+        front_end="swift",
+    ),
+    Form(
         "a LitGPT recipe",
         frozenset({"train"}),
         word_set(

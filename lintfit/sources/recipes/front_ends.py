@@ -48,8 +48,8 @@ PROGRAMS: Mapping[FrontEnd, Program] = {
         word_set("finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"),
         {"finetune": word_set("lora full adapter adapter_v2")},
     ),
-    # swift/cli/main.py 4
-    "swift": Program(word_set("sft pt rlhf"), {}),
+    # swift/cli/main.py 4, and 2 for the last three
+    "swift": Program(word_set("sft pt rlhf dpo orpo simpo"), {}),
     # llamafactory/cli.py 0.9; the others with USE_V1=1 (v1/launcher.py)
     "llamafactory": Program(word_set("train sft dpo rm"), {}),
     # axolotl/cli/main.py 0.13

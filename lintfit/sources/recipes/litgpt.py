@@ -78,10 +78,14 @@ FUSED = ("query_key_value", "qkv_proj", "Wqkv", "c_attn")
 
 OPTIMIZERS: Mapping[str, str] = {
     "adamw": "adamw_torch", "adam": "adamw_torch", "sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop",
-    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw",
+    "adafactor": "adafactor", "adamw8bit": "adamw_8bit", "pagedadamw": "paged_adamw_32bit",
     "pagedadamw8bit": "paged_adamw_8bit", "grokadamw": "grokadamw",
 }  # fmt: skip
 """transformers' names by the class's own."""
+
+_LONGEST_BLOCK = 8192
+"""Positions up to which ``litgpt/config.py`` has the ``block_size`` of the checkpoint's own config (Mistral's is 4096
+there, of 32768)."""
 
 _FSDP2 = "0.5.11"
 """The LitGPT whose ``finetune/lora.py`` first has ``ModelParallelStrategy``, which shards with FSDP 2."""
@@ -279,12 +283,30 @@ class LitGptRecipe:
         yield self.keys.found("train.global_batch_size").setting("gradient_accumulation_steps", steps)
         if self.keys.found("train.max_seq_length").value is not None:
             yield self.keys.number("seq_len", "train.max_seq_length")
+        elif self.launch.action == "pretrain" and self.keys.missing is None:
+            yield from self._whole_blocks()
         if self.launch.action != "pretrain":
+            yield Setting("packing", False, Provenance.default("LitGPT's fine-tuning pads each batch"))
             yield Setting("max_grad_norm", 0.0, Provenance.default("LitGPT's fine-tuning does not clip"))
         elif (norm := self.keys.found("train.max_norm")).value is None:
             yield norm.setting("max_grad_norm", 0.0)
         else:
             yield self.keys.number("max_grad_norm", "train.max_norm")
+
+    def _whole_blocks(self) -> Iterator[Setting]:
+        """Pretraining fills the model's ``block_size``, which is the checkpoint's positions where these are few."""
+        config, name = self.keys.get("model_config"), self.keys.get("model_name")
+        if config is not None and config.value is not None:
+            size = config.inner("block_size")
+            if size is not None and is_count(size.value):
+                yield size.setting("seq_len", size.value)
+            return
+        from lintfit.catalog import models
+
+        facts = models.find(name.value) if name is not None and isinstance(name.value, str) else None
+        if facts is not None and facts.max_positions is not None and facts.max_positions <= _LONGEST_BLOCK:
+            why = Provenance("derived", "pretraining fills the model's block_size")
+            yield Setting("seq_len", facts.max_positions, why)
 
     def _parallel(self) -> Iterator[Setting]:
         gpus = self._devices()
@@ -309,7 +331,8 @@ class LitGptRecipe:
         name = found.value.get("class_path") if isinstance(found.value, Mapping) else found.value
         known = OPTIMIZERS.get(name.rpartition(".")[2].lower(), UNKNOWN) if isinstance(name, str) else UNKNOWN
         if known == "adamw_torch" and self.keys.found("quantize").value is not None and self.method == "lora":
-            yield Setting("optimizer", "paged_adamw", Provenance("derived", "LitGPT pages AdamW under bitsandbytes"))
+            why = Provenance("derived", "LitGPT pages AdamW under bitsandbytes")
+            yield Setting("optimizer", "paged_adamw_32bit", why)
         elif known == "adamw_torch" and self.launch.action == "pretrain":
             yield found.setting("optimizer", "adamw_torch_fused")
         else:

@@ -89,6 +89,15 @@ class LlamaFactoryRecipe:
     def missing(self) -> Setting | None:
         return self.arguments.keys.missing
 
+    @property
+    def elsewhere(self) -> str | None:
+        """What is not counted where KTransformers, Megatron or HyperParallel trains in LLaMA-Factory's place."""
+        return (
+            "what the backend holds that LLaMA-Factory hands the model to"
+            if engine.other_backend(self.arguments)
+            else None
+        )
+
     @cached_property
     def settings(self) -> Mapping[str, Setting]:
         return {setting.name: setting for setting in self._settings()}

@@ -15,7 +15,7 @@ from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
-from lintfit.sources.recipes.swift_model import ALIGNERS, ENCODERS, facts_of, sees
+from lintfit.sources.recipes.vision import ALIGNERS, ENCODERS, facts_of, sees
 
 BITSANDBYTES = ("bnb", "bitsandbytes")
 """The word for bitsandbytes from 0.9.3 on, and the one before it (``QuantizationMethod``)."""

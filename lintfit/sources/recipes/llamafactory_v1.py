@@ -18,7 +18,7 @@ from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar, spelled
 from lintfit.sources.recipes.llamafactory_arguments import named_file
 from lintfit.sources.recipes.llamafactory_model import all_but
-from lintfit.sources.recipes.swift_model import facts_of
+from lintfit.sources.recipes.vision import facts_of
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lintfit.catalog import swift
 from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
-from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing
+from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Stated, spelled
-from lintfit.sources.recipes.swift_arguments import SwiftArguments, read_arguments
+from lintfit.sources.recipes.swift_arguments import OLDER_COMMANDS, SwiftArguments, as_mapping, read_arguments
 from lintfit.sources.recipes.swift_trainer import TUNER, itself
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
@@ -92,7 +93,7 @@ class SwiftRecipe:
         names = set(_ADJUSTABLE)
         if not self.spreads_layers:
             names.add("loss")
-            if self._distributed:
+            if self.spread.distributed:
                 names |= {"engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"}
         return frozenset(names)
 
@@ -115,10 +116,6 @@ class SwiftRecipe:
     def spreads_layers(self) -> bool:
         """Whether a process has several GPUs, over which device_map spreads the layers of the model."""
         return swift_engine.spreads_layers(self.spread)
-
-    @property
-    def _distributed(self) -> bool:
-        return self.spread.distributed
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -300,7 +297,7 @@ class SwiftRecipe:
     def _method(self, name: Setting | None) -> Iterator[Setting]:
         arguments, found = self.arguments, self.method
         value = found.value if found is not None else UNKNOWN
-        facts = swift_model.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
+        facts = vision.facts_of(name.value) if name is not None and isinstance(name.value, str) else None
         provenance = found.provenance if found is not None else itself(self.arguments)
         if value == "full":
             yield Setting("method", "full", provenance)
@@ -343,7 +340,7 @@ class SwiftRecipe:
         if partly is not None:
             yield partly.setting("partly_frozen", True)
             yield partly.setting("frozen_modules", (str(partly.value),))
-        elif swift_model.sees(facts):
+        elif vision.sees(facts):
             found = swift_model.frozen(self.arguments, facts)
             if found is not None:
                 yield found
@@ -371,7 +368,10 @@ class SwiftRecipe:
     def _reentrant(self, sharded: bool) -> Iterator[Setting]:
         """``_fix_gradient_checkpointing``: not reentrant in DDP alone, from ms-swift 3.6 on."""
         stated = self.arguments.stated("gradient_checkpointing_kwargs")
-        if stated is None and self.arguments.since(3, 6):
+        given = as_mapping(stated.value) if stated is not None else {}
+        if stated is not None and (given is None or given.get("use_reentrant") is not None):
+            yield stated.setting("use_reentrant", given["use_reentrant"] if given is not None else UNKNOWN)
+        elif self.arguments.since(3, 6):
             plain = self.spread.distributed and not sharded
             yield Setting("use_reentrant", not plain, self.arguments.by_default)
 
@@ -380,6 +380,8 @@ def usual_command(document: DataDocument) -> str | None:
     """``swift sft FILE``, ``swift rlhf FILE`` with an ``rlhf_type``, or ``swift pt FILE`` of a file so called."""
     root = document.root
     if root is None or root.get("model") is None or root.get("infer_backend") is not None:
+        return None
+    if root.get("dataset") is None and root.get("cached_dataset") is None:
         return None
     name = document.path.as_posix()
     pretrains = document.path.stem.lower() in ("pt", "pretrain")
@@ -391,6 +393,6 @@ def read_recipe(
     launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
 ) -> SwiftRecipe | None:
     """A launch of ms-swift with the file of its first word or of ``--config``."""
-    if launch.action not in ("sft", "pt", "rlhf"):
+    if launch.action not in (*swift.COMMANDS, *OLDER_COMMANDS):
         return None
     return SwiftRecipe(launch, read_arguments(launch, open_file, {} if versions is None else versions), world)

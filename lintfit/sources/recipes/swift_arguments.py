@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
     from lintfit.sources.launchers.launch import Launch
 
+OLDER_COMMANDS = ("dpo", "orpo", "simpo")
+"""Commands of ms-swift 2 that hand themselves on as ``--rlhf_type`` (``swift/cli/main.py`` of 2.6)."""
 ENVIRONMENT = "ENV"
 """The key of a file that holds environment variables."""
 _FILES = (".yaml", ".yml", ".json")
@@ -94,7 +96,10 @@ class SwiftArguments(Arguments):
 
 def read_arguments(launch: Launch, open_file: OpenFile, versions: Mapping[str, str]) -> SwiftArguments:
     """The arguments of one launch, with the file that it names."""
-    keys, command = Keys(launch), launch.action or "sft"
+    action = launch.action or "sft"
+    keys, command = Keys(launch), "rlhf" if action in OLDER_COMMANDS else action
+    if action in OLDER_COMMANDS:
+        keys.put("rlhf_type", Stated(action, Provenance("file", "", launch.place)))
     named = _named_file(launch)
     document = open_file(named.value) if named is not None and isinstance(named.value, str) else None
     root = document.root if isinstance(document, DataDocument) else None
@@ -136,7 +141,10 @@ def _named_file(launch: Launch) -> Setting | None:
 
 
 def _versions_with(launch: Launch, named: Setting | None) -> Sequence[int]:
-    """The versions that take a file so: ms-swift 3.10 to 4.0 by ``--config``, newer ones as their first word."""
+    """The versions that take such a line: ms-swift 3.10 to 4.0 with ``--config``, newer ones with a file as their first
+    word, ms-swift 2 with a command for each loss."""
+    if launch.action in OLDER_COMMANDS:
+        return range(swift.first_of(3))
     if launch.flag("config") is not None:
         return range(*_BY_NAME)
     return range(_BY_NAME[1], len(swift.versions())) if named is not None else ()

@@ -6,27 +6,15 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from lintfit.catalog import models, swift
-from lintfit.catalog.config import CatalogError
+from lintfit.catalog import swift
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import by_name
 from lintfit.documents.numerals import natural
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.recipes.keys import Stated
-from lintfit.sources.recipes.swift_arguments import SwiftArguments
+from lintfit.sources.recipes.swift_arguments import SwiftArguments, as_mapping
+from lintfit.sources.recipes.vision import facts_of, frozen_parts, linear_of_language, sees
 from lintfit.sources.training_words import dtype_of
-
-ENCODERS = (
-    "visual", "vision_tower", "vision_model", "vision", "vpm", "apm", "vit", "audio_tower", "speech_encoder",
-    "audio_encoder", "visual_tokenizer", "vte", "sam_model", "vision_backbone",
-)  # fmt: skip
-"""What ``swift/model/model_arch.py`` has as ``vision_tower`` of its architectures, by the last parts of the names."""
-ALIGNERS = (
-    "visual.merger", "visual.deepstack_merger_list", "multi_modal_projector", "mm_projector", "mlp1", "aligner",
-    "resampler", "connector", "vision_proj", "audio_projector", "mlp_AR", "embed_vision", "embed_audio",
-    "img_projection", "projector", "image_projector", "vision2text",
-)  # fmt: skip
-"""The same of ``aligner``."""
 
 
 def model(arguments: SwiftArguments) -> Setting | None:
@@ -47,15 +35,6 @@ def known_as(name: str) -> str:
     """A model's name as the catalogue knows it, else as it is."""
     there = swift.on_the_hub(name)
     return there if there is not None and facts_of(name) is None else name
-
-
-@lru_cache(maxsize=256)
-def facts_of(name: str) -> ModelFacts | None:
-    """What is known of a model; None for one that is not known or whose config cannot be counted."""
-    try:
-        return models.find(name)
-    except CatalogError:
-        return None
 
 
 def precision(arguments: SwiftArguments, name: Setting | None) -> Iterator[Setting]:
@@ -131,21 +110,23 @@ def _bnb(arguments: SwiftArguments, bits: Any) -> Any:
     return UNKNOWN if nested is UNKNOWN else "nf4-double" if nested else "nf4"
 
 
-def sees(facts: ModelFacts | None) -> bool:
-    """Whether a model has an encoder of images or sound."""
-    return facts is not None and any(tensor.where == "vision" for tensor in facts.tensors)
-
-
 _TOKENS: Mapping[str, int] = {"IMAGE_MAX_TOKEN_NUM": 32 * 32}
 """Variables that bound an image by its tokens, and the pixels of a token (Qwen3-VL's 16 x 16 patches, four to each)."""
 
 
 def pixels(arguments: SwiftArguments) -> Setting | None:
-    """Pixels that are left of an image at most: by ``MAX_PIXELS``, by tokens, or by ``max_pixels``."""
+    """Pixels that are left of an image at most: by ``MAX_PIXELS``, by tokens, or by ``max_pixels``.
+
+    ``model_kwargs`` becomes such variables, too (``BaseArguments._init_model_kwargs``).
+    """
     found: list[Setting] = []
     stated = arguments.stated("max_pixels")
     if stated is not None and is_count(stated.value):
         found.append(stated.setting("image_max_pixels", stated.value))
+    handed = arguments.stated("model_kwargs")
+    given = as_mapping(handed.value) if handed is not None else None
+    if handed is not None and given is not None and is_count(given.get("max_pixels")):
+        found.append(handed.setting("image_max_pixels", given["max_pixels"]))
     for name, each in {"MAX_PIXELS": 1, **_TOKENS}.items():
         variable = arguments.environment.get(name)
         if variable is not None and (count := natural(variable.value)):
@@ -155,23 +136,13 @@ def pixels(arguments: SwiftArguments) -> Setting | None:
 
 def frozen(arguments: SwiftArguments, facts: ModelFacts) -> Setting | None:
     """What full fine-tuning leaves as it is of a model with encoders (``TunerArguments._init_multimodal_full``)."""
-    parts: list[str] = []
     told = {name: arguments.get(name) for name in ("freeze_vit", "freeze_aligner", "freeze_llm")}
     if not arguments.since(3):
         told["freeze_aligner"] = None
-    vit, aligner, llm = (_on(told[name]) for name in ("freeze_vit", "freeze_aligner", "freeze_llm"))
-    if vit:
-        parts += _of(facts, ENCODERS)
-    projectors = _of(facts, ALIGNERS)
-    if aligner:
-        parts += [part for part in projectors if not _inside(part, parts)]
-    elif vit:
-        parts += [f"!{part}" for part in projectors]
-    if llm:
-        parts += [text for text in ("language_model", "lm_head", "model.layers", "embed_tokens") if _names(facts, text)]
+    parts = frozen_parts(facts, *(_on(told[name]) for name in ("freeze_vit", "freeze_aligner", "freeze_llm")))
     stated = next((each for each in told.values() if each is not None and each.provenance.kind == "file"), None)
     provenance = stated.provenance if stated is not None else arguments.by_default
-    return Setting("frozen_modules", tuple(dict.fromkeys(parts)), provenance) if parts else None
+    return Setting("frozen_modules", parts, provenance) if parts else None
 
 
 def targets(arguments: SwiftArguments, facts: ModelFacts | None) -> Setting | None:
@@ -202,26 +173,8 @@ def _of_language(arguments: SwiftArguments, facts: ModelFacts) -> Any:
     switches = [arguments.value(name) for name in ("freeze_vit", "freeze_aligner", "freeze_llm")]
     if switches != [True, True, False]:
         return "all-linear" if switches == [False, False, False] else UNKNOWN
-    linear = (tensor for tensor in facts.tensors if tensor.where == "layer" and tensor.role in ("linear", "expert"))
-    names = dict.fromkeys(tensor.name.removesuffix(".weight") for tensor in linear if tensor.name.endswith(".weight"))
-    return tuple(names) or "all-linear"
+    return linear_of_language(facts) or "all-linear"
 
 
 def _on(found: Stated | None) -> bool:
     return found is not None and found.value is True
-
-
-def _of(facts: ModelFacts, names: tuple[str, ...]) -> list[str]:
-    """Those of these modules that a model has, without what lies inside another of them."""
-    there = [name for name in names if _names(facts, name)]
-    return [
-        name for name in there if not any(name != other and f".{name}.".startswith(f".{other}.") for other in there)
-    ]
-
-
-def _names(facts: ModelFacts, text: str) -> bool:
-    return any(f".{text}." in f".{tensor.name}" for tensor in facts.tensors)
-
-
-def _inside(part: str, parts: list[str]) -> bool:
-    return any(f".{part}.".startswith(f".{other}.") for other in parts)

@@ -56,6 +56,10 @@ def trainer(arguments: SwiftArguments, kind: str) -> Iterator[Setting]:
 def beside(arguments: SwiftArguments, kind: str) -> Iterator[Setting]:
     """Models that are only asked, and what a rollout needs."""
     reward, teacher = arguments.stated("reward_model"), arguments.stated("teacher_model")
+    if kind == "ppo":
+        answer = arguments.stated("response_length", "max_new_tokens") or arguments.get("max_completion_length")
+        if answer is not None:
+            yield answer.setting("response_length", answer.value)
     if kind == "ppo" and reward is not None:
         named = reward.value[0] if isinstance(reward.value, list) and reward.value else reward.value
         yield reward.setting("reward_model", named if isinstance(named, str) else UNKNOWN)

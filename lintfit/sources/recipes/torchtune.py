@@ -18,7 +18,8 @@ from lintfit.settings.values import Fsdp
 from lintfit.sources.recipes import torchtune_parts as parts
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, Stated
-from lintfit.sources.recipes.torchtune_keys import COMPONENT, read_keys
+from lintfit.sources.recipes.torchtune_beside import trained_for
+from lintfit.sources.recipes.torchtune_keys import COMPONENT, read_keys, write
 from lintfit.sources.recipes.torchtune_refused import refused
 from lintfit.sources.recipes.torchtune_usual import usual_command as usual_command
 from lintfit.versions import before
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
-
-DTYPES: Mapping[str, str] = {
-    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "fp32": "fp32", "float32": "fp32",
-}  # fmt: skip
-"""``training.get_dtype`` knows the short names."""
 
 _FSDP2 = "0.3"
 """The torchtune whose distributed recipes are the first on FSDP 2."""
@@ -77,6 +73,16 @@ class TorchtuneRecipe:
     def missing(self) -> Setting | None:
         return self.keys.missing
 
+    @property
+    def elsewhere(self) -> str | None:
+        """The config that decides the run and is not at hand, by a name that stands for no file here."""
+        missing = self.keys.missing
+        if missing is None or self.trained.value not in (None, UNKNOWN):
+            return None
+        name = str(missing.value)
+        at_hand = name.endswith((".yaml", ".yml"))
+        return None if at_hand else f"the config {name}, which is neither among these files nor in torchtune's registry"
+
     @cached_property
     def known(self) -> Recipe | None:
         """The recipe of the registry; None for one of somebody's own."""
@@ -102,13 +108,15 @@ class TorchtuneRecipe:
     @property
     def adjustable(self) -> frozenset[str]:
         names = {"micro_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "seq_len"}
-        if self.ppo:
-            names = {"gradient_checkpointing"}
-        if self._builder is not None and self._builder.adapts and not self._quantizes:
+        if self.ppo or self.found("optimizer_in_bwd").value is True:
+            # A step inside the backward pass refuses to accumulate.
+            names -= {"micro_batch_size", "gradient_accumulation_steps"}
+        if self.builder is not None and self.builder.adapts and not self._quantizes:
             names |= {"quantization"}
         if self.settings["weights_dtype"].value == "fp32":
             names.add("weights_dtype")
-        if self._component("optimizer").value in parts.FUSES:
+        optimizer = self.component("optimizer")
+        if optimizer.value in parts.FUSES and self.keys.config is not None and optimizer.flag is None:
             names.add("optimizer")
         if self.distributed:
             names.add("fsdp")
@@ -117,12 +125,14 @@ class TorchtuneRecipe:
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """Changes the override where one decides, else the config's key."""
         match name:
+            case "quantization" if self._quantizes:
+                return ()
             case _ if name not in self.adjustable and name != "gpus":
                 return None
             case _ if name in _PLAIN:
-                return self.keys.write(_PLAIN[name], value)
+                return write(self.keys, _PLAIN[name], value)
             case "weights_dtype" if value == "bf16":
-                return self.keys.write("dtype", value)
+                return write(self.keys, "dtype", value)
             case "quantization":
                 return self._write_quantizing()
             case "optimizer":
@@ -134,15 +144,15 @@ class TorchtuneRecipe:
         return None
 
     def _write_quantizing(self) -> tuple[FileEdit, ...] | None:
-        now = self._component("model").value
+        now = self.component("model").value
         wanted = parts.quantizing(now) if isinstance(now, str) else None
-        return self.keys.write(f"model.{COMPONENT}", wanted) if wanted is not None else None
+        return write(self.keys, f"model.{COMPONENT}", wanted) if wanted is not None else None
 
     def _write_optimizer(self, value: Any) -> tuple[FileEdit, ...] | None:
         """Another class; bitsandbytes' take no ``fused``."""
         from lintfit.sources.data_writer import REMOVE, edits
 
-        found, document, wanted = self._component("optimizer"), self.keys.config, parts.WRITTEN.get(value)
+        found, document, wanted = self.component("optimizer"), self.keys.config, parts.WRITTEN.get(value)
         if wanted is None or document is None or found.flag is not None:
             return None
         given = {name: found for name in ("fused", "foreach") if document.root and document.root.get("optimizer", name)}
@@ -150,10 +160,10 @@ class TorchtuneRecipe:
 
     def _write_fsdp(self, value: Fsdp) -> tuple[FileEdit, ...] | None:
         if value.cpu_offload != self.keys.found("fsdp_cpu_offload").value:
-            return self.keys.write("fsdp_cpu_offload", value.cpu_offload)
+            return write(self.keys, "fsdp_cpu_offload", value.cpu_offload)
         whole = value.strategy == "FULL_SHARD"
         if whole != self.keys.found("fsdp_reshard_after_forward").value:
-            return self.keys.write("fsdp_reshard_after_forward", whole)
+            return write(self.keys, "fsdp_reshard_after_forward", whole)
         return ()
 
     def argument(self, *names: str) -> None:
@@ -179,7 +189,7 @@ class TorchtuneRecipe:
         """What a key comes to: by default where the recipe does not read it."""
         return self.keys.found(key) if self.reads(key) else self.keys.default(key)
 
-    def _component(self, key: str) -> Stated:
+    def component(self, key: str) -> Stated:
         return self.keys.found(f"{key}.{COMPONENT}")
 
     @property
@@ -188,16 +198,16 @@ class TorchtuneRecipe:
         return "ppo" in self.name
 
     @property
-    def _trained(self) -> Stated:
-        return self._component("policy_model" if self.ppo else "model")
+    def trained(self) -> Stated:
+        return self.component("policy_model" if self.ppo else "model")
 
     @property
-    def _builder(self) -> parts.Builder | None:
-        return parts.builder(self._trained.value)
+    def builder(self) -> parts.Builder | None:
+        return parts.builder(self.trained.value)
 
     @property
     def _quantizes(self) -> bool:
-        built = self._builder
+        built = self.builder
         return built is not None and (built.quantizes or self.keys.found("model.quantize_base").value is True)
 
     @property
@@ -234,14 +244,14 @@ class TorchtuneRecipe:
         yield from self._parallel()
         yield from self._memory()
         yield self._optimizer()
-        yield from self._trainer()
+        yield from trained_for(self)
         yield Setting("attention", "sdpa", Provenance.default("torchtune calls scaled_dot_product_attention"))
         yield Setting("padded_batches", False, Provenance.default("torchtune hands over no padding mask"))
         yield Setting("front_end", UNKNOWN, Provenance.default("torchtune trains models of its own"))
         yield Setting("use_cache", False, Provenance.default("torchtune trains without a cache"))
 
     def _model(self) -> Iterator[Setting]:
-        found, built = self._trained, self._builder
+        found, built = self.trained, self.builder
         known = built.model if built is not None else None
         where = self.keys.get("checkpointer.checkpoint_dir")
         if known is None and where is not None and isinstance(where.value, str) and found.value is not None:
@@ -251,17 +261,17 @@ class TorchtuneRecipe:
 
     def _precision(self) -> Iterator[Setting]:
         found = self.keys.found("dtype")
-        dtype: Any = DTYPES.get(str(found.value), UNKNOWN)
+        dtype: Any = parts.DTYPES.get(str(found.value), UNKNOWN)
         if found.value is None:
             dtype = "fp32"  # get_dtype: torch's default
         yield found.setting("weights_dtype", dtype)
         why = Provenance("derived", "torchtune trains in the dtype of the weights, without autocast", _place(found))
         yield Setting("mixed_precision", "no", why)
-        if self._builder is not None and self._builder.adapts:
+        if self.builder is not None and self.builder.adapts:
             yield found.setting("lora_dtype", dtype)
 
     def _method(self) -> Iterator[Setting]:
-        found, built = self._trained, self._builder
+        found, built = self.trained, self.builder
         if built is None:
             yield found.setting("method", UNKNOWN)
             return
@@ -301,6 +311,7 @@ class TorchtuneRecipe:
         length = self.keys.found("tokenizer.max_seq_len")
         if length.value is not None:
             yield self.keys.number("seq_len", "tokenizer.max_seq_len")
+        yield self.keys.found("dataset.packed").setting("packing", self._truth("dataset.packed"))
         norm = self.found("clip_grad_norm")
         if norm.value is None:
             yield norm.setting("max_grad_norm", 0.0)
@@ -356,50 +367,11 @@ class TorchtuneRecipe:
             yield compiles.setting("torch_compile", True)
 
     def _optimizer(self) -> Setting:
-        found, fused = self._component("optimizer"), self.keys.found("optimizer.fused").value
+        found, fused = self.component("optimizer"), self.keys.found("optimizer.fused").value
         name: Any = parts.OPTIMIZERS.get(found.value, UNKNOWN) if isinstance(found.value, str) else UNKNOWN
         if found.value in parts.FUSES and fused is not None:
             name = UNKNOWN if fused is UNKNOWN else "adamw_torch_fused" if fused else name
         return found.setting("optimizer", name)
-
-    def _trainer(self) -> Iterator[Setting]:
-        """The loss, and the models beside the one that is trained."""
-        by_recipe = Provenance("derived", f"the recipe {self.name}")
-        if self.ppo or "grpo" in self.name:
-            yield Setting("trainer", UNKNOWN, by_recipe)
-            yield Setting("reference_model", True, by_recipe)
-            yield from self._rollouts()
-        elif "dpo" in self.name:
-            yield Setting("trainer", "dpo", by_recipe)
-            adapts = self._builder is not None and self._builder.adapts
-            yield Setting("reference_model", not adapts, by_recipe)
-        else:
-            yield Setting("trainer", "causal-lm", by_recipe)
-            loss = self._component("loss")
-            chunked = isinstance(loss.value, str) and loss.value.endswith(parts.CHUNKED)
-            yield loss.setting("loss", UNKNOWN if loss.value is UNKNOWN else "chunked" if chunked else "full")
-        yield from self._beside(by_recipe)
-
-    def _rollouts(self) -> Iterator[Setting]:
-        """What torchtune's own PPO and GRPO hold while they generate is not TRL's."""
-        what = "what torchtune's own rollouts hold (its recipes' caches and scores are not TRL's)"
-        yield Setting("uncounted", what, Provenance("derived", f"the recipe {self.name}"))
-
-    def _beside(self, why: Provenance) -> Iterator[Setting]:
-        teacher = self._component("teacher_model")
-        if teacher.value is not None and "distillation" in self.name:
-            built = parts.builder(teacher.value)
-            held: dict[str, Any] = {"model": built.model if built is not None else None}
-            dtype = DTYPES.get(str(self.keys.found("dtype").value))
-            held |= {"weights_dtype": dtype} if dtype is not None else {}
-            held |= {"quantization": "nf4-double"} if built is not None and built.quantizes else {}
-            yield teacher.setting("frozen_models", (held,))
-            yield Setting("own_loss", True, why)
-        elif "qat" in self.name and self.found("enable_activation_checkpointing").value is not True:
-            yield Setting("uncounted", "the fake-quantized copies of the weights, which every layer keeps", why)
-        elif self.keys.found("model.decoder_trainable").value in (False, "frozen") and "lora" not in self.name:
-            part = self.keys.found("model.decoder_trainable")
-            yield part.setting("uncounted", "which parts of the model train (decoder_trainable and its like)")
 
     def _truth(self, key: str) -> Any:
         value = self.keys.found(key).value

@@ -15,7 +15,7 @@ from lintfit.documents.model import DataDocument, Edit, FileEdit
 from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, scalar
+from lintfit.sources.recipes.keys import Keys, Stated, of_flag, scalar, spelled
 
 if TYPE_CHECKING:
     from lintfit.documents.shell_words import Word
@@ -29,7 +29,8 @@ KEYS = (
     "model.apply_lora_to_output", "model.lora_rank", "model.lora_dropout", "model.use_dora", "model.quantize_base",
     "model.decoder_trainable", "model.encoder_trainable", "model.fusion_trainable", "checkpointer.checkpoint_dir",
     "teacher_model._component_", "policy_model._component_", "reward_and_value_model._component_",
-    "reward_and_value_model.base_model_path", "tokenizer.max_seq_len", "dataset.packed", "batch_size",
+    "reward_and_value_model.base_model_path", "tokenizer.max_seq_len", "dataset._component_",
+    "dataset.packed", "batch_size",
     "ppo_batch_size", "forward_batch_size", "max_generated_tokens", "gradient_accumulation_steps",
     "optimizer._component_", "optimizer.fused", "optimizer_in_bwd", "loss._component_", "clip_grad_norm", "compile",
     "enable_activation_checkpointing", "enable_activation_offloading", "ac_mode", "ac_option", "dtype",
@@ -152,6 +153,20 @@ def words(launch: Launch) -> Iterator[Word]:
     yield from launch.invocation.positional
     for option in launch.invocation.arguments:
         yield from option.words if option.bare or option.glued else option.words[1:]
+
+
+def write(keys: Keys, key: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """Changes the override where one decides, else the config, else adds an override to the launch line."""
+    found, launch = keys.get(key), keys.launch
+    if keys.config is not None or launch.assumed or (found is not None and found.flag is not None):
+        return keys.write(key, value)
+    from lintfit.documents.shell_edits import set_flag
+
+    try:
+        edits = set_flag(launch.document, launch.command, f"{key}={spelled(value)}", None)
+    except ValueError:
+        return None
+    return tuple(FileEdit(launch.document.path, edit, launch.document) for edit in edits)
 
 
 def place_of(launch: Launch, word: Word) -> Place:

@@ -69,6 +69,11 @@ MODELS: Mapping[str, str] = {
 """The checkpoint whose shape a builder has, without the prefix ``lora_`` or ``qlora_``. Base and instruction-tuned
 models of one size have one shape; a builder that is for both stands for the one that torchtune's configs train."""
 
+DTYPES: Mapping[str, str] = {
+    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "fp32": "fp32", "float32": "fp32",
+}  # fmt: skip
+"""``training.get_dtype`` knows the short names."""
+
 _IN_MODULE = "torchtune.models."
 
 OPTIMIZERS: Mapping[str, str] = {

@@ -38,6 +38,7 @@ def refused(launch: Launch, recipe: Recipe | None, config: DataDocument | None) 
             yield Refused(place_of(launch, word), word.value, _PARSER, Refusal(error))
     if config is not None:
         yield from _ignored(recipe, config)
+        yield from _idle(launch, recipe, config)
 
 
 def _ignored(recipe: Recipe, config: DataDocument) -> Iterator[Refused]:
@@ -54,8 +55,25 @@ def _ignored(recipe: Recipe, config: DataDocument) -> Iterator[Refused]:
             yield found
 
 
+def _idle(launch: Launch, recipe: Recipe, config: DataDocument) -> Iterator[Refused]:
+    """Overrides of keys that neither the recipe nor the config reads (``checkpoint_dir=…`` for the checkpointer's)."""
+    known, used = recipe.keys | recipe.elsewhere, references(config.text)
+    for given in launch.overrides:
+        top = given.name.partition(".")[0]
+        if top in known or top in used or given.doubtful:
+            continue
+        meant = nearest(top, known)
+        inner = next((f"{key}.{top}" for key in _COMPONENTS if config.root and config.root.get(key, top)), None)
+        refusal = Refusal("the recipe does not read this key", meant or inner, (given.name,), plain=meant is None)
+        yield Refused(given.place, given.name, "the recipe", refusal, key=True, ignored=True)
+
+
+_COMPONENTS = ("checkpointer", "model", "tokenizer", "dataset", "optimizer")
+"""Sections in which a key is looked for that was given without its section."""
+
+
 def _is_off(value: object) -> bool:
     """Whether a value asks for nothing, so that nothing is lost where it is not read."""
     if isinstance(value, dict):
         return all(_is_off(each) for each in value.values())
-    return value in (None, False, 0, 1, "")
+    return value in (None, False, "") or (type(value) is int and value in (0, 1))

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 from lintfit.documents.model import DataDocument, Kind
-from lintfit.settings.model import UNKNOWN, Setting, is_count
+from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.launchers import packaged
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.recipes.base import OpenFile, World
@@ -51,7 +52,9 @@ _OPEN_R1 = frozenset({"dataset_prompt_column", "system_prompt", "reward_funcs", 
 def usual_command(document: DataDocument) -> str | None:
     """``trl sft --config FILE``, or the script of alignment-handbook or open-r1 whose recipe the file is.
 
-    The trainer is the one that the file's path names, else the one whose keys it has.
+    The trainer is the one that the file's path names, else the one whose keys it has. The scripts are started with the
+    Accelerate config of ZeRO-3 for a model that trains whole (``scripts/README.md`` of alignment-handbook, README.md of
+    open-r1).
     """
     root, name = document.root, document.path.as_posix()
     keys = {entry.key for entry in root.entries} if root is not None else set()
@@ -60,10 +63,12 @@ def usual_command(document: DataDocument) -> str | None:
     parts = re.split(r"[/_.-]", name.lower())
     told = next((command for command, own in _OWN_KEYS.items() if keys.intersection(own)), "sft")
     command = next((command for command in KINDS if command in parts), told)
+    adapts = root is not None and (node := root.get("use_peft")) is not None and node.value is True
+    config = f"--config_file recipes/accelerate_configs/{'ddp' if adapts else 'zero3'}.yaml"
     if "open_r1" in name.lower() or "open-r1" in name.lower() or keys & _OPEN_R1:
-        return f"accelerate launch src/open_r1/{command}.py --config {shlex.quote(name)}"
+        return f"accelerate launch {config} src/open_r1/{command}.py --config {shlex.quote(name)}"
     if keys & _HANDBOOK:
-        return f"accelerate launch scripts/{command}.py --config {shlex.quote(name)}"
+        return f"accelerate launch {config} scripts/{command}.py --config {shlex.quote(name)}"
     return f"trl {command} --config {shlex.quote(name)}" if command in TRAINERS else None
 
 
@@ -112,13 +117,29 @@ def _read(
             keys.read(document, fields | _OLDER)
     keys.read_flags([flag for flag in launch.flags if flag.name != "config"], fields)
     arguments = Arguments(keys, classes, versions, open_file, complete)
-    by_command = launch.launcher == "trl"
-    started = tuple(_of_launcher(keys.config)) if by_command and keys.config is not None else ()
-    return TrlRecipe(launch, arguments, kind, program, started, launch.script is not None and launch.assumed)
+    by_script = launch.script is not None and launch.assumed
+    started: tuple[Setting, ...] = ()
+    if by_script:
+        started = tuple(_of_usual_config(launch))
+    elif launch.launcher == "trl" and keys.config is not None:
+        started = tuple(_of_launcher(keys.config))
+    return TrlRecipe(launch, arguments, kind, program, started, by_script)
 
 
 _OLDER = frozenset({"use_flash_attention_2", "max_seq_length", "torch_dtype"})
 """Fields of older versions' classes that recipes still have."""
+
+
+def _of_usual_config(launch: Launch) -> Iterator[Setting]:
+    """What is in the Accelerate config of the usual command, without its number of processes.
+
+    ``zero3.yaml`` of both projects is TRL's own: bf16, ZeRO-3 without offload.
+    """
+    named = launch.settings.get("accelerate_config")
+    if named is not None and isinstance(named.value, str):
+        why = Provenance("assumed", f"accelerate launch --config_file {named.value}")
+        if (name := PurePosixPath(named.value).stem) in packaged.PROCESSES:
+            yield from packaged.stated(name, why)
 
 
 def _of_launcher(config: DataDocument) -> Iterator[Setting]:

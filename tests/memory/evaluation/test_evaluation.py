@@ -21,6 +21,8 @@ BASE: dict[str, Any] = {
     "micro_batch_size": 1,
     "seq_len": 2048,
     "gradient_checkpointing": True,
+    "loss": "full",
+    "fused_kernels": [],
 }
 LOGITS = 2048 * 151_936 * 4
 """Bytes of one sample's logits as autocast hands them on."""

@@ -22,6 +22,8 @@ BASE: dict[str, Any] = {
     "seq_len": 768,
     "padded_batches": True,
     "versions": {"transformers": "5.23.0"},
+    "loss": "full",
+    "fused_kernels": [],
 }
 CACHED = 28 * 2 * 8 * 128 * 2
 """Bytes of a token's keys and values."""

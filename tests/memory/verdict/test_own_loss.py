@@ -25,6 +25,7 @@ MIB = 2**20
 def run(**more: Any) -> Estimate:
     stated = {"gpu_memory_gib": 1000, "optimizer": "sgd", "micro_batch_size": 2, "seq_len": 2048}
     stated |= {"versions": {"transformers": "5.23.0"}, "evaluation": {"batch_size": 0}, "gradient_checkpointing": False}
+    stated |= {"loss": "full", "fused_kernels": []}
     return estimate(spec_from_mapping({**stated, "model_config": CONFIG, **more}))
 
 

@@ -13,7 +13,7 @@ from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.settings.values import Fsdp
 from lintfit.sources.launchers.launcher import read_launches
-from lintfit.sources.recipes.litgpt import LitGptRecipe, read_recipe
+from lintfit.sources.recipes.litgpt import LitGptRecipe, read_recipe, usual_command
 
 CONFIG = """\
 checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3-8B
@@ -91,7 +91,7 @@ def test_precision(recipe: Make, precision: str, weights: Any, autocast: Any) ->
 )
 def test_quantizers_page_the_optimizer(recipe: Make, quantizer: str, expected: Any) -> None:
     found = values(recipe(f"litgpt finetune m --precision bf16-true --quantize {quantizer}"))
-    assert (found["quantization"], found["optimizer"]) == (expected, "paged_adamw")
+    assert (found["quantization"], found["optimizer"]) == (expected, "paged_adamw_32bit")
 
 
 def test_the_config_file(recipe: Make) -> None:
@@ -206,3 +206,60 @@ def test_a_file_of_another_kind_is_missing(recipe: Make) -> None:
 def test_the_checkpoint_behind_a_config(recipe: Make) -> None:
     found = recipe("litgpt finetune_lora --config c.yaml microsoft/phi-2", {"c.yaml": "lora_r: 4\n"})
     assert (found.settings["model"].value, found.settings["lora_rank"].value) == ("microsoft/phi-2", 4)
+
+
+def test_keys_that_the_command_does_not_take(recipe: Make) -> None:
+    """jsonargparse 4.41's words."""
+    typo = CONFIG.replace("lora_r: 32", "lora_rank: 32").replace("micro_batch_size", "micro_batch_sise")
+    first, second = recipe("litgpt finetune_lora --config c.yaml", {"c.yaml": typo}).refused
+    assert first.error == "Validation failed: Subcommand 'finetune_lora' does not accept nested key 'lora_rank'"
+    assert (first.refusal.meant, second.refusal.meant) == ("lora_r", "train.micro_batch_size")
+    assert first.decides and second.decides and second.key
+    full = recipe("litgpt finetune_full --config c.yaml", {"c.yaml": CONFIG})
+    assert [each.name for each in full.refused] == ["quantize", "lora_r", "lora_key"]
+    assert recipe("litgpt finetune_lora --config c.yaml", {"c.yaml": CONFIG}).refused == ()
+    assert recipe("litgpt pretrain --config c.yaml", {"c.yaml": "model_name: pythia-14m\nresume: auto\n"}).refused == ()
+
+
+def test_flags_that_the_command_does_not_take(recipe: Make) -> None:
+    (refused,) = recipe("litgpt finetune_lora m --micro_batch_size 4").refused
+    assert refused.error == "Unrecognized arguments: --micro_batch_size 4"
+    assert refused.refusal.meant == "--train.micro_batch_size"
+    quiet = "litgpt finetune_lora m --train.micro_batch 4 --data.path x --optimizer.lr 1 --lora_r=4 --print_config"
+    assert recipe(quiet).refused == ()  # argparse takes the beginning of a flag for it
+
+
+def test_lora_shards_with_fsdp_1_before_0_5_11(shell_document: Callable[[str], ShellDocument]) -> None:
+    (launch,) = read_launches(shell_document("litgpt finetune_lora m --devices 2"))
+    for version, fsdp in (("0.5.10", 1), ("0.5.11", 2)):
+        found = read_recipe(launch, lambda name: None, lambda own: own, {"litgpt": version})
+        assert found.settings["fsdp"].value == Fsdp(fsdp, "FULL_SHARD")
+
+
+def test_mixed_precision_gives_way_to_bf16(recipe: Make) -> None:
+    mixed = CONFIG.replace("bf16-true", "bf16-mixed")
+    found = recipe("litgpt finetune_lora --config c.yaml", {"c.yaml": mixed})
+    assert {"weights_dtype", "mixed_precision"} <= found.adjustable and "quantization" not in found.adjustable
+    (edit,) = found.write("weights_dtype", "bf16") or ()
+    assert apply(mixed, [edit.edit]) == CONFIG
+    assert found.write("no", True) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("checkpoint_dir: a\nlora_mlp: true\ntrain: {}\n", "finetune_lora"),
+        ("checkpoint_dir: a\nprecision: bf16-true\ntrain: {}\n", "finetune_full"),
+        ("model_name: pythia-14m\ntrain: {}\n", "pretrain"),
+    ],
+)
+def test_the_usual_command(text: str, command: str) -> None:
+    assert usual_command(read_yaml(FileText(Path("a.yaml"), text))) == f"litgpt {command} --config a.yaml"
+
+
+def test_pretraining_fills_the_model_s_block(recipe: Make) -> None:
+    assert values(recipe("litgpt pretrain pythia-14m"))["seq_len"] == 512
+    assert "seq_len" not in values(recipe("litgpt pretrain Llama-3.1-8B"))
+    assert values(recipe("litgpt pretrain pythia-14m --train.max_seq_length 256"))["seq_len"] == 256
+    own = {"c.yaml": "model_config:\n  name: mine\n  block_size: 300\n"}
+    assert values(recipe("litgpt pretrain --config c.yaml", own))["seq_len"] == 300

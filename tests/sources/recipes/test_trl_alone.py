@@ -12,6 +12,7 @@ from lintfit.options.model import Options
 from lintfit.run.model import Run
 from lintfit.settings.values import Fsdp
 
+ZERO3 = "accelerate launch --config_file recipes/accelerate_configs/zero3.yaml "
 TRL = """\
 model_name_or_path: Qwen/Qwen2.5-0.5B
 dataset_name: trl-lib/Capybara
@@ -52,9 +53,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     ("a.yaml", TRL, "trl sft --config a.yaml"),
     ("dpo/a.yaml", TRL, "trl dpo --config dpo/a.yaml"),
     ("a.yaml", TRL + "num_generations: 8\n", "trl grpo --config a.yaml"),
-    ("zephyr/sft/full.yaml", HANDBOOK, "accelerate launch scripts/sft.py --config zephyr/sft/full.yaml"),
-    ("orpo/a.yaml", HANDBOOK, "accelerate launch scripts/orpo.py --config orpo/a.yaml"),
-    ("my file.yaml", TRL + "system_prompt: x\n", "accelerate launch src/open_r1/sft.py --config 'my file.yaml'"),
+    ("zephyr/sft/full.yaml", HANDBOOK, ZERO3 + "scripts/sft.py --config zephyr/sft/full.yaml"),
+    ("orpo/a.yaml", HANDBOOK, ZERO3 + "scripts/orpo.py --config orpo/a.yaml"),
+    ("my file.yaml", TRL + "system_prompt: x\n", ZERO3 + "src/open_r1/sft.py --config 'my file.yaml'"),
 ])  # fmt: skip
 def test_how_it_is_usually_started(run: Any, path: str, text: str, command: str) -> None:
     assert run(path, text).usual_command == command
@@ -67,6 +68,8 @@ def test_a_recipe_of_the_handbook(run: Any) -> None:
         "mistralai/Mistral-7B-v0.1", "full", "bf16", "flash_attention_2", 8, 2,
     ]  # fmt: skip
     assert (found.value("seq_len"), found.value("gradient_checkpointing")) == (2048, True)
+    assert (found.value("engine"), found.value("zero_stage"), found.value("gpus")) == ("deepspeed", 3, None)
+    assert found.settings["engine"].provenance.kind == "assumed"
     assert found.refused == () and found.recipe.document.path == Path("zephyr/sft/full.yaml")
 
 
