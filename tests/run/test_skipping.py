@@ -11,17 +11,8 @@ import pytest
 from lintfit.run.skipping import NO_CONFIG, NO_KIND
 from tests.support import lintfit
 
-LLAMA_FACTORY = """\
-### model
-model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
-stage: sft
-do_train: true
-finetuning_type: lora
-dataset: identity
-template: llama3
-"""
+OUMI = "model:\n  model_name: x/y\ndata:\n  train:\n    datasets: []\ntraining:\n  trainer_type: TRL_SFT\n"
 AUTOTRAIN = "task: llm-sft\nbase_model: x/y\nproject_name: p\nbackend: local\ndata:\n  path: d\n"
-TORCHTUNE = "model:\n  _component_: torchtune.models.llama3.llama3_8b\noptimizer:\n  lr: 2e-5\nepochs: 1\n"
 ARGUMENTS = '{"model_name_or_path": "x/y", "output_dir": "o", "per_device_train_batch_size": 4}'
 OWN = "model:\n  model_name: x/y\ntrain:\n  lr: 1e-4\n  batch_size: 4\n  max_seq_len: 2048\n"
 NEOX = '{\n  "pipe-parallel-size": 1,\n  "num-layers": 12,\n  "hidden-size": 768,\n}\n'
@@ -42,9 +33,8 @@ LAUNCHES = notebook("!accelerate launch train.py")
 HETEROGENEOUS = "sbatch <<EOF\n#!/bin/bash\nsrun $LAUNCH\nEOF\nLAUNCH='torchrun --nproc_per_node 8 train.py'\n"
 
 LOOKS = {
-    "recipe.yaml": (LLAMA_FACTORY, "a LLaMA-Factory recipe, which is not read yet"),
+    "recipe.yaml": (OUMI, "an Oumi recipe, which is not read yet"),
     "autotrain.yml": (AUTOTRAIN, "an AutoTrain recipe, which is not read yet"),
-    "tune.yaml": (TORCHTUNE, "a torchtune recipe, which is not read yet"),
     "args.json": (ARGUMENTS, "arguments of a training script (transformers, TRL), and no launch line"),
     "own.yaml": (OWN, "a recipe of an unknown front end, and no launch line"),
     "neox.yml": (NEOX, "a GPT-NeoX or Megatron config, which is not read yet"),
@@ -140,10 +130,10 @@ def test_an_empty_folder(tmp_path: Path) -> None:
 
 
 def test_files_are_folded_by_reason(tmp_path: Path) -> None:
-    write(tmp_path, dict.fromkeys(("recipe.yaml", "b.yaml"), LLAMA_FACTORY))
+    write(tmp_path, dict.fromkeys(("recipe.yaml", "b.yaml"), OUMI))
     shown = lintfit("check", "recipe.yaml", "b.yaml", cwd=tmp_path).out
     assert shown == (
-        "2 files skipped: a LLaMA-Factory recipe, which is not read yet: recipe.yaml, b.yaml\n\n"
+        "2 files skipped: an Oumi recipe, which is not read yet: recipe.yaml, b.yaml\n\n"
         "Nothing was judged. 2 files read, 2 skipped.\n"
     )
 
@@ -220,14 +210,14 @@ def test_fail_on_unknown_is_content_where_nothing_is_open(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("form", ["text", "concise", "github", "markdown", "github-review", "junit", "sarif"])
 def test_no_format_says_that_it_passed(form: str, tmp_path: Path) -> None:
-    write(tmp_path, {"recipe.yaml": LLAMA_FACTORY})
+    write(tmp_path, {"recipe.yaml": OUMI})
     shown = lintfit("check", "recipe.yaml", "--output-format", form, cwd=tmp_path).out
     assert "passed" not in shown
     assert "recipe.yaml" in shown
-    assert "LLaMA-Factory recipe" in shown
+    assert "Oumi recipe" in shown
 
 
 def test_names_are_no_markup(tmp_path: Path) -> None:
-    write(tmp_path, {"a|b_<i>_.yaml": LLAMA_FACTORY})
+    write(tmp_path, {"a|b_<i>_.yaml": OUMI})
     shown = lintfit("check", ".", "--output-format", "markdown", cwd=tmp_path).out
-    assert r"- skipped: a\|b\_\<i\>\_.yaml: a LLaMA-Factory recipe" in shown
+    assert r"- skipped: a\|b\_\<i\>\_.yaml: an Oumi recipe" in shown
