@@ -16,7 +16,10 @@ from typing import Any
 
 _OLDEST = (0, 5, 0)
 """The first release that validates a recipe with pydantic; before it every key passes."""
-_PARTS = ("src/axolotl/utils", "src/axolotl/integrations", "deepspeed_configs")
+_PARTS = ("src/axolotl/utils", "src/axolotl/integrations", "deepspeed_configs", "requirements.txt", "pyproject.toml")
+_PIN = re.compile(
+    r"^\s*\"?(transformers|accelerate|trl|peft|bitsandbytes|liger-kernel|deepspeed)==([\w.]+)", re.MULTILINE
+)
 _SCHEMAS = ("src/axolotl/utils/schemas/", "src/axolotl/utils/config/models/input/v0_4_1/")
 """Where the config's classes are, since 0.8 and before."""
 _INTEGRATIONS = "src/axolotl/integrations/"
@@ -52,7 +55,7 @@ def _files(checkout: Path, tag: str) -> Mapping[str, str]:
     files = {}
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         for member in archive:
-            content = archive.extractfile(member) if member.name.endswith((".py", ".json")) else None
+            content = archive.extractfile(member) if member.name.endswith((".py", ".json", ".txt", ".toml")) else None
             if content is not None:
                 files[member.name] = content.read().decode("utf-8")
     return files
@@ -60,7 +63,7 @@ def _files(checkout: Path, tag: str) -> Mapping[str, str]:
 
 def _present(checkout: Path, tag: str) -> list[str]:
     listed = subprocess.run(
-        ["git", "-C", checkout, "ls-tree", "-d", "--name-only", tag, *_PARTS],
+        ["git", "-C", checkout, "ls-tree", "--name-only", tag, *_PARTS],
         capture_output=True,
         text=True,
         check=True,
@@ -161,6 +164,11 @@ class Release:
             if isinstance(function, ast.FunctionDef):
                 found.update(_stops(function))
         return found
+
+    def pins(self) -> dict[str, str]:
+        """The libraries that it is installed with in one version alone."""
+        texts = "\n".join(self._files.get(name, "") for name in ("requirements.txt", "pyproject.toml"))
+        return dict(sorted(_PIN.findall(texts)))
 
     def deepspeed_files(self) -> dict[str, Any]:
         """The DeepSpeed configs that come with axolotl, by name."""

@@ -5,8 +5,8 @@
 ``CHECKOUT`` is a clone of github.com/axolotl-ai-cloud/axolotl with its tags; the work tree does not matter. It writes
 
 - ``lintfit/catalog/data/axolotl.json``: which release has which key (of the config, its sections, each plugin),
-  what a key that is left out comes to, which keys stop a run and with which words, and the DeepSpeed files that come
-  with axolotl;
+  what a key that is left out comes to, which keys stop a run and with which words, which libraries a release pins, and
+  the DeepSpeed files that come with axolotl;
 - ``schemas/axolotl.schema.json``: the keys of the newest release as JSON Schema, for editors.
 
 Nothing of axolotl is imported: its source is read with ``ast``. With ``--check`` nothing is written, and the exit is
@@ -57,6 +57,7 @@ def table(found: list[Release]) -> dict[str, Any]:
         "plugins": _plugins(found),
         "removed": _removed(found),
         "defaults": _defaults(found),
+        "pins": {release.version: release.pins() for release in found},
         "deepspeed": found[-1].deepspeed_files(),
     }
 

@@ -144,3 +144,9 @@ def deepspeed_file(name: str) -> Mapping[str, Any] | None:
 def deepspeed_files() -> Mapping[str, Mapping[str, Any]]:
     found: Mapping[str, Mapping[str, Any]] = _table()["deepspeed"]
     return found
+
+
+def pins(version: str) -> Mapping[str, str]:
+    """The libraries that a release is installed with in one version alone; empty for one that was not read."""
+    found: Mapping[str, str] = _table()["pins"].get(version, {})
+    return found

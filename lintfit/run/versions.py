@@ -30,7 +30,20 @@ def versions_of(path: Path, root: Path, options: Options) -> Versions:
     for name, version in options.versions.items():
         known[name], sources[name] = version, options.origins["versions"]
         known.pop(name + FLOOR, None)
+    _pinned_by_axolotl(known, sources)
     return with_transformers(Versions(known, sources))
+
+
+def _pinned_by_axolotl(known: dict[str, str], sources: dict[str, str]) -> None:
+    """Add what the release of axolotl that is known pins, where nothing states it."""
+    stated = known.get("axolotl")
+    if stated is None or stated.startswith("<"):
+        return
+    from lintfit.catalog import axolotl
+
+    for name, version in axolotl.pins(stated).items():
+        if name not in known and name + FLOOR not in known:
+            known[name], sources[name] = version, f"pinned by axolotl {stated}"
 
 
 def _admits(known: Mapping[str, str], name: str, version: str) -> bool:

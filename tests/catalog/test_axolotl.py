@@ -43,5 +43,6 @@ def test_defaults_and_files() -> None:
     assert axolotl.default("optimizer", "0.6.0") == "adamw_hf"
     assert axolotl.default("optimizer", "0.18.0") == "adamw_torch_fused"
     assert axolotl.default("no_such_key", "0.18.0") is None
+    assert axolotl.pins("0.9.0")["transformers"] == "4.51.3" and axolotl.pins("9.0") == {}
     file = axolotl.deepspeed_file("zero2.json")
     assert file is not None and file["zero_optimization"]["offload_optimizer"]["device"] == "cpu"

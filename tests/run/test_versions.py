@@ -13,7 +13,7 @@ from lintfit.options.model import Options
 from lintfit.run import environment
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
-from lintfit.run.versions import in_words
+from lintfit.run.versions import in_words, versions_of
 from lintfit.versions import before, concrete
 
 
@@ -279,3 +279,10 @@ def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path:
     (tmp_path / "requirements.txt").write_text("transformers>=5.1\n")
     found = _run(tmp_path, BARE.replace("bf16=True", "bf16=True, no_cuda=False")).versions
     assert dict(found) == {"transformers>=": "5.1"}
+
+
+def test_what_the_release_of_axolotl_pins_is_known(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("axolotl[deepspeed]==0.9.0\npeft==0.14.0\n")
+    found = versions_of(tmp_path / "r.yml", tmp_path, Options())
+    assert (found["axolotl"], found["transformers"], found["peft"]) == ("0.9.0", "4.51.3", "0.14.0")
+    assert found.sources["transformers"] == "pinned by axolotl 0.9.0"

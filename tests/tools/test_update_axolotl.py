@@ -60,6 +60,7 @@ def checkout(tmp_path: Path) -> Path:
             "src/axolotl/utils/schemas/config.py": config,
             "src/axolotl/integrations/liger/__init__.py": PLUGIN,
             "deepspeed_configs/zero1.json": '{"zero_optimization": {"stage": 1}}',
+            "requirements.txt": "peft>=0.18\ntransformers==4.46.1\n",
         }.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +88,7 @@ def test_the_table(checkout: Path) -> None:
     assert found["defaults"]["optimizer"] == [["0.5.0", "adamw_hf"], ["0.6.0", "adamw_torch_fused"]]
     assert found["removed"] == {"rope_scaling": ["0.5.0", "true", "`rope_scaling` is no longer supported"]}
     liger = {"name": "axolotl.integrations.liger.LigerPlugin", "keys": {"liger_rope": ["0.5.0", None]}}
+    assert found["pins"]["0.6.0"] == {"transformers": "4.46.1"}
     assert found["plugins"] == {"liger": liger}
     assert found["deepspeed"] == {"zero1.json": {"zero_optimization": {"stage": 1}}}
 

@@ -21,6 +21,7 @@ from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config, read_config, recipe_word
 from lintfit.sources.recipes.axolotl_engine import FOLDER, packaged, parallel
 from lintfit.sources.recipes.axolotl_settings import settings
+from lintfit.sources.recipes.axolotl_writing import beside_relatives
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, spelled
 
@@ -155,6 +156,10 @@ class AxolotlRecipe:
         now = self.keys.get(key)
         if now is not None and type(now.value) is type(value) and now.value == value:
             return ()
+        if now is None and self.keys.config is not None:
+            beside = beside_relatives(self.keys.config, key, value)
+            if beside is not None:
+                return beside
         return self.keys.write(key, value)
 
     def _next(self, values: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:

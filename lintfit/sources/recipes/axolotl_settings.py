@@ -321,7 +321,9 @@ def _checkpointing(config: Config) -> Iterator[Setting]:
         yield moved.setting("activation_offload", moved.value if moved.value is UNKNOWN else bool(moved.value))
     if wraps:
         yield found.setting("use_reentrant", False)  # Accelerate's own wrapper
-    elif on is True:
+    elif on is False:
+        yield Setting("use_reentrant", False, Provenance("derived", "nothing is recomputed"))
+    else:
         yield _reentrant(config)
 
 

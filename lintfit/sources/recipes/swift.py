@@ -232,6 +232,8 @@ class SwiftRecipe:
         elif self.arguments.complete:
             yield Setting("attention", "sdpa", Provenance.default("transformers takes sdpa where nothing is asked for"))
         packs = [self.arguments.get(name) for name in ("packing", "padding_free")]
+        if packs[0] is not None:
+            yield packs[0].setting("packing", packs[0].value)
         whole = next((each for each in packs if each is not None and each.value is True), None)
         if whole is not None:
             yield whole.setting("padded_batches", False)

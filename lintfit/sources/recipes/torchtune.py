@@ -251,10 +251,16 @@ class TorchtuneRecipe:
         yield Setting("use_cache", False, Provenance.default("torchtune trains without a cache"))
 
     def _model(self) -> Iterator[Setting]:
+        """The checkpoint by its folder where that has the builder's shape, else the one that the builder is for."""
         found, built = self.trained, self.builder
         known = built.model if built is not None else None
         where = self.keys.get("checkpointer.checkpoint_dir")
-        if known is None and where is not None and isinstance(where.value, str) and found.value is not None:
+        if (
+            where is not None
+            and isinstance(where.value, str)
+            and found.value is not None
+            and parts.fits(where.value, known)
+        ):
             yield where.setting("model", where.value)
         elif found.value is not None:
             yield found.setting("model", known if known is not None else UNKNOWN)

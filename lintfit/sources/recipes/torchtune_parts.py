@@ -152,6 +152,16 @@ def builder(component: Any) -> Builder | None:
     return Builder(bare, bare != name, name.startswith("qlora_"))
 
 
+def fits(folder: str, known: str | None) -> bool:
+    """Whether a folder is named after a checkpoint of the shape that the builder makes, as far as that is known."""
+    if known is None:
+        return True
+    from lintfit.catalog import models
+
+    named, made = models.find(folder), models.find(known)
+    return named is not None and made is not None and named.parameters == made.parameters
+
+
 def quantizing(component: str) -> str | None:
     """The builder with its base in four bits (``qlora_…``); None where there is none by that name."""
     module, _, name = component.rpartition(".")

@@ -81,7 +81,8 @@ def test_what_is_left_out_has_axolotl_s_defaults(recipe: Make) -> None:
     assert (said["weights_dtype"], said["bf16"], said["fp16"]) == ("bf16", True, False)
     assert (said["optimizer"], said["gradient_checkpointing"]) == ("adamw_torch_fused", False)
     assert (said["attention"], said["packing"], said["loss"], said["trainer"]) == ("sdpa", False, "full", "causal-lm")
-    assert not {"deepspeed", "fsdp", "eval_batch_size", "use_reentrant"} & said.keys()
+    assert (said["use_reentrant"], said["activation_offload"]) == (False, False)
+    assert not {"deepspeed", "fsdp", "eval_batch_size"} & said.keys()
     assert "axolotl 0.18.0 default" in str(found.settings["seq_len"].provenance)
 
 
@@ -398,6 +399,16 @@ def test_a_key_is_changed_where_it_stands(recipe: Make) -> None:
     assert "micro_batch_size: 1  # as large as it goes\n" in written(recipe(text), "micro_batch_size", 1)
     assert written(recipe(), "gradient_checkpointing", True) == PLAIN + "gradient_checkpointing: true\n"
     assert recipe().write("micro_batch_size", 2) == ()
+
+
+def test_a_new_key_stands_beside_its_relatives(recipe: Make) -> None:
+    text = PLAIN + "bf16: auto  # half\n\nwandb_project: x\n"
+    expected = PLAIN + "bf16: auto  # half\ngradient_checkpointing: true\n\nwandb_project: x\n"
+    assert written(recipe(text), "gradient_checkpointing", True) == expected
+    text = "{base_model: a/b, datasets: [], bf16: auto}\n"
+    assert "gradient_checkpointing: true" in written(recipe(text), "gradient_checkpointing", True)
+    text = PLAIN + "bf16: auto"  # the last line does not end
+    assert values(recipe(written(recipe(text), "gradient_checkpointing", True)))["gradient_checkpointing"] is True
 
 
 def test_a_flag_is_changed_where_it_decides(recipe: Make) -> None:

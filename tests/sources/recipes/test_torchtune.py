@@ -93,7 +93,7 @@ def written(found: TorchtuneRecipe, name: str, value: Any) -> str | None:
 def test_a_config_for_one_device(recipe: Make) -> None:
     found = recipe(ONE)
     said = values(found)
-    assert said["model"] == "meta-llama/Llama-3.1-8B"
+    assert said["model"] == "/tmp/Meta-Llama-3.1-8B-Instruct/"
     assert (said["method"], said["lora_rank"], said["quantization"], said["lora_dtype"]) == ("lora", 16, None, "bf16")
     assert (said["weights_dtype"], said["mixed_precision"]) == ("bf16", "no")
     assert (said["micro_batch_size"], said["gradient_accumulation_steps"], said["seq_len"]) == (2, 8, 2048)
@@ -104,6 +104,14 @@ def test_a_config_for_one_device(recipe: Make) -> None:
     assert "fsdp" not in said
     assert str(found.settings["seq_len"].provenance) == "lora.yaml:10"
     assert found.missing is None and found.refused == ()
+
+
+def test_the_builder_decides_the_shape(recipe: Make) -> None:
+    """A folder that is named after no checkpoint, or after one of another shape, says nothing of the model."""
+    for folder in ("/data/llama", "/tmp/Meta-Llama-3.1-70B-Instruct"):
+        assert values(recipe(f"{ONE} checkpointer.checkpoint_dir={folder}"))["model"] == "meta-llama/Llama-3.1-8B"
+    generic = values(recipe(f"{ONE} model=torchtune.models.llama2.lora_llama2"))
+    assert generic["model"] == "/tmp/Meta-Llama-3.1-8B-Instruct/"
 
 
 def test_several_devices_shard(recipe: Make) -> None:
