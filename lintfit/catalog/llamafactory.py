@@ -87,7 +87,18 @@ def version_of(
     if bound is not None and stated is not None:
         below = [at for at in range(len(versions())) if _before(at, bound, strictly=stated.startswith("<"))]
         return below[-1] if below else 0
-    return max(every, key=lambda at: (_taken(given, words or {}, at), at))
+    return max(every, key=lambda at: (_between(given, at), _taken(given, words or {}, at), at))
+
+
+def around(at: int) -> Mapping[str, Field]:
+    """The fields of a version and of those next to it: a checkout between two releases has some of either."""
+    next_ones = [each for each in (at - 1, at + 1) if 0 <= each < len(versions())]
+    return {**{name: each for one in next_ones for name, each in fields(one).items()}, **fields(at)}
+
+
+def _between(given: Collection[str], at: int) -> int:
+    own = around(at)
+    return sum(name in own for name in given if name in every())
 
 
 def _before(at: int, bound: tuple[int, int, int], strictly: bool) -> bool:

@@ -27,6 +27,7 @@ SCHEMAS = (
     "deepspeed",
     "accelerate",
     "axolotl",
+    "llamafactory",
 )
 """Whose schemas there are, ``schemas/NAME.schema.json``."""
 

@@ -41,6 +41,8 @@ def distributed(context: RunContext, recipe: LlamaFactoryRecipe) -> bool | None:
     from lintfit.sources.recipes.llamafactory_engine import enabled
 
     launcher = recipe.launch.launcher
+    if recipe.launch.assumed:
+        return None  # how it is really started nobody says
     if launcher in LAUNCHERS or enabled(recipe.arguments, "FORCE_TORCHRUN"):
         return True
     gpus: Any = context.run.settings.get("gpus")

@@ -238,7 +238,7 @@ def usual_command(document: DataDocument) -> str | None:
             return None
         prefers = "dpo" in re.split(r"[/_.-]", document.path.stem.lower()) or root.get("pref_beta") is not None
         return f"USE_V1=1 llamafactory-cli {'dpo' if prefers else 'train'} {name}"
-    idle = ("export_dir", "infer_backend")
+    idle = ("export_dir", "infer_backend", "task", "n_shot")
     trains = root.get("do_train")
     if root.get("model_name_or_path") is None or any(root.get(key) is not None for key in idle):
         return None

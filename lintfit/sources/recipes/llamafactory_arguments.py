@@ -8,10 +8,12 @@ up), else flags; ``HfArgumentParser`` fills the dataclasses from either.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import llamafactory as catalog
-from lintfit.documents.model import DataDocument
+from lintfit.documents.model import DataDocument, Edit, FileEdit
+from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.recipes.base import OpenFile
 from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar, spelled
@@ -20,7 +22,7 @@ from lintfit.sources.training_arguments import field_of, of_text
 from lintfit.sources.training_defaults import fields_of
 
 if TYPE_CHECKING:
-    from lintfit.documents.model import FileEdit
+    from lintfit.sources.launchers.flags import Flag
     from lintfit.sources.launchers.launch import Launch
 
 TRAINING = "transformers.TrainingArguments"
@@ -121,7 +123,8 @@ def read_arguments(launch: Launch, open_file: OpenFile, versions: Mapping[str, s
         keys.missing = named
     if named is not None:
         for override in launch.overrides:
-            keys.put(override.name, Stated(_override(override.value), of_flag(override), override))
+            word = replace(override, write=partial(_rewritten, override))
+            keys.put(word.name, Stated(_override(word.value), of_flag(word), word))
     else:
         _read_flags(launch, keys)
     given = list(keys.stated)
@@ -155,6 +158,14 @@ def _read_flags(launch: Launch, keys: Keys) -> None:
         else:
             value = UNKNOWN if "$" in flag.value else of_text(flag.value)
         keys.put(name, Stated(value, of_flag(flag), flag))
+
+
+def _rewritten(word: Flag, text: str) -> tuple[FileEdit, ...] | None:
+    """The edit that gives a ``key=value`` word another value."""
+    if word.value_place is None:
+        return None
+    document = word.value_place.document
+    return (FileEdit(document.path, Edit(word.value_place.span, text), document),)
 
 
 def _override(text: str | None) -> Any:

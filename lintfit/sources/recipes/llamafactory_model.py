@@ -141,9 +141,12 @@ def _kind(arguments: LlamaFactoryArguments, bits: Any) -> Any:
 
 
 def by_bitsandbytes(arguments: LlamaFactoryArguments) -> bool:
-    """Whether ``quantization_method`` is the word for bitsandbytes that this release compares with."""
+    """Whether ``quantization_method`` is the word for bitsandbytes that this release compares with.
+
+    Where nobody states the release, a recipe is taken to be one that knows the word.
+    """
     word = arguments.value("quantization_method")
-    if not arguments.since("0.8.3"):
+    if not arguments.since("0.8.3") or (not arguments.dated and word in BITSANDBYTES):
         return True
     return bool(word == BITSANDBYTES[0 if arguments.since(_BNB) else 1])
 

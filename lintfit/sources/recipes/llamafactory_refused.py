@@ -76,7 +76,8 @@ def _taken_elsewhere(arguments: LlamaFactoryArguments, given: Given) -> bool:
 def _options(arguments: LlamaFactoryArguments, at: int) -> tuple[Option, ...]:
     """The options of a version; those of transformers at all versions that the project may have."""
     kinds = dict.fromkeys(SEQ2SEQ, "any") | _of_transformers(arguments)
-    kinds |= {name: each.kind for name, each in catalog.fields(at).items()}
+    declared = catalog.fields(at) if arguments.dated else catalog.around(at)
+    kinds |= {name: each.kind for name, each in declared.items()}
     return (HELP, *(option for name, kind in kinds.items() for option in of_kind(name, kind, True)))
 
 

@@ -256,6 +256,12 @@ def test_keys_that_came_and_went(recipe: Make) -> None:
     ]
 
 
+def test_a_checkout_between_two_releases_has_keys_of_both(recipe: Make) -> None:
+    text = LORA + "image_resolution: 512\ntrust_remote_code: true\n"
+    assert not list(recipe(files=text).refused)
+    assert list(recipe(files=text, versions={"llamafactory": "0.9.5"}).refused)
+
+
 def test_extra_keys_pass_where_they_may(recipe: Make) -> None:
     (found,) = recipe("ALLOW_EXTRA_ARGS=1 llamafactory-cli train r.yaml", LORA + "lora_rnk: 8\n").refused
     assert found.ignored
