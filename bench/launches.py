@@ -166,7 +166,8 @@ def judge(expected: Any, given: Answer, name: str) -> str:
         return "right" if not given.known or given.kind == "assumed" else "wrong"
     if not given.known:
         return "unknown"
-    if given.value == expected:
+    value = given.value.rstrip("/") if name == "model" and isinstance(given.value, str) else given.value
+    if value == expected:
         return "right"
     return "assumed" if given.kind == "assumed" else "wrong"
 
