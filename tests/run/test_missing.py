@@ -195,9 +195,7 @@ def test_data_is_no_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert missing(checked(tmp_path, monkeypatch, run_sh=launch, tune_py=script)) == []
 
 
-def test_a_module_is_found_where_a_cd_of_another_machine_leads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_is_found_where_a_cd_of_another_machine_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "scripts__run_sh": "cd /home/me/project/src\ntorchrun --nproc_per_node 2 -m sft.train --output_dir out\n",
         "src__sft__train_py": TRAIN,
