@@ -253,7 +253,7 @@ def _arithmetic(source: str, scope: Scope) -> int | None:
 
 
 def _integer(variable: Variable | None, scope: Scope) -> str:
-    """A variable's number; that of the batch job where the variable is a copy of one of its own (``N=$SLURM_NNODES``)."""
+    """A variable's number; the batch job's where it is a copy of one of its own (``N=$SLURM_NNODES``)."""
     value = variable.value if variable else None
     if value is None and variable is not None and len(variable.elements) == 1 and not variable.array:
         copied = _COPIED.fullmatch(text_of(variable.elements[0]))

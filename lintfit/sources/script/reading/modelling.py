@@ -139,8 +139,6 @@ def _default_dtype(reading: Reading) -> None:
     version = reading.versions.get("transformers")
     if reading.at_least("transformers", 5):
         reading.default("weights_dtype", AUTO, f"transformers {version or '5'} default: the checkpoint's dtype")
-        if version is None:
-            reading.suppose("weights_dtype", "the checkpoint's dtype, as transformers 5 loads it (before it: fp32)")
     else:
         reading.default("weights_dtype", "fp32", f"transformers {version} default")
 

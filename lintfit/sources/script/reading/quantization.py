@@ -87,7 +87,7 @@ def afterwards(reading: Reading) -> None:
 
 
 def _own_layers(reading: Reading) -> None:
-    """Quantized layers that the code puts in the place of a model's linear ones by itself (``bnb.nn.Linear4bit(…)``)."""
+    """Quantized layers that the code puts in place of a model's linear ones (``bnb.nn.Linear4bit(…)``)."""
     stated = reading.settings.get("quantization")
     if stated is not None and stated.value is not None:
         return
