@@ -251,6 +251,11 @@ LAUNCHES = (
         "example scripts of transformers and TRL that are not at hand; blind, none of them was read, and the eight "
         "wrong were wrong in the table",
     ),
+    (
+        "launches_11",
+        "all training launches of shell scripts of eight repositories without a row; the three wrong were a slash at "
+        "the end of a path, which is no longer compared, and two launches were wrong in the table",
+    ),
 )
 
 

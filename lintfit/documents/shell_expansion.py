@@ -247,19 +247,26 @@ def _with_default(reference: _Reference, name: str, operator: str, default: Span
     return reference.elements(parts, separate=True)
 
 
+_COPIED = re.compile(r"\$\{?(SLURM_[A-Z_]+)\}?")
+
+
 def _arithmetic(source: str, scope: Scope) -> int | None:
     """What ``$((…))`` comes to."""
 
     def number(match: re.Match[str]) -> str:
         name = match.group()
-        return scope.batch[name] if name in scope.batch else _integer(scope.variables.get(name))
+        return scope.batch[name] if name in scope.batch else _integer(scope.variables.get(name), scope)
 
     inner = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", source[3:-2])
     return calculate(_NAME.sub(number, inner), scope.steps)
 
 
-def _integer(variable: Variable | None) -> str:
+def _integer(variable: Variable | None, scope: Scope) -> str:
+    """A variable's number; the batch job's where it is a copy of one of its own (``N=$SLURM_NNODES``)."""
     value = variable.value if variable else None
+    if value is None and variable is not None and len(variable.elements) == 1 and not variable.array:
+        copied = _COPIED.fullmatch(text_of(variable.elements[0]))
+        value = scope.batch.get(copied[1]) if copied else None
     return value if value is not None and re.fullmatch(r"-?[0-9]{1,18}", value) else "?"
 
 

@@ -251,7 +251,9 @@ class Walk:
         own = self.scope.folder
         below = target is not None and own[:1] == "/" and (target == own or target.startswith(f"{own}/"))
         known = below or (target is not None and target not in ("", "-") and target[0] not in "/~")
-        self.folder = posixpath.normpath(posixpath.join(self.folder, target or "")) if known else "."
+        # A folder of another machine is kept as it is named: what it ends in may be a folder of this project.
+        named = known or (target is not None and target[:1] == "/")
+        self.folder = posixpath.normpath(posixpath.join(self.folder, target or "")) if named else "."
         self.lost = self.lost or not known
 
     def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:

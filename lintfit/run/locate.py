@@ -40,10 +40,17 @@ class Locator:
         return list(dict.fromkeys([*self.entered(), self.folder, self.base, *self._above(), Path()]))
 
     def entered(self) -> list[Path]:
-        """Where the launch script's own ``cd`` leads, from its folder, one above it or the root."""
+        """Where the launch script's own ``cd`` leads, from its folder, one above it or the root.
+
+        A folder of another machine (``/home/me/project/src``) may be the one here whose path ends alike.
+        """
         launch = self.launch
-        entered = launch.command.folder if launch is not None else "."
-        return [base / entered for base in (*self._above(), Path())] if entered != "." else []
+        entered = Path(launch.command.folder if launch is not None else ".")
+        bases = (*self._above(), Path())
+        if not entered.is_absolute():
+            return [base / entered for base in bases] if entered != Path() else []
+        tails = [Path(*entered.parts[start:]) for start in range(1, len(entered.parts))]
+        return [entered, *(base / tail for tail in tails for base in bases)]
 
     def _above(self) -> list[Path]:
         """The folder of the first file and those above it."""

@@ -62,6 +62,10 @@ _LAUNCH_TEXT = re.compile(
     rf"|python[\d.]*\b|\btune run\b|\b(?:{'|'.join(sorted(COMMANDS.keys() - {'tune'}))})\b"
 )
 
+_SOURCED_TEXT = re.compile(r"^[ \t]*(?:source|\.)[ \t]+\S", re.MULTILINE)
+_RUN_TEXT = re.compile(r"^[ \t]*(?:(?:eval|exec)[ \t]+)?[\"']?\$\{?[A-Za-z_]", re.MULTILINE)
+"""A file that variables are taken from, and a variable in a command's place: the launcher may stand in that file."""
+
 
 def maybe_deepspeed(text: str) -> bool:
     """Whether a text is worth reading as JSON: it holds a word that every DeepSpeed config has one of."""
@@ -74,8 +78,9 @@ def maybe_accelerate(text: str) -> bool:
 
 
 def maybe_launch(text: str) -> bool:
-    """Whether a shell script is worth reading: it names a program that may start a training."""
-    return _LAUNCH_TEXT.search(text) is not None
+    """Whether a shell script is worth reading: it names a program that may start a training, or a sourced file does."""
+    by_name = _LAUNCH_TEXT.search(text) is not None
+    return by_name or (_SOURCED_TEXT.search(text) is not None and _RUN_TEXT.search(text) is not None)
 
 
 def is_arguments(document: DataDocument) -> bool:

@@ -94,9 +94,15 @@ def test_a_folder_beside_the_scripts_own(path: str, folder: str) -> None:
     assert command.folder == folder
 
 
-def test_a_folder_of_another_machine_is_not_known() -> None:
+def test_a_folder_of_another_machine_is_kept_by_name() -> None:
     (command,) = read("cd /workspace/sft\ntorchrun train.py\n", "/work/jobs/run.sh").commands[1:]
-    assert command.folder == "."
+    assert (command.folder, command.lost) == ("/workspace/sft", True)
+
+
+@pytest.mark.parametrize("copied", ["$SLURM_NNODES", "${SLURM_NNODES}"])
+def test_a_copy_of_a_count_of_the_job_is_computed_with(copied: str) -> None:
+    (command,) = read(f"#SBATCH --nodes=4\nN={copied}\ntorchrun $((8 * $N))\n").commands
+    assert values(command) == ["torchrun", "32"]
 
 
 def test_what_stands_in_front_of_a_command() -> None:
@@ -305,7 +311,7 @@ def test_find_flag_takes_the_last() -> None:
         ("cd x\ncd ../y\na\n", "y"),
         ("(cd x; b)\na\n", "."),
         ("cd $1\na\n", "."),
-        ("cd /x\na\n", "."),
+        ("cd /x\na\n", "/x"),
         ("pushd x\npopd\na\n", "."),
     ],
 )

@@ -193,3 +193,13 @@ def test_data_is_no_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     script = TRAIN.replace("Trainer(", "import json\nrows = json.load(open(args.output_dir))\nTrainer(", 1)
     launch = "torchrun tune.py --output_dir data.json\npython -m package.train --lr 1\n"
     assert missing(checked(tmp_path, monkeypatch, run_sh=launch, tune_py=script)) == []
+
+
+def test_a_module_is_found_where_a_cd_of_another_machine_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "scripts__run_sh": "cd /home/me/project/src\ntorchrun --nproc_per_node 2 -m sft.train --output_dir out\n",
+        "src__sft__train_py": TRAIN,
+    }
+    result = checked(tmp_path, monkeypatch, **files)
+    (run,) = (each.run for each in result.runs if each.run.launch is not None)
+    assert run.settings["model"].value == "meta-llama/Llama-2-7b-hf"

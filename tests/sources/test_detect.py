@@ -111,6 +111,12 @@ def test_no_launch() -> None:
     assert not maybe_launch("#!/bin/sh\nmake test && npm run build\n")
 
 
+@pytest.mark.parametrize("run", ['eval "$header" "$arguments"', "$LAUNCH --lr 1", '  exec "${LAUNCH}" train.py'])
+def test_a_sourced_file_may_hold_the_launcher(run: str) -> None:
+    assert maybe_launch(f"source scripts/common.sh\n{run}\n")
+    assert not maybe_launch(f"{run}\n")
+
+
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real configs is not here")
 def test_corpus() -> None:
     for line in (CORPUS / "index.jsonl").read_text(encoding="utf-8").splitlines():

@@ -230,6 +230,10 @@ def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
             yield Setting("nodes", nodes.value, nodes.provenance)
         return
     per_node = slurm.tasks_per_node or Stated(1, Provenance.default("srun's default (1 task per node)"))
+    asked = slurm.gpus
+    if per_node.value == 1 and asked is not None and isinstance(asked.value, int) and asked.value > 1:
+        # Nobody asks for GPUs that stay idle: the one process starts others, or spreads the model over the GPUs.
+        per_node = Stated(UNKNOWN, asked.provenance)
     yield from _product(per_node, nodes)
 
 

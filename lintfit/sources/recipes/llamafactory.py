@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _ADJUSTABLE = frozenset({
     "attention", "bf16", "deepspeed", "eval_batch_size", "fp16", "gradient_accumulation_steps",
     "gradient_checkpointing", "lora_rank", "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision",
-    "optimizer", "quantization", "seq_len", "zero_stage",
+    "optimizer", "quantization", "seq_len", "weights_dtype", "zero_stage",
 })  # fmt: skip
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     **TRAINING,
@@ -57,6 +57,14 @@ _STARTS = re.compile(r"^\s*(?:\w+=\S+\s+)*(?:accelerate\s+launch|torchrun|llamaf
 _ZERO = ("ds_z0_config.json", "ds_z2_config.json", "ds_z3_config.json", "ds_z2_offload_config.json",
          "ds_z3_offload_config.json")  # fmt: skip
 """LLaMA-Factory's own DeepSpeed configs, those that say no more than a stage first."""
+
+
+def _rung(name: str) -> dict[str, Any]:
+    """ZeRO's stage and its offload, as one of LLaMA-Factory's own DeepSpeed configs has them."""
+    content = catalog.deepspeed_file(name)
+    section = content["zero_optimization"] if content is not None else {}
+    said = {key: section.get(key, {}).get("device", "none") for key in ("offload_optimizer", "offload_param")}
+    return {"zero_stage": section.get("stage"), **said}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +146,8 @@ class LlamaFactoryRecipe:
         match name:
             case "weights_dtype" if value == AS_LOADED:
                 return ()
+            case "weights_dtype" if value == "bf16" and self.arguments.value("finetuning_type") == "full":
+                return self.arguments.write(("pure_bf16",), True)
             case "kbit_upcast":
                 return ()  # LLaMA-Factory casts what it trains itself
             case "gradient_checkpointing":
@@ -154,6 +164,8 @@ class LlamaFactoryRecipe:
                 return self._write_liger() if value in ("liger", True) else None
             case "packaged_deepspeed":
                 return self._write_packaged(value)
+            case "packaged_zero_stage" | "packaged_offload_optimizer" | "packaged_offload_param":
+                return self._write_other(name.removeprefix("packaged_"), value)
             case _ if name in _FIELDS:
                 return self.arguments.write(_FIELDS[name], value)
         return None
@@ -195,15 +207,20 @@ class LlamaFactoryRecipe:
 
     def _write_packaged(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         """One of LLaMA-Factory's own DeepSpeed configs, where it is at hand and says what is asked."""
-        for name in _ZERO:
-            content = catalog.deepspeed_file(name)
-            section = content["zero_optimization"] if content is not None else {}
-            said = {key: section.get(key, {}).get("device", "none") for key in ("offload_optimizer", "offload_param")}
-            path = f"{engine.FOLDER}/{name}"
-            same = {"zero_stage": section.get("stage"), **said} == dict(zero)
-            if same and isinstance(self.arguments.open_file(path), DataDocument):
-                return self.arguments.write(("deepspeed",), path)
-        return None
+        path = next((f"{engine.FOLDER}/{name}" for name in _ZERO if _rung(name) == dict(zero)), None)
+        at_hand = path is not None and isinstance(self.arguments.open_file(path), DataDocument)
+        return self.arguments.write(("deepspeed",), path) if at_hand else None
+
+    def _write_other(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Another of these configs in the place of the one that is named; stage 3 offloads both or nothing."""
+        stated = self.arguments.value("deepspeed")
+        named = stated.rpartition("/")[2] if isinstance(stated, str) else ""
+        if named not in _ZERO:
+            return None
+        wanted = {**_rung(named), name: value}
+        if wanted["zero_stage"] == 3 and "cpu" in wanted.values():
+            wanted |= {"offload_optimizer": "cpu", "offload_param": "cpu"}
+        return self._write_packaged(wanted)
 
     def argument(self, *names: str) -> Setting | None:
         """A field of ``TrainingArguments``: a key, a word, a flag, or the default."""

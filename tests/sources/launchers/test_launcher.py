@@ -151,6 +151,8 @@ def test_several_launches_in_order(shell_document: Read) -> None:
         ("srun python train.py", 1, None),
         ("srun --ntasks=8 python train.py", 8, None),
         ("srun -N 2 --ntasks-per-node 4 python train.py", 8, 2),
+        ("srun --gpus-per-node 1 python train.py", 1, None),
+        ("srun --gpus-per-node 4 python train.py", UNKNOWN, None),
         ("python submit.py --num_nodes 4 -- accelerate launch --num_processes 8 train.py", 32, 4),
         ("python submit.py --num_nodes 1 -- torchrun --nproc_per_node 8 train.py", 8, None),
         ("python submit.py --num_nodes 2 -- torchrun --nnodes 2 --nproc_per_node 8 train.py", 16, 2),

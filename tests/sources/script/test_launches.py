@@ -25,6 +25,22 @@ def test_a_models_own_code_may_choose_its_dtype() -> None:
     assert remote.settings["weights_dtype"].provenance.kind == "assumed"
 
 
+def test_layers_that_the_code_quantizes_itself() -> None:
+    source = script(
+        """
+        import torch
+        from bitsandbytes.nn import Linear4bit
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        model = AutoModelForCausalLM.from_pretrained("m")
+        for name, child in model.named_children():
+            if isinstance(child, torch.nn.Linear):
+                setattr(model, name, Linear4bit(child.in_features, child.out_features, quant_type="nf4"))
+        Trainer(model=model, args=TrainingArguments("out")).train()
+        """
+    )
+    assert source.settings["quantization"].value is UNKNOWN
+
+
 def test_branches_that_load_in_different_dtypes() -> None:
     source = script(
         """

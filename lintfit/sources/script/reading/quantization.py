@@ -83,6 +83,18 @@ def afterwards(reading: Reading) -> None:
         if is_trained(reading.found, record.value(0, "model") if by_package else record.receiver):
             reading.state("quantization", UNKNOWN, record.node, "the loaded model is quantized by other code here")
             return
+    _own_layers(reading)
+
+
+def _own_layers(reading: Reading) -> None:
+    """Quantized layers that the code puts in place of a model's linear ones (``bnb.nn.Linear4bit(…)``)."""
+    stated = reading.settings.get("quantization")
+    if stated is not None and stated.value is not None:
+        return
+    for record in reading.called("Linear4bit", "LinearNF4", "LinearFP4", "Linear8bitLt", "HQQLinear"):
+        if record.function.startswith(("bitsandbytes.", "hqq.")) and record.taken is not False:
+            reading.state("quantization", UNKNOWN, record.node, "layers are made quantized here")
+            return
 
 
 def _quantization_config(reading: Reading, load: Record | None) -> Value | None:
