@@ -12,10 +12,11 @@ among its examples. ``schemas/llamafactory.schema.json`` has the keys of the new
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,30 @@ def table(repository: Repository) -> dict[str, Any]:
         "versions": [version(repository, commit) for commit in commits],
         "released": [repository.git("log", "-1", "--format=%cs", commit).strip() for commit in commits],
         "fields": {name: steps([fields.get(name) for fields in each_version]) for name in names},
+        "lists": sorted(lists_of(repository.modules("HEAD", _MODULES))),
+        "mappings": sorted(mappings_of(repository.modules("HEAD", _MODULES)) & set(names)),
         "deepspeed": dict(configs(repository)),
+    }
+
+
+def lists_of(modules: Iterable[ast.Module]) -> Iterator[str]:
+    """The fields whose words are split at commas where they are no list yet (``self.x = split_arg(self.x)``)."""
+    for node in (each for module in modules for each in ast.walk(module) if isinstance(each, ast.Call)):
+        if ast.unparse(node.func) == "split_arg" and len(node.args) == 1:
+            owner, _, name = ast.unparse(node.args[0]).rpartition(".")
+            if owner == "self":
+                yield name
+
+
+def mappings_of(modules: Iterable[ast.Module]) -> set[str]:
+    """The fields whose annotation has a ``dict``."""
+    return {
+        ast.unparse(each.target)
+        for module in modules
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef)
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and re.search(r"\b[dD]ict\b", ast.unparse(each.annotation))
     }
 
 
@@ -114,6 +138,22 @@ _TYPES: Mapping[str, list[str]] = {
     "bool": ["boolean"],
     "flag": ["boolean"],
 }
+_SEQ2SEQ: Mapping[str, str] = {
+    "sortish_sampler": "flag",
+    "predict_with_generate": "flag",
+    "generation_max_length": "int",
+    "generation_num_beams": "int",
+    "generation_config": "str",
+}
+"""What ``Seq2SeqTrainingArguments`` has besides (transformers 4.33 to 5.23)."""
+_MAPPINGS = frozenset({
+    "accelerator_config", "deepspeed", "fsdp_config", "gradient_checkpointing_kwargs", "lr_scheduler_kwargs"
+})  # fmt: skip
+"""transformers' fields that are text or a mapping (``_VALID_DICT_FIELDS`` of ``training_args.py``, 4.45 and up)."""
+_LISTS = frozenset({"report_to", "fsdp"})
+"""transformers' fields that are a text or a list of them (their annotations, transformers 4.45 and up)."""
+_TRUTHS = frozenset({"fsdp", "resume_from_checkpoint"})
+"""transformers' fields that are text or a truth value: ``fsdp``'s annotation, and what ``Trainer.train`` takes."""
 
 
 def schema(made: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,14 +163,16 @@ def schema(made: Mapping[str, Any]) -> dict[str, Any]:
     inherited: Mapping[str, str] = {}
     for at in studied.possible if studied is not None else ():
         inherited = {**inherited, **(libraries.fields_at("transformers.TrainingArguments", {"transformers": at}) or {})}
-    properties = {name: property_of(kind, None) for name, kind in inherited.items()}
-    properties |= {name: property_of(kind, default) for name, (_, kind, default) in newest.items()}
+    kinds: dict[str, tuple[str, Any]] = {name: (kind, None) for name, kind in {**inherited, **_SEQ2SEQ}.items() if kind}
+    kinds |= {name: (kind, default) for name, (_, kind, default) in newest.items()}
+    properties = {name: property_of(*each, also(name, made)) for name, each in kinds.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:lintfit:schema:llamafactory",
         "title": "LLaMA-Factory recipe",
         "description": f"The keys of a training recipe of LLaMA-Factory {made['versions'][-1]}, with those of "
-        "transformers' TrainingArguments. LLaMA-Factory refuses any other key.",
+        "transformers' Seq2SeqTrainingArguments, without those of Megatron and KTransformers. LLaMA-Factory refuses any "
+        "other key.",
         "type": "object",
         "properties": dict(sorted(properties.items())),
         "required": ["model_name_or_path"],
@@ -138,14 +180,24 @@ def schema(made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def property_of(kind: str, default: Any) -> dict[str, Any]:
+def also(name: str, made: Mapping[str, Any]) -> Iterator[str]:
+    """The types that a recipe's key may have besides that of the flag: ``parse_dict`` hands on what the file has."""
+    if name in _MAPPINGS or name in made["mappings"]:
+        yield "object"
+    if name in _LISTS or name in made["lists"]:
+        yield "array"
+    if name in _TRUTHS:
+        yield "boolean"
+
+
+def property_of(kind: str, default: Any, others: Iterable[str] = ()) -> dict[str, Any]:
     """What the schema says of a key: its type where one is known, and its default."""
     found: dict[str, Any] = {}
     word = kind.removesuffix("?").removesuffix("+")
     if word.startswith("="):
         found["enum"] = [*word[1:].split("|"), None]
     elif word in _TYPES:
-        found["type"] = [*_TYPES[word], "null"]
+        found["type"] = [*_TYPES[word], *others, "null"]
     if default is not None and default != {} and default != []:
         found["default"] = default
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ
 from tools.update_llamafactory import DATA, SCHEMA, schema, table
 from tools.update_swift import Repository
 
@@ -31,6 +32,11 @@ class ModelArguments(ProcessorArguments):
     quantization_method: QuantizationMethod = field(default=QuantizationMethod.BNB)
     cutoff_len: int = field(default=1024)
     compute_dtype: str = field(default=None, init=False)
+    vllm_config: dict | str | None = field(default=None)
+    lora_target: str = field(default="all")
+
+    def __post_init__(self):
+        self.lora_target = split_arg(self.lora_target)
 """
 
 
@@ -79,6 +85,20 @@ def test_the_schema_has_the_newest_keys(repository: Repository) -> None:
     assert made["properties"]["quantization_method"]["enum"] == ["bnb", "hqq", None]
     assert "per_device_train_batch_size" in made["properties"]
     assert made["additionalProperties"] is False
+
+
+def test_a_file_may_have_lists_and_mappings(repository: Repository) -> None:
+    made = schema(table(repository))["properties"]
+    assert made["lora_target"] == {"type": ["string", "array", "null"], "default": "all"}
+    assert made["vllm_config"]["type"] == ["string", "object", "null"]
+    assert made["gradient_checkpointing_kwargs"]["type"] == ["string", "object", "null"]
+    assert "array" in made["report_to"]["type"]
+
+
+def test_transformers_own_fields(repository: Repository) -> None:
+    made = schema(table(repository))["properties"]
+    assert set(made) >= SEQ2SEQ
+    assert "_n_gpu" not in made  # no argument of the constructor
 
 
 def test_the_schema_that_comes_along_is_that_of_the_table() -> None:
