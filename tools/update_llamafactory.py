@@ -171,8 +171,8 @@ def schema(made: Mapping[str, Any]) -> dict[str, Any]:
         "$id": "urn:lintfit:schema:llamafactory",
         "title": "LLaMA-Factory recipe",
         "description": f"The keys of a training recipe of LLaMA-Factory {made['versions'][-1]}, with those of "
-        "transformers' Seq2SeqTrainingArguments, without those of Megatron and KTransformers. LLaMA-Factory refuses any "
-        "other key.",
+        "transformers' Seq2SeqTrainingArguments, without those of Megatron and KTransformers. LLaMA-Factory refuses "
+        "any other key.",
         "type": "object",
         "properties": dict(sorted(properties.items())),
         "required": ["model_name_or_path"],

@@ -29,6 +29,12 @@ class Asked:
     def has(self, name: str) -> bool:
         return stated(self.arguments, name) is not None
 
+    def above(self, name: str, bound: float, equal: bool = False) -> bool:
+        """Whether a field is known to be a number above this one."""
+        found = self.arguments.value(name)
+        known = isinstance(found, int | float) and not isinstance(found, bool)
+        return known and (found > bound or (equal and found == bound))
+
     @property
     def full(self) -> bool:
         return self.is_("finetuning_type", "full", "freeze")
@@ -118,6 +124,38 @@ REFUSED: tuple[Refused, ...] = (
     Refused("0.8.0", lambda a: a.on("predict_with_generate") and a.stage == 3,
             "`predict_with_generate` is incompatible with DeepSpeed ZeRO-3.", ("predict_with_generate",),
             "take it out, or ZeRO-2"),
+    Refused("0.8.3", lambda a: a.on("predict_with_generate", "compute_accuracy"),
+            "Cannot use `predict_with_generate` and `compute_accuracy` together.", ("compute_accuracy",),
+            "take one of them out"),
+    Refused("0.8.3", lambda a: a.on("pissa_init") and a.stage == 3 and not a.has("quantization_bit"),
+            "Please use scripts/pissa_init.py to initialize PiSSA in DeepSpeed ZeRO-3.", ("pissa_init",),
+            "take it out, or ZeRO-2"),
+    Refused("0.5.2", lambda a: a.has("adapter_name_or_path") and a.full,
+            "Adapter is only valid for the LoRA method.", ("adapter_name_or_path",),
+            "finetuning_type: lora, or take adapter_name_or_path out"),
+    Refused("0.5.0", lambda a: a.has("quantization_bit") and a.has("adapter_name_or_path")
+            and a.on("create_new_adapter"), "Cannot create new adapter upon a quantized model.",
+            ("create_new_adapter",), "take one of them out"),
+    Refused("0.9.4", lambda a: a.has("quantization_bit") and a.on("fp8"),
+            "FP8 training is not compatible with quantization. Please disable one of them.", ("fp8",),
+            "take one of them out"),
+    Refused("0.6.3", lambda a: a.on("do_train") and a.is_("quantization_device_map", "auto"),
+            "Cannot use device map for quantized models in training.", ("quantization_device_map",), "take it out"),
+    Refused("0.6.0", lambda a: a.is_("infer_backend", "vllm"),
+            "vLLM… backend is only available for API, CLI and Web.", ("infer_backend",), "take it out"),
+    Refused("0.5.0", lambda a: a.is_("stage", "rm", "ppo") and a.on("load_best_model_at_end"),
+            "RM and PPO stages do not support `load_best_model_at_end`.", ("load_best_model_at_end",), "take it out"),
+    Refused("0.9.4", lambda a: (a.on("do_eval") or a.on("predict_with_generate")
+                                or a.is_("eval_strategy", "steps", "epoch"))
+            and a.is_("eval_dataset", None) and a.is_("val_size", 0),
+            "Please make sure eval_dataset be provided or val_size >1e-6",
+            ("do_eval", "eval_strategy", "predict_with_generate"), "write eval_dataset or val_size: 0.1"),
+    Refused("0.8.3", lambda a: a.has("eval_dataset") and a.above("val_size", 1e-6),
+            "Cannot specify `val_size` if `eval_dataset` is not None.", ("val_size",), "take one of them out"),
+    Refused("0.2.0", lambda a: a.on("streaming") and a.has("max_samples"),
+            "`max_samples` is incompatible with `streaming`.", ("max_samples",), "take it out: max_steps ends the run"),
+    Refused("0.2.0", lambda a: a.on("streaming") and a.above("val_size", 1e-6) and not a.above("val_size", 1, True),
+            "Streaming mode should have an integer val size.", ("val_size",), "write a number of samples"),
 )  # fmt: skip
 """The first studied release that has the check, and its words (``hparams/parser.py``, ``hparams/finetuning_args.py``,
 ``model/model_utils/quantization.py``, ``model/adapter.py``, 0.2.0 to 0.9.6)."""
