@@ -68,10 +68,15 @@ def every() -> frozenset[str]:
     return frozenset(_data()["fields"])
 
 
-def last_of(name: str) -> str | None:
-    """The newest studied version that has a field; None for a name that none has."""
-    having = [at for at in range(len(versions())) if name in fields(at)]
-    return versions()[having[-1]] if having else None
+def history(name: str, at: int) -> str | None:
+    """Which release took a key last, or takes it first, that this version has not; None for a name that none has."""
+    having = [each for each in range(len(versions())) if name in fields(each)]
+    before = [each for each in having if each < at]
+    if not having or at in having:
+        return None
+    if before:
+        return f"LLaMA-Factory {versions()[before[-1]]} is the last that takes it"
+    return f"LLaMA-Factory {versions()[having[0]]} is the first that takes it"
 
 
 def version_of(

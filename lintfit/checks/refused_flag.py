@@ -31,10 +31,15 @@ def _message(each: Refused) -> str:
 
 
 def _meant(each: Refused) -> str:
+    """What was meant, or which release takes what is written."""
+    if each.history is not None:
+        return f"; {each.history}"
     return f"; did you mean {each.refusal.meant}?" if each.refusal.meant is not None else ""
 
 
 def _help(each: Refused) -> str:
+    if each.history is not None:
+        return f"take {each.name} out, or install that release"
     if each.refusal.meant is not None:
         return f"write {each.refusal.meant}"
     if each.refusal.message.startswith("ambiguous"):

@@ -40,7 +40,7 @@ class Refused:
     """A flag or a key that a parser refuses: where it stands, as it is written, who refuses it, and why.
 
     ``key`` says that it is a key of a file of arguments, ``ignored`` that the parser passes over it. ``stops`` is False
-    where the error comes only when the script has run.
+    where the error comes only when the script has run. ``history`` says which release takes it.
     """
 
     place: Place
@@ -50,6 +50,7 @@ class Refused:
     key: bool = False
     ignored: bool = False
     stops: bool = True
+    history: str | None = None
 
     @property
     def error(self) -> str:

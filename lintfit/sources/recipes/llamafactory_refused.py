@@ -34,7 +34,7 @@ def refused_by(arguments: LlamaFactoryArguments) -> Iterator[Refused]:
     for override in launch.overrides:
         found = refusal(Given(f"--{override.name}"), options, abbreviates=False)
         if found is not None and not found.by_value:
-            yield Refused(override.place, override.name, PARSER, _bare(found, override.name), True, ignored)
+            yield _of_key(arguments, override.place, override.name, found, ignored)
     yield from _keys(arguments, options, ignored)
 
 
@@ -45,7 +45,9 @@ def _flags(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignore
         seen.add(place.span.start)
         if found is None or (found.by_value and _taken_elsewhere(arguments, given)):
             continue
-        yield Refused(place, given.name, PARSER, found, ignored=ignored and not found.by_value)
+        history = _history(arguments, given.name.lstrip("-")) if not found.by_value else None
+        passed = ignored and not found.by_value
+        yield Refused(place, given.name, PARSER, found, ignored=passed, history=history)
 
 
 def _keys(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored: bool) -> Iterator[Refused]:
@@ -56,8 +58,16 @@ def _keys(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored
     for entry in root.entries:
         found = refusal(Given(f"--{entry.key}"), options, abbreviates=False)
         if found is not None and not found.by_value:
-            place = Place(document, entry.key_span)
-            yield Refused(place, entry.key, PARSER, _bare(found, entry.key), key=True, ignored=ignored)
+            yield _of_key(arguments, Place(document, entry.key_span), entry.key, found, ignored)
+
+
+def _of_key(arguments: LlamaFactoryArguments, place: Place, key: str, found: Refusal, ignored: bool) -> Refused:
+    history = _history(arguments, key)
+    return Refused(place, key, PARSER, _bare(found, key), key=True, ignored=ignored, history=history)
+
+
+def _history(arguments: LlamaFactoryArguments, key: str) -> str | None:
+    return catalog.history(key, arguments.at)
 
 
 def _bare(found: Refusal, key: str) -> Refusal:

@@ -251,9 +251,16 @@ def test_refused_keys(recipe: Make) -> None:
 def test_keys_that_came_and_went(recipe: Make) -> None:
     text = LORA + "freeze_trainable_layers: 2\n"
     assert not list(recipe(files=text).refused)
-    assert [each.name for each in recipe(files=text, versions={"llamafactory": "0.6.3"}).refused] == [
-        "freeze_trainable_layers"
-    ]
+    (found,) = recipe(files=text, versions={"llamafactory": "0.6.3"}).refused
+    assert found.name == "freeze_trainable_layers"
+    assert found.history == "LLaMA-Factory 0.7.1 is the first that takes it"
+    (found,) = recipe(files=LORA + "name_module_trainable: all\n", versions={"llamafactory": "0.9.5"}).refused
+    assert found.history == "LLaMA-Factory 0.7.0 is the last that takes it"
+
+
+def test_a_key_that_no_release_has_is_misspelt(recipe: Make) -> None:
+    (found,) = recipe(files=LORA + "lora_rnk: 8\n", versions={"llamafactory": "0.9.5"}).refused
+    assert (found.history, found.refusal.meant) == (None, "lora_rank")
 
 
 def test_a_checkout_between_two_releases_has_keys_of_both(recipe: Make) -> None:
