@@ -46,10 +46,8 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
     elif _starts_all(sources, gpus):
-        found = derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
-        if sources.launch is None:
-            why = "one process on each GPU, where there are several"
-            found = Setting("engine", "ddp", Provenance("assumed", why))
+        why = "one process on each GPU without DeepSpeed or FSDP, where there are several"
+        found = Setting("engine", "ddp", Provenance("assumed", why))
     else:
         found = derived("engine", "single", "one process")
     if handed is not None and handed.provenance.kind == "assumed":

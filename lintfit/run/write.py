@@ -14,7 +14,6 @@ from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.settings.values import InLauncherFile
-from lintfit.sources.training import BringsConfigs
 
 if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
@@ -329,17 +328,14 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
     author = run.training
     if author is None:
         return None
-    packaged = run.recipe.zero_config(zero) if isinstance(run.recipe, BringsConfigs) else None
-    if packaged is not None:
-        return author.write("deepspeed", packaged)
+    brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
+    if brought is not None:
+        return brought
     stated = dict(zero)
     if run.spec is not None and run.spec.mixed_precision == "fp16":
         stated["fp16"] = AUTO
     if "nvme" in stated.values():
         stated["nvme_path"] = run.nvme_path
-    brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
-    if brought is not None:
-        return brought
     path = _free_name(run.base, zero)
     named = author.write("deepspeed", path.name)
     if named is None:

@@ -30,6 +30,7 @@ TRAINING: Mapping[str, tuple[str, ...]] = {
     "warmup_ratio": ("warmup_ratio",),
     "deepspeed": ("deepspeed",),
     "fsdp": ("fsdp",),
+    "packing": ("packing",),
     "num_generations": ("num_generations",),
     "max_completion_length": ("max_completion_length",),
     "max_prompt_length": ("max_prompt_length",),

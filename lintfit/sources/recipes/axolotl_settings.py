@@ -269,10 +269,19 @@ def _rollouts(config: Config) -> Iterator[Setting]:
 # -- a step ---------------------------------------------------------------------------------------------------------
 
 
+def _length(config: Config) -> Setting:
+    """``sequence_len``; the collator of a model with pictures cuts no sample (``utils/collators/mm_chat.py``)."""
+    found, sees = config.number("seq_len", "sequence_len"), config.get("processor_type")
+    if not sees.value:
+        return found
+    why = "samples with pictures are not cut: sequence_len is what they may have"
+    return Setting("seq_len", found.value, Provenance("assumed", why, found.provenance.place))
+
+
 def _batch(config: Config) -> Iterator[Setting]:
     yield config.number("micro_batch_size", "micro_batch_size")
     yield accumulation(config)
-    yield config.number("seq_len", "sequence_len")
+    yield _length(config)
     packs = config.get("sample_packing")
     yield packs.setting("packing", packs.value if packs.value is UNKNOWN else bool(packs.value))
     if packs.value is True and config.attention().value == "flash_attention_2":

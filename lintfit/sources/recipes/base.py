@@ -44,7 +44,11 @@ class Recipe(Training, Protocol):
 
     @property
     def adjustable(self) -> frozenset[str]:
-        """The settings that :meth:`write` can change in this launch; what is not here cannot be planned."""
+        """The settings that :meth:`write` can change in this launch; what is not here cannot be planned.
+
+        Of a front end that brings DeepSpeed configs, ``write`` is asked for ``packaged_deepspeed`` (another of them,
+        by stage and offload) and ``packaged_zero_stage`` and the like first; None where it has none for that.
+        """
 
     @property
     def refused(self) -> Iterable[Refused]:

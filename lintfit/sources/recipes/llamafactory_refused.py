@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lintfit.catalog import arguments as libraries
 from lintfit.catalog import llamafactory as catalog
@@ -25,7 +25,10 @@ def refused_by(arguments: LlamaFactoryArguments) -> Iterator[Refused]:
     """What the parser refuses, each flag and key once."""
     if other_backend(arguments) is not None:
         return  # Megatron's arguments and KTransformers' Trainer have fields of their own
-    options = _options(arguments, arguments.at)
+    kinds = _kinds(arguments, arguments.at)
+    if named_file(arguments.keys.launch) is not None and kinds.keys() >= arguments.keys.stated.keys():
+        return  # most recipes: nothing needs argparse's words
+    options = _options(kinds)
     ignored = enabled(arguments, "ALLOW_EXTRA_ARGS") and arguments.since(_TOLERANT)
     launch = arguments.keys.launch
     if named_file(launch) is None:
@@ -80,15 +83,20 @@ def _taken_elsewhere(arguments: LlamaFactoryArguments, given: Given) -> bool:
     """Whether another version that may run takes a flag with its words."""
     if arguments.dated:
         return False
-    return any(refusal(given, _options(arguments, at)) is None for at in range(len(catalog.versions())))
+    return any(refusal(given, _options(_kinds(arguments, at))) is None for at in range(len(catalog.versions())))
 
 
-def _options(arguments: LlamaFactoryArguments, at: int) -> tuple[Option, ...]:
-    """The options of a version; those of transformers at all versions that the project may have."""
+def _options(kinds: Mapping[str, str]) -> tuple[Option, ...]:
+    """What HfArgumentParser makes of fields of these kinds."""
+    return (HELP, *(option for name, kind in kinds.items() for option in of_kind(name, kind, True)))
+
+
+def _kinds(arguments: LlamaFactoryArguments, at: int) -> dict[str, str]:
+    """The fields of a version by name; those of transformers at all versions that the project may have."""
     kinds = dict.fromkeys(SEQ2SEQ, "any") | _of_transformers(arguments)
     declared = catalog.fields(at) if arguments.dated else catalog.around(at)
     kinds |= {name: each.kind for name, each in declared.items()}
-    return (HELP, *(option for name, kind in kinds.items() for option in of_kind(name, kind, True)))
+    return kinds
 
 
 def _of_transformers(arguments: LlamaFactoryArguments) -> dict[str, str]:

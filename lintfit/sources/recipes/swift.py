@@ -140,6 +140,9 @@ class SwiftRecipe:
                 return self.arguments.write(_FIELDS["use_liger_kernel"], True) if value == "liger" else None
             case "zero_stage" | "offload_optimizer" | "offload_param":
                 return self._write_zero(name, value)
+            case "packaged_deepspeed":
+                wanted = self.zero_config(value)
+                return self.arguments.write(("deepspeed",), wanted) if wanted is not None else None
             case "deepspeed" if isinstance(value, str):
                 return self.arguments.write(("deepspeed",), value)
             case "bf16" | "fp16" if value is True:

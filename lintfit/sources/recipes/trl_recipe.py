@@ -179,9 +179,6 @@ class TrlRecipe:
             yield from self._loss()
         if self._evaluates():
             yield from evaluation_of(self.arguments).values()
-        packs = self.arguments.known("packing") if self.kind == "SFT" else None
-        if packs is not None:
-            yield packs.setting("packing", packs.value)
         length = self.arguments.known(*_LENGTH)
         if length is not None and self.kind not in ("GRPO", "RLOO"):
             yield length.setting("seq_len", length.value)

@@ -25,6 +25,20 @@ def test_a_models_own_code_may_choose_its_dtype() -> None:
     assert remote.settings["weights_dtype"].provenance.kind == "assumed"
 
 
+def test_what_transformers_loads_is_no_model_of_peft() -> None:
+    source = script(
+        """
+        from peft import LoraConfig, PeftModel, get_peft_model
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        model = AutoModelForCausalLM.from_pretrained("m")
+        if not isinstance(model, PeftModel):
+            model = get_peft_model(model, LoraConfig(r=4))
+        Trainer(model=model, args=TrainingArguments("out")).train()
+        """
+    )
+    assert values(source)["method"] == "lora"
+
+
 def test_layers_that_the_code_quantizes_itself() -> None:
     source = script(
         """

@@ -192,6 +192,9 @@ def _is_a(value: Value | None, kind: Value | None) -> bool | None:
         return True if isinstance(value, Object) and value.cls is kind else None
     if not isinstance(kind, Ref):
         return None
+    if kind.name.endswith("PeftModel") and isinstance(value, Object) and value.call is not None:
+        # A load of transformers gives its own class, also where it puts a saved adapter into it.
+        return False if value.call.function.startswith("transformers.Auto") else None
     if isinstance(value, Const) and kind.name in _TYPES:
         return isinstance(value.value, _TYPES[kind.name])
     if isinstance(value, Const):
