@@ -48,7 +48,7 @@ def _flags(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignore
         seen.add(place.span.start)
         if found is None or (found.by_value and _taken_elsewhere(arguments, given)):
             continue
-        history = _history(arguments, given.name.lstrip("-")) if not found.by_value else None
+        history = catalog.history(given.name.lstrip("-"), arguments.at) if not found.by_value else None
         passed = ignored and not found.by_value
         yield Refused(place, given.name, PARSER, found, ignored=passed, history=history)
 
@@ -65,12 +65,8 @@ def _keys(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored
 
 
 def _of_key(arguments: LlamaFactoryArguments, place: Place, key: str, found: Refusal, ignored: bool) -> Refused:
-    history = _history(arguments, key)
+    history = catalog.history(key, arguments.at)
     return Refused(place, key, PARSER, _bare(found, key), key=True, ignored=ignored, history=history)
-
-
-def _history(arguments: LlamaFactoryArguments, key: str) -> str | None:
-    return catalog.history(key, arguments.at)
 
 
 def _bare(found: Refusal, key: str) -> Refusal:
