@@ -50,7 +50,8 @@ def test_logits_go_to_the_host_before_metrics_are_given_up() -> None:
 
 
 def test_a_change_of_the_evaluation_leaves_the_training_as_it_is() -> None:
-    before = spec({"batch_size": 8, "predictions": "kept"}, mixed_precision="bf16", gradient_checkpointing=True)
+    own = {"loss": "full", "fused_kernels": []}
+    before = spec({"batch_size": 8, "predictions": "kept"}, mixed_precision="bf16", gradient_checkpointing=True, **own)
     after = changed_spec(before, {"eval_batch_size": 1, "eval_accumulation_steps": 1})
     assert after.evaluation is not None and after.effective_batch == before.effective_batch
     assert (after.eval_batch_size, after.eval_accumulation_steps, after.eval_predictions) == (1, 1, "kept")

@@ -119,7 +119,17 @@ def test_paths_are_relative_to_the_working_directory(tmp_path: Path, monkeypatch
         (("a", 1), ["a", 1]),
         (frozenset({"b", "a"}), ["a", "b"]),
         ({"a": (UNKNOWN,)}, {"a": [None]}),
-        (Fsdp(), {"version": 1, "strategy": "FULL_SHARD", "cpu_offload": False, "replicas": 1, "auto_wrap": True}),
+        (
+            Fsdp(),
+            {
+                "version": 1,
+                "strategy": "FULL_SHARD",
+                "cpu_offload": False,
+                "replicas": 1,
+                "auto_wrap": True,
+                "adapters_apart": True,
+            },
+        ),
     ],
 )
 def test_plain_values(value: object, shown: object) -> None:

@@ -11,8 +11,8 @@ quantization_config = transformers.BitsAndBytesConfig(
 )
 config = SFTConfig(
     output_dir="out",
-    per_device_train_batch_size=2,
-    gradient_accumulation_steps=4,
+    per_device_train_batch_size=1,
+    gradient_accumulation_steps=8,
     gradient_checkpointing=True,
     max_length=1024,
     bf16=True,
