@@ -29,6 +29,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
     for name in named(by="script"):
         put(sources.said("script", name))
+    put(_rollout_length(settings))
     put(_cast_by_launcher(sources))
     for name in ("kbit_upcast", "quantized_experts"):
         put(sources.said("recipe", name))
@@ -53,6 +54,17 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     for name in named(by="script-or-deepspeed"):
         put(sources.first(name, "script", "deepspeed"))
     return settings
+
+
+def _rollout_length(settings: Mapping[str, Setting]) -> Setting | None:
+    """The tokens of a prompt and its completion, where both are bounded and nothing else bounds a sequence."""
+    trainer, bounds = settings.get("trainer"), [settings.get(f"max_{part}_length") for part in ("prompt", "completion")]
+    if "seq_len" in settings or trainer is None or trainer.value not in ("grpo", "rloo"):
+        return None
+    prompt, completion = (_whole(each) for each in bounds)
+    if prompt is None or completion is None:
+        return None
+    return derived("seq_len", prompt + completion, "a prompt and its completion", *bounds)
 
 
 def _cast_by_launcher(sources: Sources) -> Setting | None:

@@ -126,8 +126,8 @@ def _read(
     return TrlRecipe(launch, arguments, kind, program, started, by_script)
 
 
-_OLDER = frozenset({"use_flash_attention_2", "max_seq_length", "torch_dtype"})
-"""Fields of older versions' classes that recipes still have."""
+_OLDER = frozenset({"use_flash_attention_2", "max_seq_length", "max_length", "torch_dtype"})
+"""Fields of older versions' classes, and of classes that are not studied, that recipes have."""
 
 
 def _of_usual_config(launch: Launch) -> Iterator[Setting]:
