@@ -20,6 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if breaks_or_strains(context) is None or logits <= _SHARE * estimate.capacity_bytes:
         return
     fuses = has_liger(run, spec)
+    word = run.training.spelled("use_liger_kernel", True) if run.training is not None and fuses else None
     message = "compute the loss with Liger's fused kernel"
     yield Report(
         place_of(run, "loss", "micro_batch_size", "seq_len"),
@@ -29,5 +30,5 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=enough(context, message, Applicability.UNSAFE, {"loss": "liger"})
         if fuses and spec.trainer == "causal-lm"
         else None,
-        help=("compute the loss in chunks (use_liger_kernel=True) or " if fuses else "") + "lower the micro-batch",
+        help=(f"compute the loss in chunks ({word}) or " if word else "") + "lower the micro-batch",
     )

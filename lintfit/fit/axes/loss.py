@@ -18,7 +18,9 @@ def has_liger(run: Run, spec: Spec) -> bool:
 def options(subject: Subject) -> Iterator[Option]:
     """Only where the trainer can do so: transformers since 4.45, TRL's SFT trainer in chunks from 1.8 on."""
     run, spec = subject.run, subject.spec
-    if spec.loss != "full" or spec.trainer != "causal-lm" or run.recipe is not None:
+    if spec.loss != "full" or spec.trainer != "causal-lm":
+        return
+    if run.recipe is not None and "loss" not in run.recipe.adjustable:
         return
     arguments = run.script.facts.training_arguments if run.script is not None else None
     if run.script is not None and arguments is None:
