@@ -3,7 +3,8 @@
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name``. A row of ``bench/stated_memory.jsonl`` names a
 ``recipe`` of it, or a ``command`` that is copied into a file of its own there, with the GPUs that it ran on. ``what``
 is ``peak per GPU``, where the estimate is compared with the figure, ``peak of all GPUs``, or ``fits on`` and ``GPU
-size``, where nothing that is stated to run may be said not to fit. Errors are those of the likely peak, for rows whose
+size``, where nothing that is stated to run may be said not to fit. A row that is not ``tied`` is of a recipe with options that
+its page does not tell. Errors are those of the likely peak, for rows whose
 sequences are full (``length_full``) and for the others.
 
     python -m bench.stated CHECKOUTS [--all]
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,6 +29,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from bench.checkouts import checkout  # noqa: E402
+from lintfit.catalog import gpus  # noqa: E402
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.findings.results import RunResult  # noqa: E402
 from lintfit.options.config import from_flags  # noqa: E402
@@ -42,16 +45,24 @@ class Said:
     row: Mapping[str, Any]
     verdict: str
     peak: float | None = None
+    allocated: float | None = None
+    """What of it the allocator holds, in GiB."""
     why: str = ""
 
     @property
     def error(self) -> float | None:
-        """The relative error of the peak, where the row states a measured one."""
+        """The relative error, where the row states a measured peak of this very recipe.
+
+        Pages do not say whether they read nvidia-smi or the allocator: the nearer of the two counts.
+        """
         stated: float | None = self.row["stated_gib"]
-        if self.peak is None or not stated or not self.row["what"].startswith("peak"):
+        tied = self.row["what"].startswith("peak") and self.row.get("tied", True)
+        if self.peak is None or self.allocated is None or not stated or not tied:
             return None
         parts: int = self.row.get("gpus") or 1 if self.row["what"] == "peak of all GPUs" else 1
-        return self.peak / (stated / parts) - 1
+        share = stated / parts
+        nearest = min(max(share, self.allocated), self.peak)
+        return nearest / share - 1
 
     def __str__(self) -> str:
         error = f"{self.error:+.0%}" if self.error is not None else ""
@@ -74,9 +85,26 @@ def _named(root: Path, row: Mapping[str, Any]) -> Iterator[Path]:
         (root / copy).unlink()
 
 
+def _gpu(stated: str) -> tuple[str | None, str | None]:
+    """The GPU's name where lintfit knows it, else its memory: ``rtx4090-24gb``, ``80gb``."""
+    if not stated:
+        return None, None
+    short = stated.partition("-")[0]
+    known = next((each for each in (stated, short) if gpus.lookup(each) is not None), None)
+    size = re.search(r"(\d+)gb$", stated)
+    return known, f"{size[1]}GB" if known is None and size is not None else None
+
+
 def _run(root: Path, row: Mapping[str, Any]) -> RunResult | None:
-    flags = {"gpu": row.get("gpu"), "gpus": row.get("gpus"), "seq-len": row.get("seq_len"), "images": row.get("images")}
-    if flags["gpu"] is None and row["what"] in ("GPU size", "fits on"):
+    name, memory = _gpu(row.get("gpu") or "")
+    flags = {
+        "gpu": name,
+        "gpu-memory": memory,
+        "gpus": row.get("gpus"),
+        "seq-len": row.get("seq_len"),
+        "images": row.get("images"),
+    }
+    if name is None and memory is None and row["what"] in ("GPU size", "fits on"):
         flags["gpu-memory"] = f"{row['stated_gib']}GiB"
     options = from_flags({name: str(value) for name, value in flags.items() if value is not None})
     with chdir(root), _named(root, row) as path:
@@ -93,7 +121,8 @@ def said(checkouts: Path, row: Mapping[str, Any]) -> Said:
     if result is None:
         return Said(row, "no run")
     peak = result.estimate.peak.likely / GIB if result.estimate is not None else None
-    return Said(row, result.verdict.value, peak, "; ".join(result.unknown)[:160])
+    held = result.estimate.allocated_bytes / GIB if result.estimate is not None else None
+    return Said(row, result.verdict.value, peak, held, "; ".join(result.unknown)[:160])
 
 
 def main() -> int:
