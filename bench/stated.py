@@ -74,7 +74,7 @@ class Said:
 @contextmanager
 def _named(root: Path, row: Mapping[str, Any]) -> Iterator[Path]:
     """The file to check: the recipe, or the command in a file beside the others."""
-    if row.get("recipe"):
+    if "command" not in row:
         yield Path(row["recipe"])
         return
     copy = Path(row.get("cwd", "."), "lintfit-stated.sh")
@@ -103,6 +103,7 @@ def _run(root: Path, row: Mapping[str, Any]) -> RunResult | None:
         "gpus": row.get("gpus"),
         "seq-len": row.get("seq_len"),
         "images": row.get("images"),
+        "versions": row.get("versions"),
     }
     if name is None and memory is None and row["what"] in ("GPU size", "fits on"):
         flags["gpu-memory"] = f"{row['stated_gib']}GiB"
