@@ -364,10 +364,16 @@ def _fused_loss(config: Config) -> Stated | None:
         return next((each for each in asked if each is not None and each.value), None)
     if plugins.value is UNKNOWN:
         return plugins
-    if config.plugin("CutCrossEntropyPlugin") and config.get("cut_cross_entropy").value is not False:
+    if _cuts(config):
         own = config.get("cut_cross_entropy")
         return own if own.value else plugins
     return liger if config.plugin("LigerPlugin") and liger.value else None
+
+
+def _cuts(config: Config) -> bool:
+    """Whether Cut Cross Entropy's plugin computes the loss."""
+    cuts = config.plugin("CutCrossEntropyPlugin") and config.get("cut_cross_entropy").value is not False
+    return bool(cuts) and not config.get("rl").value
 
 
 def _optimizer(config: Config) -> Setting:
@@ -385,11 +391,22 @@ def evaluates(config: Config) -> bool:
 
 
 def _evaluation(config: Config) -> Iterator[Setting]:
-    """A batch of the training's size, whose results go to the host as often as the training accumulates."""
+    """A batch of the training's size, whose results go to the host as often as the training accumulates.
+
+    Cut Cross Entropy makes no logits in an evaluation either (``use_lce`` of axolotl's fork: ``train_only`` is off), so
+    that one no larger than the training's is nothing beside it.
+    """
     if not evaluates(config):
         return
     batch, steps = config.get("eval_batch_size"), accumulation(config)
     by = batch if batch.value is not None else config.get("micro_batch_size")
+    if _cuts(config) and (by is not batch or _no_larger(config)):
+        return
     yield by.setting("eval_batch_size", by.value)
     if not config.get("rl").value:
         yield Setting("eval_accumulation_steps", steps.value, steps.provenance)
+
+
+def _no_larger(config: Config) -> bool:
+    batch, micro = config.count("eval_batch_size"), config.count("micro_batch_size")
+    return batch is not None and micro is not None and batch <= micro
