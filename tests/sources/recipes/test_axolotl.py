@@ -225,6 +225,11 @@ def test_evaluation(recipe: Make) -> None:
     assert "eval_batch_size" not in values(recipe(PLAIN + "val_set_size: 0.1\n"))
 
 
+def test_images_need_a_processor(recipe: Make) -> None:
+    assert values(recipe(PLAIN))["images"] == 0
+    assert "images" not in values(recipe(PLAIN + "processor_type: AutoProcessor\n"))
+
+
 def test_cut_cross_entropy_evaluates_without_logits(recipe: Make) -> None:
     """An evaluation of the training's size is nothing beside it then."""
     plugin = "plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"
