@@ -279,6 +279,8 @@ def _batch(config: Config) -> Iterator[Setting]:
     yield config.number("seq_len", "sequence_len")
     packs = config.get("sample_packing")
     yield packs.setting("packing", packs.value if packs.value is UNKNOWN else bool(packs.value))
+    if config.truth("pad_to_sequence_len") is not False:
+        yield config.setting("pads_to_length", "pad_to_sequence_len")
     if packs.value is True and config.attention().value == "flash_attention_2":
         yield packs.setting("padded_batches", False)
     norm = config.get("max_grad_norm")
