@@ -1,11 +1,12 @@
 """Memory that front ends' documentation, recipes and issues state for a run, against what lintfit says of that run.
 
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name``. A row of ``bench/stated_memory.jsonl`` names a
-``recipe`` of it, or a ``command`` that is copied into a file of its own there, with the GPUs that it ran on. ``what``
-is ``peak per GPU``, where the estimate is compared with the figure, ``peak of all GPUs``, or ``fits on`` and ``GPU
-size``, where nothing that is stated to run may be said not to fit. A row that is not ``tied`` is of a recipe with
-options that its page does not tell. Errors are those of the likely peak, for rows whose
-sequences are full (``length_full``) and for the others.
+``recipe`` of it, or a ``command`` that is copied into a file of its own there, with the GPUs that it ran on and, where
+they are known, the ``versions`` of the libraries when the figure was written. ``what`` is ``peak per GPU``, where the
+estimate is compared with the figure, ``peak of all GPUs``, or ``fits on`` and ``GPU size``, where nothing that is
+stated to run may be said not to fit. A row that is not ``tied`` is of a recipe with options that its page does not
+tell, or that have changed since. Errors are those of the likely peak, for rows whose sequences are full
+(``length_full``) and for the others.
 
     python -m bench.stated CHECKOUTS [--all]
 """
@@ -74,7 +75,7 @@ class Said:
 @contextmanager
 def _named(root: Path, row: Mapping[str, Any]) -> Iterator[Path]:
     """The file to check: the recipe, or the command in a file beside the others."""
-    if row.get("recipe"):
+    if "command" not in row:
         yield Path(row["recipe"])
         return
     copy = Path(row.get("cwd", "."), "lintfit-stated.sh")
@@ -103,6 +104,7 @@ def _run(root: Path, row: Mapping[str, Any]) -> RunResult | None:
         "gpus": row.get("gpus"),
         "seq-len": row.get("seq_len"),
         "images": row.get("images"),
+        "versions": row.get("versions"),
     }
     if name is None and memory is None and row["what"] in ("GPU size", "fits on"):
         flags["gpu-memory"] = f"{row['stated_gib']}GiB"
@@ -136,6 +138,8 @@ def main() -> int:
         if arguments.all or each.verdict == "does-not-fit":
             print(each)
     print(f"{len(found)} rows: {dict(Counter(each.verdict for each in found))}")
+    short = sum(each.verdict == "does-not-fit" and each.row.get("tied", True) for each in found)
+    print(f"stated to run as the recipe stands, and said not to fit: {short}")
     for name, full in (("full", True), ("not full", False)):
         errors = [abs(each.error) for each in found if each.error is not None and bool(each.row["length_full"]) is full]
         if errors:

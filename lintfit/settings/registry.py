@@ -221,6 +221,7 @@ _RECORDS = (
           default=False, default_by="`true` for the trainers that make one of a model that trains whole"),
     Record("num_generations", by="script"),
     Record("packing", by="script"),
+    Record("pads_to_length", by="script"),
     Record("max_completion_length", by="script"),
     Record("max_prompt_length", by="script"),
     Record("use_vllm", by="script"),

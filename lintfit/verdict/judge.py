@@ -10,6 +10,8 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings.registry import LOWER_BOUNDS
+from lintfit.verdict.at_most import at_most
+from lintfit.verdict.capped import is_cap, with_shorter
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.verdict.scaling import Scaling, scaling, shown
@@ -25,9 +27,6 @@ LONGEST = 131_072
 
 
 COMPILED = "the model as it is, not compiled (torch.compile fuses operations, and as a rule keeps less)"
-
-
-WHOLE = "the whole model is trained (a part of it is frozen, which takes less)"
 
 
 def judge(run: Run) -> Judged:
@@ -46,14 +45,18 @@ def _judge(run: Run) -> Judged:
     """
     if run.spec is None:
         return Judged(run, unknown=why_unknown(run, None))
-    whole = _trained_whole(run)
-    if whole is not None and (bound := _judge(whole)).verdict is Verdict.FITS and bound.estimate is not None:
-        return replace(bound, estimate=replace(bound.estimate, assumptions=(WHOLE, *bound.estimate.assumptions)))
+    bound = _by_bounds(run)
+    if bound is not None:
+        return bound
     scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None
     spec, result = (run.spec, estimate(run.spec)) if scaled is None else shown(run.spec, scaled)
     run = replace(run, spec=spec)
     verdict = result.verdict if scaled is None else scaled.verdict
     decided_by: list[str] = []
+    if verdict is Verdict.DOES_NOT_FIT and scaled is None and is_cap(run):
+        shorter = with_shorter(spec, result, SHORT)
+        if shorter is not None:
+            result, verdict = shorter, shorter.verdict
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
@@ -91,19 +94,18 @@ def _judge(run: Run) -> Judged:
     return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
 
 
-def _trained_whole(run: Run) -> Run | None:
-    """The run with all of its model trained, where a part of it is frozen, nobody knows which, and nothing else is
-    open: it takes no less.
+def _by_bounds(run: Run) -> Judged | None:
+    """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other."""
+    found = [(_judge(each.run), each.notes) for each in at_most(run)]
+    if not found or any(judged.verdict is not Verdict.FITS for judged, _ in found):
+        return None
+    judged, notes = max(found, key=lambda each: _peak(each[0]))
+    assert judged.estimate is not None
+    return replace(judged, estimate=replace(judged.estimate, assumptions=(*notes, *judged.estimate.assumptions)))
 
-    ZeRO 1 and 2 cut what is trained elsewhere then, and a rank has the gradients whole that touch its part: these may
-    be more.
-    """
-    if run.spec is None or run.doubtful != ("method",) or run.value("partly_frozen") is not True:
-        return None
-    cut = run.spec.engine == "deepspeed" and run.spec.zero_stage in (1, 2) and run.spec.sharding_ranks > 1
-    if cut or run.spec.quantization is not None:
-        return None
-    return replace(run, spec=replace(run.spec, method="full"), doubtful=())
+
+def _peak(judged: Judged) -> int:
+    return judged.estimate.peak.likely if judged.estimate is not None else 0
 
 
 def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdict:

@@ -14,6 +14,7 @@ from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config
 from lintfit.sources.recipes.axolotl_engine import asks_for_fsdp, fsdp_config
 from lintfit.sources.recipes.axolotl_frozen import frozen_modules
+from lintfit.sources.recipes.axolotl_loss import accumulation, evaluation, loss
 from lintfit.sources.recipes.keys import Stated
 
 TRAINERS: Mapping[str, str] = {
@@ -60,9 +61,9 @@ def settings(config: Config) -> Iterator[Setting]:
     yield from _trainer(config)
     yield from _batch(config)
     yield from _checkpointing(config)
-    yield from _loss(config)
+    yield from loss(config)
     yield _optimizer(config)
-    yield from _evaluation(config)
+    yield from evaluation(config)
     compiled = config.get("torch_compile")
     if compiled.value:
         yield compiled.setting("torch_compile", True if compiled.value is not UNKNOWN else UNKNOWN)
@@ -72,6 +73,9 @@ def _model(config: Config) -> Iterator[Setting]:
     found = config.get("base_model")
     known = isinstance(found.value, str) and not _reshaped(config)
     yield found.setting("model", found.value if known else UNKNOWN)
+    processor = config.get("processor_type")
+    if not processor.value:  # only the collator of a processor hands on images (``build_collator``)
+        yield Setting("images", 0, Provenance("derived", "no processor_type: text alone", found.provenance.place))
     yield config.attention()
 
 
@@ -284,6 +288,8 @@ def _batch(config: Config) -> Iterator[Setting]:
     yield _length(config)
     packs = config.get("sample_packing")
     yield packs.setting("packing", packs.value if packs.value is UNKNOWN else bool(packs.value))
+    if config.truth("pad_to_sequence_len") is not False:
+        yield config.setting("pads_to_length", "pad_to_sequence_len")
     if packs.value is True and config.attention().value == "flash_attention_2":
         yield packs.setting("padded_batches", False)
     norm = config.get("max_grad_norm")
@@ -294,19 +300,6 @@ def _batch(config: Config) -> Iterator[Setting]:
     for name, key in _NUMBERS.items():
         if config.get(key).value is not None:
             yield config.setting(name, key)
-
-
-def accumulation(config: Config) -> Setting:
-    """``gradient_accumulation_steps``; a null one is what ``batch_size`` is of the micro-batch.
-
-    Where it is merely left out it is 1, whatever ``batch_size`` says: pydantic has filled it in by then.
-    """
-    found, batch = config.get("gradient_accumulation_steps"), config.get("batch_size")
-    name = "gradient_accumulation_steps"
-    if found.value not in (None, 0):
-        return config.number(name, name)
-    samples, micro = config.count("batch_size"), config.count("micro_batch_size")
-    return batch.setting(name, samples // micro if samples and micro else UNKNOWN)
 
 
 def _checkpointing(config: Config) -> Iterator[Setting]:
@@ -355,50 +348,7 @@ def _reentrant(config: Config) -> Setting:
     return Setting(name, plain, Provenance.default(f"axolotl {config.range.newest} default{beside}"))
 
 
-def _loss(config: Config) -> Iterator[Setting]:
-    """The loss with the head in one: Liger's, or Cut Cross Entropy, which keeps no logits either."""
-    yield Setting("use_cache", False, Provenance.default("axolotl switches the cache off"))
-    fused = _fused_loss(config)
-    if fused is not None:
-        yield fused.setting("loss", "liger" if fused.value is not UNKNOWN else UNKNOWN)
-    else:
-        yield Setting("loss", "full", Provenance.default("transformers' loss over all logits"))
-
-
-def _fused_loss(config: Config) -> Stated | None:
-    """What asks for a loss without logits. The plugin for Cut Cross Entropy switches it on by itself."""
-    plugins, liger = config.get("plugins"), config.get("liger_fused_linear_cross_entropy")
-    if config.get("rl").value:
-        asked = (config.get("dpo_use_liger_kernel"), config.inner("trl", "use_liger_loss"))
-        return next((each for each in asked if each is not None and each.value), None)
-    if plugins.value is UNKNOWN:
-        return plugins
-    if config.plugin("CutCrossEntropyPlugin") and config.get("cut_cross_entropy").value is not False:
-        own = config.get("cut_cross_entropy")
-        return own if own.value else plugins
-    return liger if config.plugin("LigerPlugin") and liger.value else None
-
-
 def _optimizer(config: Config) -> Setting:
     found = config.get("optimizer")
     known = isinstance(found.value, str) and found.value not in _OWN
     return found.setting("optimizer", OPTIMIZERS.get(found.value, found.value) if known else UNKNOWN)
-
-
-def evaluates(config: Config) -> bool:
-    """Whether there is data to evaluate on and a strategy that says when."""
-    if not config.get("val_set_size").value and not config.get("test_datasets").value:
-        return False
-    asked = ("eval_steps", "evals_per_epoch", "eval_strategy", "evaluation_strategy")
-    return any(config.get(key).value not in (None, 0, "no") for key in asked)
-
-
-def _evaluation(config: Config) -> Iterator[Setting]:
-    """A batch of the training's size, whose results go to the host as often as the training accumulates."""
-    if not evaluates(config):
-        return
-    batch, steps = config.get("eval_batch_size"), accumulation(config)
-    by = batch if batch.value is not None else config.get("micro_batch_size")
-    yield by.setting("eval_batch_size", by.value)
-    if not config.get("rl").value:
-        yield Setting("eval_accumulation_steps", steps.value, steps.provenance)

@@ -63,4 +63,5 @@ def _beside(recipe: Recipe, why: Provenance) -> Iterator[Setting]:
     elif "qat" in recipe.name and recipe.found("enable_activation_checkpointing").value is not True:
         yield Setting("uncounted", "the fake-quantized copies of the weights, which every layer keeps", why)
     elif part.value in (False, "frozen") and "lora" not in recipe.name:
-        yield part.setting("uncounted", "which parts of the model train (decoder_trainable and its like)")
+        yield part.setting("frozen_modules", ("*",))
+        yield part.setting("partly_frozen", True)

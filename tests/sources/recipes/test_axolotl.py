@@ -225,6 +225,21 @@ def test_evaluation(recipe: Make) -> None:
     assert "eval_batch_size" not in values(recipe(PLAIN + "val_set_size: 0.1\n"))
 
 
+def test_images_need_a_processor(recipe: Make) -> None:
+    assert values(recipe(PLAIN))["images"] == 0
+    assert "images" not in values(recipe(PLAIN + "processor_type: AutoProcessor\n"))
+
+
+def test_cut_cross_entropy_evaluates_without_logits(recipe: Make) -> None:
+    """An evaluation of the training's size is nothing beside it then."""
+    plugin = "plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"
+    asked = PLAIN + "val_set_size: 0.1\nevals_per_epoch: 4\n" + plugin
+    assert "eval_batch_size" not in values(recipe(asked))
+    assert "eval_batch_size" not in values(recipe(asked + "eval_batch_size: 1\n"))
+    assert values(recipe(asked + "eval_batch_size: 64\n"))["eval_batch_size"] == 64
+    assert values(recipe(asked + "cut_cross_entropy: false\n"))["eval_batch_size"] == 2
+
+
 @pytest.mark.parametrize(
     ("keys", "trainer", "reference"),
     [

@@ -1,0 +1,41 @@
+"""Runs of which the length is only a cap: samples that are neither packed nor padded to it may all be shorter."""
+
+from __future__ import annotations
+
+from lintfit.frozen import replace
+from lintfit.memory import estimate
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import Spec
+from lintfit.run.model import Run
+
+STEP = 64
+"""Tokens to which the longest sequence is told."""
+
+
+def is_cap(run: Run) -> bool:
+    """Whether the length that a front end's recipe states is the most that a sample may have, and no more than that."""
+    if run.recipe is None or run.spec is None or "seq_len" not in run.spec.stated or run.spec.generation is not None:
+        return False
+    length = run.settings.get("seq_len")
+    by_user = length is not None and length.provenance.kind == "option"
+    return not by_user and run.value("packing") is False and run.value("pads_to_length") is not True
+
+
+def with_shorter(spec: Spec, result: Estimate, shortest: int) -> Estimate | None:
+    """The estimate of a run that does not fit at its cap, as it is where its samples are shorter; None where it fits
+    with none.
+
+    The low end is that of samples of ``shortest`` tokens.
+    """
+    low = estimate(replace(spec, seq_len=min(shortest, spec.seq_len)))
+    if low.verdict is Verdict.DOES_NOT_FIT:
+        return None
+    longest, over = min(shortest, spec.seq_len), spec.seq_len
+    while over - longest > STEP:
+        middle = (longest + over) // 2
+        too_long = estimate(replace(spec, seq_len=middle)).verdict is Verdict.DOES_NOT_FIT
+        longest, over = (longest, middle) if too_long else (middle, over)
+    line = f"samples of no more than {longest} tokens ({spec.seq_len} are a cap, to which nothing packs or pads them)"
+    peak = replace(result.peak, low=low.peak.low)
+    verdict = Verdict.UNKNOWN if low.verdict is Verdict.UNKNOWN else Verdict.TIGHT
+    return replace(result, peak=peak, verdict=verdict, assumptions=(line, *result.assumptions))
