@@ -3,14 +3,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import anchor
+from lintfit.checks.helpers.runs import anchor, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
-from lintfit.memory.result import Verdict
+from lintfit.memory.result import Estimate, Verdict
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     estimate = context.estimate
     if context.verdict is not Verdict.TIGHT or estimate is None or estimate.capacity_bytes is None:
+        return
+    if context.longest is not None:
+        yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
@@ -20,4 +23,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
         "a long sample or a fragmented heap is enough to run out of memory",
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
+    )
+
+
+def _capped(context: RunContext, estimate: Estimate, longest: int) -> Report:
+    """It fits while its samples stay well below the length at which they are cut."""
+    assert estimate.capacity_bytes is not None and context.run.spec is not None
+    cap = context.run.spec.seq_len
+    return Report(
+        place_of(context.run, "seq_len"),
+        f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU with a sample of {cap:,} tokens, "
+        f"at which they are cut; it fits while none has more than {longest:,}",
+        fix=context.plan.fix if context.plan is not None else None,
+        help=f"what fits: {context.plan.fix.message}" if context.plan is not None else "",
     )

@@ -198,7 +198,9 @@ class _Pass:
         return RunResult.of(judged)  # with its verdict, and without a plan
 
     def _planned(self, judged: RunResult) -> RunResult:
-        if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
+        capped = judged.verdict is Verdict.TIGHT and judged.longest is not None
+        short = judged.verdict is Verdict.DOES_NOT_FIT or capped
+        if not short or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
         from lintfit.fit.planner import plan
 
@@ -225,6 +227,7 @@ class _Pass:
             judged.shortfall,
             judged.scaling,
             judged.by_version,
+            judged.longest,
         )
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 

@@ -34,7 +34,8 @@ class RunResult:
     alternatives: tuple[Plan, ...] = ()
     """The best plan of every kind, where they were asked for; the first is no worse than ``plan``."""
     longest: int | None = None
-    """Tokens of a sequence up to which the run fits, where nobody states how long they are and longer ones may not."""
+    """Tokens of a sequence up to which the run fits, where nobody states how long they are and longer ones may not; of
+    a tight run those above which it does not fit."""
     scaling: Scaling | None = None
     """The run on other numbers of GPUs, where nobody states how many it has."""
     refused_plans: int = 0

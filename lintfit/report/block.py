@@ -104,6 +104,8 @@ def _headline(result: RunResult) -> Line:
     more = ""
     if result.verdict is Verdict.DOES_NOT_FIT and result.run.doubtful:
         more = f", whatever {in_words(result.run.doubtful)} may be"
+    elif result.longest is not None and result.verdict is Verdict.TIGHT:
+        more = f", and does not fit with samples of more than {result.longest} tokens"
     elif result.longest is not None:
         more = f" with sequences of up to {result.longest} tokens"
     return [(result.run.id, "path"), (": ", ""), (f"{word}{more}", style)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lintfit.findings.model import Applicability, Finding, Plan, Severity
 from lintfit.findings.results import CheckResult, RunResult
-from lintfit.memory.result import Estimate
+from lintfit.memory.result import Estimate, Verdict
 from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
@@ -78,7 +78,8 @@ def _row(run: RunResult, changed: bool) -> list[str]:
     if run.plan is not None:
         verdict += " with the plan"
     elif run.longest is not None:
-        verdict += f" with sequences of up to {run.longest} tokens"
+        upto = "only with" if run.verdict is Verdict.TIGHT else "with"
+        verdict += f" {upto} sequences of up to {run.longest} tokens"
     card = gib(capacity) if capacity is not None else "?"
     return [code(run.run.id), text(", ".join(what_runs(run.run))), *figures, card, verdict]
 

@@ -21,9 +21,9 @@ def is_cap(run: Run) -> bool:
     return not by_user and run.value("packing") is False and run.value("pads_to_length") is not True
 
 
-def with_shorter(spec: Spec, result: Estimate, shortest: int) -> Estimate | None:
-    """The estimate of a run that does not fit at its cap, as it is where its samples are shorter; None where it fits
-    with none.
+def with_shorter(spec: Spec, result: Estimate, shortest: int) -> tuple[Estimate, int] | None:
+    """The estimate of a run that does not fit at its cap, as it is where its samples are shorter, and the tokens of the
+    longest with which it fits; None where it fits with none.
 
     The low end is that of samples of ``shortest`` tokens.
     """
@@ -38,4 +38,4 @@ def with_shorter(spec: Spec, result: Estimate, shortest: int) -> Estimate | None
     line = f"samples of no more than {longest} tokens ({spec.seq_len} are a cap, to which nothing packs or pads them)"
     peak = replace(result.peak, low=low.peak.low)
     verdict = Verdict.UNKNOWN if low.verdict is Verdict.UNKNOWN else Verdict.TIGHT
-    return replace(result, peak=peak, verdict=verdict, assumptions=(line, *result.assumptions))
+    return replace(result, peak=peak, verdict=verdict, assumptions=(line, *result.assumptions)), longest

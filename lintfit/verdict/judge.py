@@ -53,10 +53,11 @@ def _judge(run: Run) -> Judged:
     run = replace(run, spec=spec)
     verdict = result.verdict if scaled is None else scaled.verdict
     decided_by: list[str] = []
+    capped: int | None = None
     if verdict is Verdict.DOES_NOT_FIT and scaled is None and is_cap(run):
         shorter = with_shorter(spec, result, SHORT)
         if shorter is not None:
-            result, verdict = shorter, shorter.verdict
+            (result, capped), verdict = shorter, shorter[0].verdict
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
@@ -90,7 +91,7 @@ def _judge(run: Run) -> Judged:
     if verdict is Verdict.UNKNOWN:
         result = replace(result, verdict=verdict)
         unknown = why_unknown(run, result, tuple(decided_by))
-    longest = longest if verdict is Verdict.FITS else None
+    longest = longest if verdict is Verdict.FITS else capped if verdict is Verdict.TIGHT else None
     return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
 
 

@@ -33,7 +33,10 @@ class Judged:
     estimate: Estimate | None = None
     verdict: Verdict = Verdict.UNKNOWN
     longest: int | None = None
-    """Tokens of a sequence up to which the run fits, where nobody states how long they are and longer ones may not."""
+    """Tokens of a sequence up to which the run fits, where nobody states how long they are and longer ones may not.
+
+    Of a tight run: where its cap is not reached, above which it does not fit.
+    """
     scaling: Scaling | None = None
     """The run on other numbers of GPUs, where nobody states how many it has."""
     unknown: tuple[str, ...] = ()

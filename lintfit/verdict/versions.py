@@ -92,7 +92,7 @@ def over_versions(judged: Judged, older: Sequence[tuple[OlderRun, Judged]]) -> J
         changed = verdict is not judged.verdict
         lines = (line, *result.assumptions) if changed else (*result.assumptions, line)
         result = replace(result, assumptions=lines if line else result.assumptions)
-    longest = judged.longest if verdict is Verdict.FITS else None
+    longest = judged.longest if verdict in (Verdict.FITS, judged.verdict) else None
     by_version = unknown if unknown is not judged.unknown else ()
     moved_by = tuple(_moved(step) for step in told if step.decides) if verdict is Verdict.TIGHT else ()
     return replace(

@@ -75,6 +75,8 @@ class RunContext:
     """The run on other numbers of GPUs, where nobody states how many it has."""
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
+    longest: int | None = None
+    """Tokens of a sequence up to which the run fits, where longer ones are possible."""
 
     @property
     def verdict(self) -> Verdict:
