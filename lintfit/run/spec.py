@@ -33,6 +33,7 @@ from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
+from lintfit.settings.uncounted import SPLIT_BY_SWIFT
 from lintfit.settings.values import Fsdp
 from lintfit.sources.flag_grammars.model import Refused
 
@@ -72,7 +73,7 @@ def assemble(
     ``stated``, so that the estimate lists them as assumptions.
     """
     unread = unread_training(sources) or unfollowed_trainer(settings) or own_steps(sources, settings)
-    unread = unread or own_split(sources, settings)
+    unread = unread or own_split(sources)
     if unread is not None:
         return Assembled(None, (unread,), ())
     facts = model.facts
@@ -91,6 +92,8 @@ def assemble(
     beside, missing = of_ppo(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
     values["frozen_models"], values["uncounted"] = inference_models(settings, folders)
+    if sources.recipe is not None and sources.recipe.dialect == "swift":
+        _split_by_swift(values)
     known = {field.name for field in fields(Spec)}
     stated_versions = installed(versions)
     spec = Spec(
@@ -217,6 +220,15 @@ def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | 
     parts = prod(values.get(name, 1) for name in SPLITS)
     if gpus is not None and parts > 1 and gpus % parts:
         doubtful += [name for name in SPLITS if name in values]
+
+
+def _split_by_swift(values: dict[str, Any]) -> None:
+    """ms-swift splits sequences itself, beside any engine: nobody has counted more than that a rank has its share."""
+    parts = values.get("sequence_parallel", 1)
+    if parts > 1:
+        values["seq_len"] = -(-values["seq_len"] // parts)
+        values["sequence_parallel"] = 1
+        values["uncounted"] = (*values["uncounted"], SPLIT_BY_SWIFT)
 
 
 def _optimizer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:

@@ -47,18 +47,10 @@ def own_steps(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     return "how the script updates the weights itself, without an optimizer or a step of DeepSpeed's"
 
 
-def own_split(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
-    """What is not counted where a front end hands the training to somebody else, or splits it in its own way.
-
-    ms-swift splits sequences over ranks itself, beside any engine (``swift/sequence_parallel``).
-    """
+def own_split(sources: Sources) -> str | None:
+    """What is not counted where a front end hands the training to somebody else."""
     recipe = sources.recipe
-    if isinstance(recipe, TrainsElsewhere) and recipe.elsewhere is not None:
-        return recipe.elsewhere
-    if recipe is None or recipe.dialect != "swift":
-        return None
-    shared = sources.said("recipe", "sequence_parallel")
-    return "ms-swift's own sequence parallelism, whose memory nobody has counted" if shared is not None else None
+    return recipe.elsewhere if isinstance(recipe, TrainsElsewhere) else None
 
 
 def _unread_script(sources: Sources, launch: Launch) -> str | None:

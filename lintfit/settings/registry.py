@@ -222,6 +222,7 @@ _RECORDS = (
     Record("num_generations", by="script"),
     Record("packing", by="script"),
     Record("pads_to_length", by="script"),
+    Record("oft_block_size", by="script"),
     Record("max_completion_length", by="script"),
     Record("max_prompt_length", by="script"),
     Record("use_vllm", by="script"),

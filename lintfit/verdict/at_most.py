@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.gptq import AUTO_GPTQ
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensors.weights import parameter_count
 from lintfit.run.model import Run
+from lintfit.settings.uncounted import FAKE_QUANTIZED, ORTHOGONAL, SPLIT_BY_SWIFT
 
 _DEAREST: Mapping[str, tuple[Any, str]] = {
     "attention": ("eager", "attention that writes its scores out (which kernel it is is not known; others keep less)"),
@@ -29,36 +32,58 @@ for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`).
 
 @frozen(eq=False)
 class AtMost:
-    """A run that takes no less, and what is said of it."""
+    """A run that takes no less but for ``extra`` bytes, and what is said of it."""
 
     run: Run
     notes: tuple[str, ...]
+    extra: int = 0
+
+
+@frozen
+class _Bound:
+    """The spec that takes no less, what is said of it, what is not open any more, and bytes that come on top."""
+
+    spec: Spec
+    note: str
+    settles: frozenset[str] = frozenset()
+    extra: int = 0
 
 
 def at_most(run: Run) -> tuple[AtMost, ...]:
     """The runs of which one takes no less than this one; none where something else is open than can be bounded."""
     spec = run.spec
-    if spec is None or not run.doubtful or not set(run.doubtful) <= _DEAREST.keys():
+    if spec is None or not (run.doubtful or spec.uncounted) or not set(spec.uncounted) <= _UNCOUNTED.keys():
         return ()
-    if "method" in run.doubtful and not _may_train_whole(run, spec):
+    settled, notes, extra = set[str](), [], 0
+    for line in spec.uncounted:
+        bound = _UNCOUNTED[line](run, spec)
+        if bound is None:
+            return ()
+        spec, settled, extra = bound.spec, settled | bound.settles, extra + bound.extra
+        notes.append(bound.note)
+    doubtful = [name for name in dict.fromkeys(run.doubtful) if name not in settled]
+    if not set(doubtful) <= _DEAREST.keys():
         return ()
-    if "quantization" in run.doubtful and spec.method != "lora":
+    if "method" in doubtful and not _may_train_whole(run, spec):
         return ()
-    return tuple(_runs(run, spec))
+    if "quantization" in doubtful and spec.method != "lora":
+        return ()
+    notes += [_DEAREST[name][1] for name in doubtful]
+    capacity = None if spec.capacity_bytes is None else max(0, spec.capacity_bytes - extra)
+    counted = replace(spec, uncounted=(), capacity_bytes=capacity)
+    each = [replace(run, spec=one, doubtful=()) for one in _dearest(counted, doubtful)]
+    return tuple(AtMost(one, tuple(notes), extra) for one in each)
 
 
-def _runs(run: Run, spec: Spec) -> Iterator[AtMost]:
-    values = {name: _DEAREST[name][0] for name in run.doubtful}
-    notes = tuple(_DEAREST[name][1] for name in dict.fromkeys(run.doubtful))
-    stated = spec.stated | (values.keys() - {"method"})
-    versions = {name: version for name, version in spec.versions.items() if name not in AUTO_GPTQ}
-    yield AtMost(_with(run, replace(spec, versions=versions, stated=stated, **values)), notes)
-    if "quantization" in values:  # they may be no such weights at all
-        yield AtMost(_with(run, replace(spec, stated=stated, **{**values, "quantization": None})), notes)
-
-
-def _with(run: Run, spec: Spec) -> Run:
-    return replace(run, spec=spec, doubtful=())
+def _dearest(spec: Spec, doubtful: list[str]) -> Iterator[Spec]:
+    """The spec with the dearest value of each setting that is open; quantised weights may be none, too."""
+    values = {name: _DEAREST[name][0] for name in doubtful}
+    stated = spec.stated.union(values.keys() - {"method"})
+    if "quantization" in values:
+        versions = {name: version for name, version in spec.versions.items() if name not in AUTO_GPTQ}
+        yield replace(spec, versions=versions, stated=stated, **values)
+        values["quantization"] = None
+    yield replace(spec, stated=stated, **values)
 
 
 def _may_train_whole(run: Run, spec: Spec) -> bool:
@@ -69,3 +94,57 @@ def _may_train_whole(run: Run, spec: Spec) -> bool:
     """
     cut = spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and spec.sharding_ranks > 1
     return run.value("partly_frozen") is True and not cut and spec.quantization is None
+
+
+def _fake_quantized(run: Run, spec: Spec) -> _Bound:
+    """Quantization-aware training without recomputation: autograd keeps a copy of each weight, and of each linear
+    layer's input, in their dtype, and a byte for each element that says whether it was in range.
+
+    (torchao 0.12, ``quantization/qat/linear.py:FakeQuantizedLinear.forward``, ``qat/utils.py:_GenericFakeQuantize``.)
+    The copies of inputs are less than what a layer keeps without them, for two linear layers at the most share an
+    input that is kept anyway: a batch of twice the size bounds them. Four fp32 tensors of the largest weight come and
+    go while one is made.
+    """
+    largest = max((prod(tensor.shape) for tensor in spec.facts.tensors), default=0)
+    extra = (DTYPE_BYTES[spec.weights_dtype] + 1) * parameter_count(spec.facts) + 16 * largest
+    note = "fake-quantized copies of all weights and inputs of layers (a batch of twice the size stands for the latter)"
+    return _Bound(replace(spec, micro_batch_size=2 * spec.micro_batch_size), note, extra=extra)
+
+
+def _orthogonal(run: Run, spec: Spec) -> _Bound | None:
+    """OFT turns each linear layer's input by blocks of rotations: LoRA with dropout and twice a block's size as its
+    rank has no fewer parameters, and keeps no less of the inputs.
+
+    Of ``n`` inputs and blocks of ``b`` OFT trains ``n (b - 1) / 2`` parameters and keeps some ten tensors of ``n b``
+    for the series of each rotation (PEFT 0.18, ``tuners/oft/layer.py:OFTRotationModule``); LoRA of rank ``2 b`` has
+    ``2 b`` parameters for each input and output, with their gradients and states. OFT keeps an input in the adapter's
+    dtype, LoRA with dropout two of them and a mask.
+    """
+    block = run.value("oft_block_size")
+    if not isinstance(block, int) or block < 1:
+        return None
+    adapters: dict[str, Any] = {
+        "method": "lora",
+        "lora_rank": 2 * block,
+        "lora_targets": "all-linear",
+        "lora_dropout": 0.1,
+    }
+    stated = spec.stated.union(adapters)
+    note = f"LoRA of rank {2 * block} with dropout on all linear layers (OFT in blocks of {block} takes less)"
+    return _Bound(replace(spec, stated=stated, **adapters), note, frozenset({"method"}))
+
+
+def _split_by_swift(run: Run, spec: Spec) -> _Bound | None:
+    """Whole sequences on every rank; the run is taken to have no more than its share of them."""
+    parts = run.value("sequence_parallel")
+    if not isinstance(parts, int) or parts < 1:
+        return None
+    note = f"whole sequences on each rank ({parts} ranks share one, which takes less)"
+    return _Bound(replace(spec, seq_len=parts * spec.seq_len), note)
+
+
+_UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
+    FAKE_QUANTIZED: _fake_quantized,
+    ORTHOGONAL: _orthogonal,
+    SPLIT_BY_SWIFT: _split_by_swift,
+}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lintfit.memory import estimate
-from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings.registry import LOWER_BOUNDS
@@ -97,12 +97,17 @@ def _judge(run: Run) -> Judged:
 
 def _by_bounds(run: Run) -> Judged | None:
     """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other."""
-    found = [(_judge(each.run), each.notes) for each in at_most(run)]
-    if not found or any(judged.verdict is not Verdict.FITS for judged, _ in found):
+    found = [(each, _judge(each.run)) for each in at_most(run)]
+    if not found or any(judged.verdict is not Verdict.FITS for _, judged in found):
         return None
-    judged, notes = max(found, key=lambda each: _peak(each[0]))
-    assert judged.estimate is not None
-    return replace(judged, estimate=replace(judged.estimate, assumptions=(*notes, *judged.estimate.assumptions)))
+    bound, judged = max(found, key=lambda each: _peak(each[1]))
+    result = judged.estimate
+    assert result is not None and run.spec is not None
+    low = min(result.peak.low, estimate(run.spec).peak.low)
+    peak = Range(low, result.peak.likely + bound.extra, result.peak.high + bound.extra)
+    notes = (*bound.notes, *result.assumptions)
+    result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, assumptions=notes)
+    return replace(judged, estimate=result)
 
 
 def _peak(judged: Judged) -> int:

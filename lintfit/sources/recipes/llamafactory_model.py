@@ -176,6 +176,9 @@ def method(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
             yield found.setting("method", UNKNOWN)
             if isinstance(found.value, str):
                 yield found.setting("uncounted", f"the parameters of finetuning_type: {found.value}")
+            if found.value == "oft" and not arguments.value("oft_rank"):
+                block = arguments.found("oft_block_size")
+                yield block.setting("oft_block_size", block.value if is_count(block.value) else UNKNOWN)
 
 
 def _adapters(arguments: LlamaFactoryArguments) -> Iterator[Setting]:

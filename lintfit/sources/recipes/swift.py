@@ -51,6 +51,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "lora_rank": ("lora_rank",),
     "use_liger_kernel": ("use_liger_kernel", "use_liger"),
 }
+_OF_MEGATRON = ("global_batch_size", "micro_batch_size", "tensor_model_parallel_size", "lr")
+"""Keys of ``megatron sft`` alone (``swift/megatron/arguments/megatron_args.py``)."""
 _KERNELS: Mapping[str, str] = {"flash_attn": "flash_attention_2", "flash_attention_4": "flash_attention_2"}
 """FlashAttention by ms-swift's own name, and its fourth version, which saves what the others save."""
 
@@ -278,12 +280,7 @@ class SwiftRecipe:
         found = packed or found
         if found is None or found.value in (None, "None", -1):
             return
-        joined = arguments.value("padding_free") is True and arguments.value("packing") is not True
-        if joined and arguments.value("per_device_train_batch_size") != 1:
-            why = "padding_free puts samples one behind the other; max_length is the most that each of them has"
-            yield Setting("seq_len", found.value, Provenance("assumed", why, found.provenance.place))
-        else:
-            yield found.setting("seq_len", found.value)
+        yield found.setting("seq_len", found.value)
 
     def _optimizer(self) -> Setting:
         arguments = self.arguments
@@ -341,7 +338,8 @@ class SwiftRecipe:
     def _frozen(self, facts: Any) -> Iterator[Setting]:
         """What full fine-tuning leaves as it is."""
         ratio, named = self.arguments.get("freeze_parameters_ratio"), self.arguments.stated("freeze_parameters")
-        partly = next((each for each in (named, ratio) if each is not None and each.value), None)
+        lisa = self.arguments.stated("lisa_activated_layers")  # so many layers train at a time
+        partly = next((each for each in (named, ratio, lisa) if each is not None and each.value), None)
         if partly is not None:
             yield partly.setting("partly_frozen", True)
             yield partly.setting("frozen_modules", (str(partly.value),))
@@ -387,6 +385,8 @@ def usual_command(document: DataDocument) -> str | None:
     if root is None or root.get("model") is None or root.get("infer_backend") is not None:
         return None
     if root.get("dataset") is None and root.get("cached_dataset") is None:
+        return None
+    if any(root.get(key) is not None for key in _OF_MEGATRON):
         return None
     name = document.path.as_posix()
     pretrains = document.path.stem.lower() in ("pt", "pretrain")

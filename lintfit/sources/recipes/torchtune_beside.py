@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
+from lintfit.settings.uncounted import FAKE_QUANTIZED
 from lintfit.sources.recipes import torchtune_parts as parts
 from lintfit.sources.recipes.keys import Keys, Stated
 
@@ -61,7 +62,7 @@ def _beside(recipe: Recipe, why: Provenance) -> Iterator[Setting]:
         yield teacher.setting("frozen_models", (held,))
         yield Setting("own_loss", True, why)
     elif "qat" in recipe.name and recipe.found("enable_activation_checkpointing").value is not True:
-        yield Setting("uncounted", "the fake-quantized copies of the weights, which every layer keeps", why)
+        yield Setting("uncounted", FAKE_QUANTIZED, why)
     elif part.value in (False, "frozen") and "lora" not in recipe.name:
         yield part.setting("frozen_modules", ("*",))
         yield part.setting("partly_frozen", True)

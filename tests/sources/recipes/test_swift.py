@@ -259,7 +259,7 @@ def test_pixels_of_images(shell_document: Read) -> None:
     [
         ("--max_length 4096", 4096, "file"),
         ("--max_length 4096 --packing true --packing_length 8192 --attn_impl flash_attn", 8192, "file"),
-        ("--max_length 4096 --padding_free true --per_device_train_batch_size 4", 4096, "assumed"),
+        ("--max_length 4096 --padding_free true --per_device_train_batch_size 4", 4096, "file"),
         ("--max_length 4096 --padding_free true", 4096, "file"),
     ],
 )
