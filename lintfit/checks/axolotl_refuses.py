@@ -110,6 +110,10 @@ REFUSED: tuple[Refused, ...] = (
 """The first release that has the check, and its words (``axolotl/utils/schemas/validation.py``, 0.5.0 to 0.18.0)."""
 
 
+def breaks_the_command(context: RunContext) -> bool:
+    return next(iter(check_run(context)), None) is not None
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     recipe = recipe_of(context.run)
     if recipe is None or recipe.config.range.open:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor
-from lintfit.checks.helpers.wording import gib, peak
+from lintfit.checks.helpers.wording import gib, of_gib, peak
 from lintfit.findings.model import Rejected
 from lintfit.memory.result import Verdict
 
@@ -15,7 +15,8 @@ _LADDER = frozenset({"engine", "zero_stage", "offload_optimizer", "offload_param
 def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict is not Verdict.DOES_NOT_FIT or context.estimate is None:
         return
-    rejected = context.rejected or (context.plan.rejected if context.plan is not None else ())
+    tried = context.rejected or (context.plan.rejected if context.plan is not None else ())
+    rejected = [one for one in tried if _falls_short(one)]
     if rejected:
         now = gib(context.estimate.peak.likely)
         # Beside a plan the steps are judged with its other changes made.
@@ -28,9 +29,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
         )
 
 
+def _falls_short(rejected: Rejected) -> bool:
+    """Whether it is known not to suffice: on the GPU, at least at the high end, or on the host."""
+    estimate = rejected.estimate
+    capacity = estimate.capacity_bytes
+    return estimate.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) or (
+        capacity is not None and estimate.peak.likely > capacity
+    )
+
+
 def _line(rejected: Rejected) -> str:
-    close = " (too close)" if rejected.estimate.verdict is Verdict.TIGHT else ""
-    return f"{rejected.description} {peak(rejected.estimate)}{close}{_host(rejected)}"
+    estimate = rejected.estimate
+    capacity = estimate.capacity_bytes
+    if capacity is None or estimate.peak.likely > capacity:
+        return f"{rejected.description} {peak(estimate)}{_host(rejected)}"
+    likely, high = gib(estimate.peak.likely), of_gib(estimate.peak.high, capacity)
+    around = f"{likely}, up to {high}" if estimate.peak.high > capacity else of_gib(estimate.peak.likely, capacity)
+    return f"{rejected.description} {around}{_host(rejected)}"
 
 
 def _host(rejected: Rejected) -> str:

@@ -161,6 +161,10 @@ REFUSED: tuple[Refused, ...] = (
 ``model/model_utils/quantization.py``, ``model/adapter.py``, 0.2.0 to 0.9.6)."""
 
 
+def breaks_the_command(context: RunContext) -> bool:
+    return next(iter(check_run(context)), None) is not None
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     recipe = recipe_of(context.run)
     if recipe is None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lintfit.sources.recipes.torchtune import TorchtuneRecipe
 
 
+def breaks_the_command(context: RunContext) -> bool:
+    return next(iter(check_run(context)), None) is not None
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.recipe is None or run.recipe.dialect != "torchtune" or run.value("trainer") is None:

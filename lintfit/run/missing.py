@@ -32,6 +32,10 @@ _PLACEHOLDER = re.compile(
 )
 """What a name holds that is to be filled in, or that several files may have."""
 
+_SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S+)", re.MULTILINE)
+_LONGEST_LIST = 100_000
+"""Bytes of a list of submodules."""
+
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _ARGUMENT = re.compile(r"\$\{?[1-9@*]")
 
@@ -89,7 +93,7 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and is_example_recipe(name, launch.launcher):
         return "elsewhere"
-    if (launch is not None and _in_container(launch)) or _leads_out(name, locator):
+    if (launch is not None and _in_container(launch)) or _leads_out(name, locator) or _in_submodule(locator):
         return "elsewhere"
     return "sure"
 
@@ -97,6 +101,17 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
 def _is_open(name: str) -> bool:
     """Whether a name is none of a file, or not the whole of one: what an empty variable leaves has no stem."""
     return "://" in name or posixpath.basename(name).startswith(".") or _PLACEHOLDER.search(name) is not None
+
+
+def _in_submodule(locator: Locator) -> bool:
+    """Whether the repository has parts that are repositories of their own and are not here: they may hold the file."""
+    top = _top(locator)
+    listed = top / ".gitmodules"
+    if not door.is_file(listed):
+        return False
+    text = door.read_regular(listed, _LONGEST_LIST).decode("utf-8", "replace")
+    folders = (top / path for path in _SUBMODULE.findall(text))
+    return any(not door.is_folder(folder) or not door.listed(folder, 1) for folder in folders)
 
 
 def _is_lost(launch: Launch) -> bool:

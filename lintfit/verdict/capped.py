@@ -13,24 +13,29 @@ STEP = 64
 
 
 def is_cap(run: Run) -> bool:
-    """Whether the length that a front end's recipe states is the most that a sample may have, and no more than that."""
-    if run.recipe is None or run.spec is None or "seq_len" not in run.spec.stated or run.spec.generation is not None:
+    """Whether the stated length is the most that a sample may have, and no more than that: of a front end's recipe, and
+    of a script that trains a model on pictures, whose samples are as long as what they show."""
+    if run.spec is None or "seq_len" not in run.spec.stated or run.spec.generation is not None:
         return False
+    if run.recipe is None:
+        return run.spec.facts.vision is not None and run.value("packing") is not True and not run.spec.own_loss
     length = run.settings.get("seq_len")
     by_user = length is not None and length.provenance.kind == "option"
     return not by_user and run.value("packing") is False and run.value("pads_to_length") is not True
 
 
-def with_shorter(spec: Spec, result: Estimate, shortest: int) -> tuple[Estimate, int] | None:
+def with_shorter(spec: Spec, result: Estimate) -> tuple[Estimate, int] | None:
     """The estimate of a run that does not fit at its cap, as it is where its samples are shorter, and the tokens of the
-    longest with which it fits; None where it fits with none.
+    longest with which it fits; None where it fits with none that is longer than half of the cap. Caps are powers of two
+    above the samples that somebody wants whole: some are longer than half of it.
 
-    The low end is that of samples of ``shortest`` tokens.
+    The low end is that of samples of half the cap.
     """
-    low = estimate(replace(spec, seq_len=min(shortest, spec.seq_len)))
+    shortest = max(1, spec.seq_len // 2)
+    low = estimate(replace(spec, seq_len=shortest))
     if low.verdict is Verdict.DOES_NOT_FIT:
         return None
-    longest, over = min(shortest, spec.seq_len), spec.seq_len
+    longest, over = shortest, spec.seq_len
     while over - longest > STEP:
         middle = (longest + over) // 2
         too_long = estimate(replace(spec, seq_len=middle)).verdict is Verdict.DOES_NOT_FIT

@@ -55,7 +55,7 @@ def _judge(run: Run) -> Judged:
     decided_by: list[str] = []
     capped: int | None = None
     if verdict is Verdict.DOES_NOT_FIT and scaled is None and is_cap(run):
-        shorter = with_shorter(spec, result, SHORT)
+        shorter = with_shorter(spec, result)
         if shorter is not None:
             (result, capped), verdict = shorter, shorter[0].verdict
     if run.doubtful:

@@ -10,6 +10,7 @@ from lintfit.commands.check import check
 from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options
 from lintfit.run.missing import Missing
+from tests.support import lintfit
 
 TRAIN = """\
 from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
@@ -203,3 +204,16 @@ def test_a_module_is_found_where_a_cd_of_another_machine_leads(tmp_path: Path, m
     result = checked(tmp_path, monkeypatch, **files)
     (run,) = (each.run for each in result.runs if each.run.launch is not None)
     assert run.settings["model"].value == "meta-llama/Llama-2-7b-hf"
+
+
+def test_a_script_may_lie_in_a_submodule_that_is_not_here(tmp_path: Path) -> None:
+    (tmp_path / ".gitmodules").write_text('[submodule "LLaVA"]\n\tpath = LLaVA\n\turl = https://example.org/LLaVA\n')
+    (tmp_path / "run.sh").write_text("deepspeed llava/train/train_mem.py --bf16 True\n")
+    assert [(each["rule"], each["severity"]) for each in lintfit(
+        "check", ".", "--output-format", "json", "--select", "missing-file", cwd=tmp_path
+    ).json["findings"]] == [("missing-file", "info")]  # fmt: skip
+    (tmp_path / "LLaVA").mkdir()
+    (tmp_path / "LLaVA" / "setup.py").write_text("")
+    assert [each["severity"] for each in lintfit(
+        "check", ".", "--output-format", "json", "--select", "missing-file", cwd=tmp_path
+    ).json["findings"]] == ["error"]  # fmt: skip

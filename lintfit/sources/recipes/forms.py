@@ -63,7 +63,7 @@ FORMS: tuple[Form, ...] = (
             "cutoff_len dataset dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"
         ),
         2,
-        never=word_set("export_dir infer_backend do_predict do_eval"),
+        never=word_set("export_dir infer_backend do_predict do_eval n_shot"),
         front_end="llamafactory",
     ),
     Form(

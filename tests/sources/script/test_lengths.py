@@ -150,3 +150,15 @@ Trainer(model=model, args=TrainingArguments("out")).train()
     )
     setting = script(text, "").settings["seq_len"]
     assert (setting.value, setting.provenance.kind) == (256, "assumed")
+
+
+def test_a_trainer_that_leaves_the_data_as_it_is_cuts_nothing() -> None:
+    text = """
+from trl import SFTConfig, SFTTrainer
+args = SFTConfig("out", max_length=4096)
+{line}
+SFTTrainer(model="m", args=args, train_dataset=data).train()
+"""
+    whole = script(text.format(line='args.dataset_kwargs = {"skip_prepare_dataset": True}'), "").settings["seq_len"]
+    cut = script(text.format(line=""), "").settings["seq_len"]
+    assert (whole.value, whole.provenance.kind, cut.provenance.kind) == (4096, "assumed", "file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -29,6 +30,7 @@ _CUTS = re.compile(
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
+_UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
 _UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
 
 
@@ -95,6 +97,10 @@ def _of_config(reading: Reading) -> bool:
     own = "max_length" not in made.attributes and "max_seq_length" not in reading.walk.defaults.names(made.library)
     if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
         reading.suppose("seq_len", _UNREAD)
+    handed = made.attributes.get("dataset_kwargs")
+    kwargs = plain(handed) if handed is not None else None
+    if isinstance(kwargs, Mapping) and kwargs.get("skip_prepare_dataset") is True:
+        reading.suppose("seq_len", _UNPREPARED)
     return True
 
 
