@@ -94,8 +94,8 @@ class FileText:
     encoding: str = "utf-8"
     bom: bytes = b""
     mode: int | None = None
-    digest: bytes = b""
-    """SHA-256 of the bytes as read: a file that has changed since is not written."""
+    digest: int | None = None
+    """Python's hash of the bytes as read: a file that has changed since is not written."""
 
     @property
     def newline(self) -> str:

@@ -20,7 +20,6 @@ from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint
 from lintfit.run.files import RunFiles
 from lintfit.run.hardware import find_hardware
 from lintfit.run.lacking import SCRIPT, named_recipes
-from lintfit.run.missing import missing
 from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.precedence import Sources
 from lintfit.run.precision import on_card
@@ -273,6 +272,7 @@ class _Builder:
 
     def _not_there(self, launch: Launch, script: str) -> None:
         """Take a script that is not at hand for the example that a library publishes under its name, or note it."""
+        from lintfit.run.missing import missing
         from lintfit.sources.recipes.examples import read_example
 
         at_hand = missing(SCRIPT, script, launch.script_place, self.files.locator)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import fields
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen, replace
@@ -34,7 +34,9 @@ from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
 from lintfit.settings.values import Fsdp
-from lintfit.sources.flag_grammars.model import Refused
+
+if TYPE_CHECKING:
+    from lintfit.sources.flag_grammars.model import Refused
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",

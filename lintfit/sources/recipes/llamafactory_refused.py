@@ -12,7 +12,7 @@ from lintfit.catalog import llamafactory as catalog
 from lintfit.frozen import replace
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.model import Refused, given_flags
-from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal
+from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal, unknown
 from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ, TRAINING, LlamaFactoryArguments, named_file
 from lintfit.sources.recipes.llamafactory_engine import enabled, other_backend
 
@@ -32,8 +32,8 @@ def refused_by(arguments: LlamaFactoryArguments) -> Iterator[Refused]:
         yield from _flags(arguments, options, ignored)
         return
     for override in launch.overrides:
-        found = refusal(Given(f"--{override.name}"), options, abbreviates=False)
-        if found is not None and not found.by_value:
+        found = unknown(Given(f"--{override.name}"), options, abbreviates=False)
+        if found is not None:
             yield Refused(override.place, override.name, PARSER, _bare(found, override.name), True, ignored)
     yield from _keys(arguments, options, ignored)
 
@@ -54,8 +54,8 @@ def _keys(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored
     if document is None or root is None:
         return
     for entry in root.entries:
-        found = refusal(Given(f"--{entry.key}"), options, abbreviates=False)
-        if found is not None and not found.by_value:
+        found = unknown(Given(f"--{entry.key}"), options, abbreviates=False)
+        if found is not None:
             place = Place(document, entry.key_span)
             yield Refused(place, entry.key, PARSER, _bare(found, entry.key), key=True, ignored=ignored)
 
