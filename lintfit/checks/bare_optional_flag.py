@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import older
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 OF_THE_FILES_ALONE = True
 
-_PARSERS = re.compile(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
-_ARGUMENTS = re.compile(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
+_PARSERS = lazy_pattern(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
+_ARGUMENTS = lazy_pattern(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
 _WITHOUT_DEFAULT = frozenset(
     {"ddp_broadcast_buffers", "ddp_find_unused_parameters", "disable_tqdm", "greater_is_better", "tf32"}
 )
@@ -31,7 +31,7 @@ _TRL = frozenset(
 )
 _BF16_SINCE = "0.19"
 """The first TRL whose configs turn ``bf16`` from a ``bool`` into an ``Optional[bool] = None``."""
-_OPTIONAL = re.compile(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bool *\| *None|None *\| *bool)$")
+_OPTIONAL = lazy_pattern(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bool *\| *None|None *\| *bool)$")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

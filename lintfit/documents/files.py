@@ -17,6 +17,7 @@ from lintfit.documents.door import opened
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import FileText, Kind
 from lintfit.documents.paths import is_below, resolved
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.signals import held
 from lintfit.errors import LintfitError
 
@@ -35,7 +36,7 @@ _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suf
 _SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _WORKFLOWS = (".github", "workflows")
 """Where GitHub keeps its workflows, whose steps are shell commands."""
-_SHEBANG = re.compile(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
+_SHEBANG = lazy_pattern(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
 _REASONS = {
     errno.ENOENT: "no such file",
     errno.ENOTDIR: "no such file",

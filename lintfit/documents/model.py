@@ -6,7 +6,6 @@ All offsets are characters (code points) of the decoded text without a byte-orde
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,9 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE_BREAK = lazy_pattern(r"\r\n|\r|\n")
 
 SYNTAX_ERROR = "syntax-error"
 """The code of a problem that keeps a file from being read by whatever it is for."""

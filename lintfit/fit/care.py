@@ -14,6 +14,7 @@ from lintfit.documents.data_edits import read_again
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import DataDocument, Document, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import frozen, replace
@@ -22,8 +23,8 @@ from lintfit.settings.model import Place
 if TYPE_CHECKING:
     from lintfit.run.key_reads import Read
 
-_DIRECTIVE = re.compile(r"(?:#|//|/\*)[ \t]*lintfit:")
-_WORDS_BEHIND = re.compile(r"(?:.*[-_])?(?:comments?|notes?|remarks?)", re.IGNORECASE)
+_DIRECTIVE = lazy_pattern(r"(?:#|//|/\*)[ \t]*lintfit:")
+_WORDS_BEHIND = lazy_pattern(r"(?:.*[-_])?(?:comments?|notes?|remarks?)", re.IGNORECASE)
 _MOST = 4
 """Lines that are named one by one."""
 _GO, _SPEAK = ("go", "goes"), ("speak", "speaks")

@@ -6,11 +6,11 @@ argparse itself. Error messages are argparse's own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.sources.flag_grammars.kinds import ANY, CHOICE, OPEN, OPTIONAL, SEVERAL
 from lintfit.suggest import most_alike, nearest
@@ -26,7 +26,7 @@ _LONGEST = 40
 """Characters of a word that it repeats."""
 _UNSEEN = "\0"
 """Stands for a word that only the shell knows; every option takes it."""
-_TO_FILL_IN = re.compile(r"[$`<>{}]|\.\.\.|^[.…]+$")
+_TO_FILL_IN = lazy_pattern(r"[$`<>{}]|\.\.\.|^[.…]+$")
 """What a word holds that only the shell knows, or that whoever runs the command puts something in for."""
 _TRUTH = frozenset({"yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"})
 """What HfArgumentParser takes for a truth value (``string_to_bool``, transformers 4.28 to 5.23)."""

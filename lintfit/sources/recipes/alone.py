@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from lintfit.documents.model import DataDocument, FileText, Kind, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.settings.model import Place, Setting
 from lintfit.sources.recipes.forms import front_end_of
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from lintfit.documents.shell_document import ShellDocument
     from lintfit.sources.launchers.launch import Launch
 
-_WORD = re.compile(r"""(?:[\w@%+=:,./-]|'[^']*'|"[^"$`\\]*")+""", re.ASCII)
+_WORD = lazy_pattern(r"""(?:[\w@%+=:,./-]|'[^']*'|"[^"$`\\]*")+""", re.ASCII)
 """A word that the shell leaves as it is, but for quotes: all that :func:`shlex.quote` makes is one."""
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
+_ASSIGNMENT = lazy_pattern(r"([A-Za-z_]\w*)=")
 
 
 def usual_command(document: DataDocument) -> str | None:
