@@ -59,6 +59,7 @@ def _class(library: str, cls: str) -> Mapping[str, Any] | None:
     return found
 
 
+@functools.lru_cache(maxsize=1024)
 def version_key(version: str) -> tuple[int, ...]:
     """A version as numbers: ``4.57.0.dev0`` is (4, 57, 0); ``<5``, one before 5, is (4, 99)."""
     found = parsed(concrete(version.strip()))

@@ -38,7 +38,7 @@ class Kind(StrEnum):
     SHELL = "shell"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen
 class Span:
     """A half-open range ``[start, end)`` of characters of a document's text."""
 
@@ -48,6 +48,12 @@ class Span:
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end:
             raise ValueError(f"not a span: {self.start}..{self.end}")
+
+    def __lt__(self, other: Span) -> bool:
+        return (self.start, self.end) < (other.start, other.end)
+
+    def __le__(self, other: Span) -> bool:
+        return (self.start, self.end) <= (other.start, other.end)
 
 
 @frozen
@@ -85,12 +91,12 @@ class Problem:
     related: tuple[tuple[Span, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileText:
     """How the bytes of a file became text, so that the text can become the same bytes again."""
 
     path: Path
-    text: str = field(repr=False)
+    text: str
     encoding: str = "utf-8"
     bom: bytes = b""
     mode: int | None = None

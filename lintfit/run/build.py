@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
+from lintfit.frozen import replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.configs import accelerate_of, deepspeed_of

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import frozen, names, replace
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.defaults import longest
@@ -93,7 +92,7 @@ def assemble(
     beside, missing = of_ppo(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
     values["frozen_models"], values["uncounted"] = inference_models(settings, folders)
-    known = {field.name for field in fields(Spec)}
+    known = set(names(Spec))
     stated_versions = installed(versions)
     spec = Spec(
         facts=as_built(facts) if values.get("front_end") == "litgpt" else as_of(facts, stated_versions),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from lintfit.documents.model import Document, FileEdit, Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers import launcher_settings
 from lintfit.sources.launchers.command_line import Invocation, Option, take_apart
