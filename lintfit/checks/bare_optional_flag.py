@@ -10,7 +10,6 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Field, Object
@@ -36,7 +35,10 @@ _OPTIONAL = lazy_pattern(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if isinstance(run.recipe, TrlRecipe):
+    if run.recipe is not None and run.recipe.dialect == "trl":
+        from lintfit.sources.recipes.trl_recipe import TrlRecipe
+
+        assert isinstance(run.recipe, TrlRecipe)
         yield from _of_command(run, run.recipe.kind)
     for made in run.script.reading.walk.parsed if run.script is not None else ():
         if not _by_command_line(made):
