@@ -47,16 +47,20 @@ def release(text: str | None) -> Release | None:
     None where it is absent or begins with no version (``main``). A development version counts as the release that it
     leads to, as transformers' own ``is_..._available`` have it.
     """
+    found = numbers(text)
+    if found is None:
+        return None
+    major, minor, patch = (*found, 0, 0)[:3]
+    return major, minor, patch
+
+
+def numbers(text: str | None) -> tuple[int, ...] | None:
+    """The numbers of a version as many as are written: ``4.48.dev0`` has (4, 48); None where there is none."""
     if text and len(text) <= _LONGEST and _BARE.fullmatch(text):
         # A bare release needs no packaging, which takes a tenth of the time of an estimate to import.
-        numbers = tuple(map(int, text.split(".")))
-    else:
-        version = parsed(text)
-        if version is None:
-            return None
-        numbers = version.release
-    major, minor, patch = (*numbers, 0, 0)[:3]
-    return major, minor, patch
+        return tuple(map(int, text.split(".")))
+    version = parsed(text)
+    return version.release if version is not None else None
 
 
 def parsed(text: str | None) -> Version | None:
@@ -87,10 +91,10 @@ def before(version: str | None, bound: str) -> bool | None:
 
 def concrete(version: str) -> str:
     """A version that an upper bound admits: ``<5`` gives 4.99, ``<4.50`` gives 4.49.99; others stay as they are."""
-    bound = parsed(version[1:]) if version.startswith("<") else None
+    bound = numbers(version[1:]) if version.startswith("<") else None
     if bound is None:
         return version
-    parts = list(bound.release[:3])
+    parts = list(bound[:3])
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
     return ".".join(map(str, [*parts[:-1], max(0, parts[-1] - 1), 99]))

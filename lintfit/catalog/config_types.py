@@ -7,11 +7,11 @@ dropout, a window) is read later, wherever it matters, and must be in order by t
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.documents.patterns import lazy_pattern
 
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
 """What multimodal models call the config of their language model."""
@@ -54,7 +54,7 @@ def _are_shares(value: Any) -> bool:
 
 
 Check = Callable[[Any], bool]
-_RATE = re.compile(r"(\w+_)?(dropout|dropout_prob|pdrop|dropout_rate|rotary_pct)")
+_RATE = lazy_pattern(r"(\w+_)?(dropout|dropout_prob|pdrop|dropout_rate|rotary_pct)")
 _RATES: tuple[Check, str] = (_is_share, "a number from 0 to 1")
 _KINDS: tuple[tuple[str, Check, str], ...] = (
     (

@@ -18,7 +18,7 @@ from typing import Any
 
 from lintfit.frozen import frozen
 from lintfit.resources import packaged
-from lintfit.versions import concrete, parsed
+from lintfit.versions import concrete, numbers
 
 DATA = Path(__file__).parent / "data" / "defaults.json"
 
@@ -59,10 +59,10 @@ def _class(library: str, cls: str) -> Mapping[str, Any] | None:
     return found
 
 
+@functools.lru_cache(maxsize=1024)
 def version_key(version: str) -> tuple[int, ...]:
     """A version as numbers: ``4.57.0.dev0`` is (4, 57, 0); ``<5``, one before 5, is (4, 99)."""
-    found = parsed(concrete(version.strip()))
-    return found.release if found is not None else ()
+    return numbers(concrete(version.strip())) or ()
 
 
 def _index(versions: list[str], version: str | None) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.catalog.facts import Gpu
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.resources import packaged
 from lintfit.suggest import most_alike
 
@@ -21,16 +22,16 @@ DATA = Path(__file__).parent / "data" / "gpus.json"
 GIB = 2**30
 NATIVE_BF16_SINCE = (8, 0)
 """Ampere (torch ``is_bf16_supported(including_emulation=False)``); FlashAttention 2 needs the same."""
-NOISE = re.compile(r"nvidia|geforce|tesla|quadro|grid|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx")
-MEMORY = re.compile(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
-SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
-COUNT_BEFORE = re.compile(r"^\s*(\d{1,3})(?:\s*[x*×]\s*(?=[a-z0-9])|(?<!\d{3})\s+(?=[a-z]))", re.IGNORECASE)
-COUNT_AFTER = re.compile(r"(?<=[a-z0-9\s])(?<!rt)(?<!gt)[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
-GRES = re.compile(
+NOISE = lazy_pattern(r"nvidia|geforce|tesla|quadro|grid|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx")
+MEMORY = lazy_pattern(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
+SLICE = lazy_pattern(r"(\d)g\.(\d+)gb", re.IGNORECASE)
+COUNT_BEFORE = lazy_pattern(r"^\s*(\d{1,3})(?:\s*[x*×]\s*(?=[a-z0-9])|(?<!\d{3})\s+(?=[a-z]))", re.IGNORECASE)
+COUNT_AFTER = lazy_pattern(r"(?<=[a-z0-9\s])(?<!rt)(?<!gt)[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
+GRES = lazy_pattern(
     r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d{1,9})",
     re.IGNORECASE,
 )
-CLOUD_GPU = re.compile(r"^gpu_(\d{1,3})x_(\w+)$", re.IGNORECASE)
+CLOUD_GPU = lazy_pattern(r"^gpu_(\d{1,3})x_(\w+)$", re.IGNORECASE)
 
 
 def key_of(name: str) -> str:

@@ -16,6 +16,7 @@ from lintfit.catalog.facts import Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.documents import door
 from lintfit.documents.door import MAX_MODEL_CONFIG
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import shown
 from lintfit.frozen import names, replace
 from lintfit.resources import packaged
@@ -39,11 +40,11 @@ __all__ = [
 DATA = Path(__file__).parent / "data" / "models.json"
 DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32"}
 LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
-EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
+EXPERTS = lazy_pattern(r"(moe_)?(num|n)_([a-z]+_)?experts")
 """Keys that count routed experts: ``num_experts``, ``num_local_experts``, ``n_routed_experts``, ``moe_num_experts``."""
 OWN_CONFIG = "--model-config FILE takes its own"
 UNCONFIRMED = f"the shape of {{}} as remembered, compared with nothing published ({OWN_CONFIG})"
-COPY = re.compile(
+COPY = lazy_pattern(
     r"(-(unsloth-)?(bnb-[48]bit|awq(-int4)?|gptq(model)?(-int[48]|-[48]-?bit)?(-\w+)*|autoround|[48]-?bits?|(i1-)?gguf"
     r"|fp8(-dynamic)?|int[48]|quantized\.w\d+a\d+|w\d+a\d+(-g\d+)?|nvfp4|mxfp4|bf16|fp16|(mlx|hqq|exl2)(-\w+)?))+$",
     re.IGNORECASE,

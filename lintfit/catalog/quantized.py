@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.facts import Stored
+from lintfit.documents.patterns import lazy_pattern
 
-_BITSANDBYTES = re.compile(r"-(?:(unsloth)-)?bnb-([48])-?bits?$")
-_GPTQ = re.compile(r"gptq(?:model)?[-_]?(?:int)?([48])(?:[-_]?bits?)?\b|\b(?:int)?([48])(?:[-_]?bits?)?[-_]gptq")
-_FIRST_QWEN = re.compile(r"qwen-[\d_]+b(?:-chat)?-int([48])$")
+_BITSANDBYTES = lazy_pattern(r"-(?:(unsloth)-)?bnb-([48])-?bits?$")
+_GPTQ = lazy_pattern(r"gptq(?:model)?[-_]?(?:int)?([48])(?:[-_]?bits?)?\b|\b(?:int)?([48])(?:[-_]?bits?)?[-_]gptq")
+_FIRST_QWEN = lazy_pattern(r"qwen-[\d_]+b(?:-chat)?-int([48])$")
 """Qwen's first generation says ``Int4`` alone: GPTQ with groups of 128 (its README and ``run_gptq.py``)."""
-_KIND = re.compile(
+_KIND = lazy_pattern(
     r"(?:^|[-_.])(awq|gptq|gptqmodel|aqlm|autoround|eetq|exl2|exl3|fp8|gguf|ggml|hqq|mxfp4|nvfp4|quip|w\d+a\d+)(?=$|[-_.])"
 )
-_BITS = re.compile(r"[-_](?:int([48])|([48])-?bits?)$")
-_WORD = re.compile(r"[\w.-]{1,40}")
+_BITS = lazy_pattern(r"[-_](?:int([48])|([48])-?bits?)$")
+_WORD = lazy_pattern(r"[\w.-]{1,40}")
 _RELEASED = frozenset({"fp8", "mxfp4", "mxfp8"})
 """What some models are released in (DeepSeek-V3, gpt-oss): a training loads them with ``dequantize``, or converted."""
 

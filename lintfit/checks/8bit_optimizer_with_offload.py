@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered, related
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import stated_at
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 
-_BITSANDBYTES = re.compile(r"8bit$|^paged_|_bnb")
+_BITSANDBYTES = lazy_pattern(r"8bit$|^paged_|_bnb")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

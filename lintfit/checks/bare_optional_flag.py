@@ -1,24 +1,23 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import older
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Field, Object
 
 OF_THE_FILES_ALONE = True
 
-_PARSERS = re.compile(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
-_ARGUMENTS = re.compile(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
+_PARSERS = lazy_pattern(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
+_ARGUMENTS = lazy_pattern(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
 _WITHOUT_DEFAULT = frozenset(
     {"ddp_broadcast_buffers", "ddp_find_unused_parameters", "disable_tqdm", "greater_is_better", "tf32"}
 )
@@ -31,12 +30,15 @@ _TRL = frozenset(
 )
 _BF16_SINCE = "0.19"
 """The first TRL whose configs turn ``bf16`` from a ``bool`` into an ``Optional[bool] = None``."""
-_OPTIONAL = re.compile(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bool *\| *None|None *\| *bool)$")
+_OPTIONAL = lazy_pattern(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bool *\| *None|None *\| *bool)$")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if isinstance(run.recipe, TrlRecipe):
+    if run.recipe is not None and run.recipe.dialect == "trl":
+        from lintfit.sources.recipes.trl_recipe import TrlRecipe
+
+        assert isinstance(run.recipe, TrlRecipe)
         yield from _of_command(run, run.recipe.kind)
     for made in run.script.reading.walk.parsed if run.script is not None else ():
         if not _by_command_line(made):

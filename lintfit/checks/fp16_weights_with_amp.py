@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
@@ -8,12 +7,13 @@ from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor, stated_at
 from lintfit.checks.helpers.script_calls import calls_of, mentions, trained_load
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
 _ADAPTERS_UPCAST = "0.12"
 """peft keeps adapters in fp32 from this version on (``autocast_adapter_dtype``)."""
-_UPCAST = re.compile(r"\bparam\w*|\bp\b")
+_UPCAST = lazy_pattern(r"\bparam\w*|\bp\b")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Severity
-from lintfit.run.missing import Missing
+
+if TYPE_CHECKING:
+    from lintfit.run.missing import Missing
 
 OF_THE_FILES_ALONE = True
 

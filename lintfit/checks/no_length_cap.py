@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.script_calls import arguments_call
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
 from lintfit.sources.script.model import Argument
 
-_CONFIGS = re.compile(r"^trl\..*(SFT|DPO|KTO|CPO|ORPO|Reward|BCO)Config$")
+_CONFIGS = lazy_pattern(r"^trl\..*(SFT|DPO|KTO|CPO|ORPO|Reward|BCO)Config$")
 _KINDS = {"causal-lm": "SFT", "dpo": "DPO", "kto": "KTO", "reward": "Reward"}
 _SINCE = {"SFT": "0.16", "DPO": "0.13"}
 """TRL from which None means no limit; before, the tokenizer's own or 512 took its place."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.moves import hint, is_foreign, moved, rename
@@ -9,9 +10,11 @@ from lintfit.checks.helpers.trees import data_of, dotted, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
-from lintfit.run.key_reads import Read
 from lintfit.schema.sections import UnknownKey, load, newer_than, unknown_keys
 from lintfit.settings.model import Place
+
+if TYPE_CHECKING:
+    from lintfit.run.key_reads import Read
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

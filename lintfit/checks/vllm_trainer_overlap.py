@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from lintfit.checks.helpers.runs import change, fits, place_of
 from lintfit.checks.helpers.wording import gib, peak, united
 from lintfit.documents.numerals import natural, whole
 from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.frozen import replace
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.kinds import LARGEST_COUNT

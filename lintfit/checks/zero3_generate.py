@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, fits, place_of
 from lintfit.checks.helpers.script_calls import calls_of, mentions, on_trained_model
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.frozen import replace
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES
 

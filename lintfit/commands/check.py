@@ -21,7 +21,6 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
 from lintfit.run.discover import FoundFiles, discover
-from lintfit.run.key_reads import key_reads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.sources import detect
@@ -31,7 +30,6 @@ from lintfit.verdict.judge import judge
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import FAILED
 from lintfit.verdict.spread import what_decides
-from lintfit.verdict.would_fit import still_open, would_fit
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
@@ -102,6 +100,8 @@ def _explained(judged: Judged) -> RunResult:
         return result
     if judged.estimate.capacity_bytes is not None:
         return replace(result, spread=what_decides(judged))
+    from lintfit.verdict.would_fit import still_open, would_fit
+
     found = would_fit(judged.run)
     unknown = judged.unknown if found else tuple(dict.fromkeys((*judged.unknown, *still_open(judged.run))))
     return replace(result, would_fit=found, unknown=unknown)
@@ -239,7 +239,7 @@ class _Pass:
         if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
             return  # data of a script's own, whatever it looks like
         with self.mistakes.end_at(document.path.as_posix()):
-            context = FileContext(document, _source(document, part_of), part_of, named, key_reads(self.workspace))
+            context = FileContext(document, _source(document, part_of), part_of, named, self.workspace)
             for finding in run_file_checks(context, apart=self.mistakes.end_at):
                 # A script that opens the file itself may ask for any of its keys.
                 yield without_fix(finding) if opened else finding

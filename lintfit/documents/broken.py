@@ -6,9 +6,10 @@ import json
 import re
 
 from lintfit.documents.model import SYNTAX_ERROR, DataDocument, Document, Kind
+from lintfit.documents.patterns import lazy_pattern
 
-_TEMPLATE = re.compile(r"\{\{|\{%")
-_TEMPLATE_LINE = re.compile(r"^\s*\{%.*%\}\s*$", re.MULTILINE)
+_TEMPLATE = lazy_pattern(r"\{\{|\{%")
+_TEMPLATE_LINE = lazy_pattern(r"^\s*\{%.*%\}\s*$", re.MULTILINE)
 
 
 def is_broken(document: Document) -> bool:

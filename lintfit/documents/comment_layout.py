@@ -9,9 +9,10 @@ import tokenize
 from lintfit.documents.comments import SIGN, commands_of, comments, last_before
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Document, Kind, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
-_CONTINUED = re.compile(r"^(?![ \t]*#)(?:[^\r\n]*\\(?:\r\n|\r|\n))+[^\r\n]*", re.MULTILINE)
+_CONTINUED = lazy_pattern(r"^(?![ \t]*#)(?:[^\r\n]*\\(?:\r\n|\r|\n))+[^\r\n]*", re.MULTILINE)
 _NO_STATEMENT = frozenset((tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER))
 
 

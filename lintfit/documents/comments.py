@@ -12,11 +12,12 @@ from typing import Any
 
 from lintfit.documents.lines import line_end
 from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.documents.patterns import lazy_pattern
 
-SIGN = re.compile(r"#|//|/\*")
+SIGN = lazy_pattern(r"#|//|/\*")
 """What begins a comment; JSON knows all three, every other kind the first only."""
 
-_HASH = re.compile(r"(?:^|(?<=[ \t\r\n;]))#")
+_HASH = lazy_pattern(r"(?:^|(?<=[ \t\r\n;]))#")
 
 
 def comments(document: Document) -> tuple[Span, ...]:

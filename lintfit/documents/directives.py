@@ -14,17 +14,18 @@ from collections.abc import Iterator
 from lintfit.documents.comment_layout import Layout, layout
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Document, Edit, Kind, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
 IGNORE, FILE_IGNORE = "ignore", "file-ignore"
 
 _MARK = "lintfit:"
-_DIRECTIVE = re.compile(
+_DIRECTIVE = lazy_pattern(
     r"(?P<sign>\#|//|/\*)[ \t]*lintfit:[ \t]*(?P<word>[A-Za-z][\w-]*)(?:[ \t]*\[(?P<rules>[^\]\r\n]*)\])?"
 )
-_NAME = re.compile(r"[^\s,]+")
-_NEXT_COMMENT = re.compile(r"[ \t]+#[ \t]*(?=[A-Za-z])")
-_CODE_LINE = re.compile(r"^[ \t]*(?!#|/[/*]|[ \t\r\n]|\Z)", re.MULTILINE)
+_NAME = lazy_pattern(r"[^\s,]+")
+_NEXT_COMMENT = lazy_pattern(r"[ \t]+#[ \t]*(?=[A-Za-z])")
+_CODE_LINE = lazy_pattern(r"^[ \t]*(?!#|/[/*]|[ \t\r\n]|\Z)", re.MULTILINE)
 
 
 @frozen(eq=False)

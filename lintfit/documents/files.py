@@ -5,13 +5,10 @@ from __future__ import annotations
 import codecs
 import contextlib
 import errno
-import hashlib
 import io
 import os
 import re
 import stat
-import tempfile
-import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ from lintfit.documents.door import opened
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import FileText, Kind
 from lintfit.documents.paths import is_below, resolved
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.signals import held
 from lintfit.errors import LintfitError
 
@@ -38,7 +36,7 @@ _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suf
 _SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _WORKFLOWS = (".github", "workflows")
 """Where GitHub keeps its workflows, whose steps are shell commands."""
-_SHEBANG = re.compile(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
+_SHEBANG = lazy_pattern(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
 _REASONS = {
     errno.ENOENT: "no such file",
     errno.ENOTDIR: "no such file",
@@ -99,7 +97,7 @@ def read_text(path: Path, kind: Kind | None = None) -> FileText:
     except ValueError:
         raise ReadError(path, "its name holds a NUL character") from None
     text, encoding, bom = _decode(path, data, kind)
-    return FileText(path, text, encoding, bom, stat.S_IMODE(mode), hashlib.sha256(data).digest())
+    return FileText(path, text, encoding, bom, stat.S_IMODE(mode), hash(data))
 
 
 def encode(file: FileText, text: str) -> bytes:
@@ -156,6 +154,8 @@ def _writes_back(text: str, encoding: str, body: bytes) -> bool:
 
 
 def _cookie(path: Path, data: bytes) -> str:
+    import tokenize
+
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:
@@ -185,8 +185,8 @@ class _Target:
     data: bytes
     mode: int | None
     old: bytes | None
-    digest: bytes = b""
-    """Of what it must still hold when it is replaced; empty where that does not matter."""
+    digest: int | None = None
+    """Of what it must still hold when it is replaced; None where that does not matter."""
     new: bool = False
     """It must not exist yet."""
     temporary: Path | None = None
@@ -274,8 +274,8 @@ def _target(root: Path, file: FileText | Path, text: str, below: Sequence[Path] 
     if not os.access(path, os.W_OK):  # replacing it would only ask its folder
         raise WriteError(file.path, "no permission to write it")
     old = _bytes(file.path, path)
-    digest = hashlib.sha256(old).digest()
-    if file.digest and digest != file.digest:
+    digest = hash(old)
+    if file.digest is not None and digest != file.digest:
         raise WriteError(file.path, _CHANGED)
     return _Target(file.path, path, data, file.mode, old, digest)
 
@@ -299,6 +299,8 @@ def _bytes(shown: Path, path: Path) -> bytes:
 
 
 def _prepare(target: _Target) -> None:
+    import tempfile
+
     descriptor, name = tempfile.mkstemp(prefix=f".{target.path.name[:40]}.", suffix=".tmp", dir=target.path.parent)
     target.temporary = Path(name)
     with os.fdopen(descriptor, "wb") as stream:
@@ -317,7 +319,7 @@ def _new_file_mode() -> int:
 
 def _replace(target: _Target) -> None:
     assert target.temporary is not None
-    if target.digest and hashlib.sha256(_bytes(target.shown, target.path)).digest() != target.digest:
+    if target.digest is not None and hash(_bytes(target.shown, target.path)) != target.digest:
         raise WriteError(target.shown, _CHANGED)  # while the others were prepared or replaced
     status = target.temporary.stat()
     if target.new:

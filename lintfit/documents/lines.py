@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-_BREAK = re.compile(r"\r\n|\r|\n")
-_BLANKS = re.compile(r"[ \t]*")
-_REST = re.compile(r"[ \t]*(?:(?:#|//)[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/[ \t]*)?(?=[\r\n]|\Z)")
+from lintfit.documents.patterns import lazy_pattern
+
+_BREAK = lazy_pattern(r"\r\n|\r|\n")
+_BLANKS = lazy_pattern(r"[ \t]*")
+_REST = lazy_pattern(r"[ \t]*(?:(?:#|//)[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/[ \t]*)?(?=[\r\n]|\Z)")
 
 
 def line_start(text: str, offset: int) -> int:

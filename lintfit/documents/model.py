@@ -6,7 +6,6 @@ All offsets are characters (code points) of the decoded text without a byte-orde
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,9 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE_BREAK = lazy_pattern(r"\r\n|\r|\n")
 
 SYNTAX_ERROR = "syntax-error"
 """The code of a problem that keeps a file from being read by whatever it is for."""
@@ -38,7 +38,7 @@ class Kind(StrEnum):
     SHELL = "shell"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen
 class Span:
     """A half-open range ``[start, end)`` of characters of a document's text."""
 
@@ -48,6 +48,12 @@ class Span:
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end:
             raise ValueError(f"not a span: {self.start}..{self.end}")
+
+    def __lt__(self, other: Span) -> bool:
+        return (self.start, self.end) < (other.start, other.end)
+
+    def __le__(self, other: Span) -> bool:
+        return (self.start, self.end) <= (other.start, other.end)
 
 
 @frozen
@@ -85,17 +91,17 @@ class Problem:
     related: tuple[tuple[Span, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileText:
     """How the bytes of a file became text, so that the text can become the same bytes again."""
 
     path: Path
-    text: str = field(repr=False)
+    text: str
     encoding: str = "utf-8"
     bom: bytes = b""
     mode: int | None = None
-    digest: bytes = b""
-    """SHA-256 of the bytes as read: a file that has changed since is not written."""
+    digest: int | None = None
+    """Python's hash of the bytes as read: a file that has changed since is not written."""
 
     @property
     def newline(self) -> str:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 
 from lintfit.documents.model import Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
-_DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
-_OPTION = re.compile(
+_DIRECTIVE = lazy_pattern(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
+_OPTION = lazy_pattern(
     r"(?P<key>--?[A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|(?=[ \t]|$))(?P<value>\"[^\"]*\"|'[^']*'|[^ \t\r\n#-][^ \t\r\n]*|)"
 )
-_SHORT_OPTION = re.compile(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
+_SHORT_OPTION = lazy_pattern(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
 
 
 @frozen

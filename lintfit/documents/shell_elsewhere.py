@@ -13,21 +13,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from lintfit.documents.model import FileText, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_expansion import expand
 from lintfit.documents.shell_words import Fragment, Scope, Variable
 from lintfit.documents.steps import Steps
 
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
-_NOT_BREAK = re.compile(r"[^\r\n]")
-_ASSIGNMENT = re.compile(
+_NOT_BREAK = lazy_pattern(r"[^\r\n]")
+_ASSIGNMENT = lazy_pattern(
     r"^(?:export[ ]+|override[ ]+)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*(?P<kind>:{0,3}=|\?=|\+=)[ \t]*"
     r"(?P<value>[^\r\n#]*?)[ \t]*(?:#.*)?$",
     re.MULTILINE,
 )
-_REFERENCE = re.compile(r"\$\(([A-Za-z_]\w*)\)")
-_RECIPE = re.compile(r"^\t[ \t]*[@+-]*")
-_EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
-_QUOTED = re.compile(
+_REFERENCE = lazy_pattern(r"\$\(([A-Za-z_]\w*)\)")
+_RECIPE = lazy_pattern(r"^\t[ \t]*[@+-]*")
+_EXPRESSION = lazy_pattern(r"\$\{\{.*?\}\}")
+_QUOTED = lazy_pattern(
     r"^[ \t]*(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:[$%][ \t]+)?"
     r"(?P<command>(?:[A-Z_]+=\S+[ \t]+)*(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]+\S.*)$"
 )

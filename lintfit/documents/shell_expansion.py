@@ -13,23 +13,24 @@ from itertools import chain, pairwise
 
 from lintfit.documents.model import Span
 from lintfit.documents.numerals import natural
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_arithmetic import calculate
 from lintfit.documents.shell_tokens import BLANK, continues, skip, skip_dollar, tokens
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, is_argument, part_of, text_of
 from lintfit.frozen import frozen, replace
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
-_EXPR = re.compile(r"""expr(?:\s+(?:-?[0-9]+|\$\{?[A-Za-z_]\w*\}?|[-+/%]|\\[*()]|["'][*()]["']))+""")
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_PARAMETER = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
+_EXPR = lazy_pattern(r"""expr(?:\s+(?:-?[0-9]+|\$\{?[A-Za-z_]\w*\}?|[-+/%]|\\[*()]|["'][*()]["']))+""")
 """``expr 16 / $processes`` with numbers and variables alone."""
-_SUBSTITUTED_FOLDER = re.compile(
+_SUBSTITUTED_FOLDER = lazy_pattern(
     r"(?:cd\s+(?:--\s+)?)?\"?(?:\$\(\s*)?(?:dirname\s+(?:--\s+)?)?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"
     r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/\.\.)*)/?\"?"
     r"(?:\s+(?:>\s*/dev/null\s+(?:2>&1\s+)?)?&&\s+pwd(?:\s+-P)?)?"
 )
 
 
-_REPLACEMENT = re.compile(r"/(?P<all>/?)(?P<old>[\w,:;. +=-]+)(?:/(?P<new>[\w,:;. +=-]*))?")
+_REPLACEMENT = lazy_pattern(r"/(?P<all>/?)(?P<old>[\w,:;. +=-]+)(?:/(?P<new>[\w,:;. +=-]*))?")
 """``${name/old/new}`` and ``${name//old/new}`` of plain letters, without patterns."""
 _Lists = list[list[Fragment]]
 """What an expansion comes to: the pieces of one word, or of several."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lintfit.documents.model import Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 
 MAX_STEPS = 250_000
 """Statements and pieces of values that are followed in one shell script, with what it sources."""
-_ARGUMENT = re.compile(r"\$(?:[1-9]|\{[1-9][0-9]*\})")
+_ARGUMENT = lazy_pattern(r"\$(?:[1-9]|\{[1-9][0-9]*\})")
 
 
 @frozen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from lintfit.documents.data_edits import reader_of
@@ -11,6 +10,7 @@ from lintfit.documents.door import is_file
 from lintfit.documents.files import ReadError, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, resolved
+from lintfit.frozen import replace
 
 
 class Workspace:

@@ -11,6 +11,7 @@ import re
 from datetime import date
 
 from lintfit.documents.model import Scalar
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import shorten, shown
 
 _BOOLEANS = {
@@ -19,16 +20,16 @@ _BOOLEANS = {
     for spelling in (word, word.capitalize(), word.upper())
 }
 _NULLS = {"", "~", "null", "Null", "NULL"}
-_INTEGER = re.compile(
+_INTEGER = lazy_pattern(
     r"[-+]?(?:0b(?P<binary>[01_]+)|0x(?P<hexadecimal>[0-9a-fA-F_]+)|0(?P<octal>[0-7_]+)"
     r"|(?P<decimal>0|[1-9][0-9_]*)|(?P<sexagesimal>[1-9][0-9_]*(?::[0-5]?[0-9])+))"
 )
-_FLOAT = re.compile(
+_FLOAT = lazy_pattern(
     r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
     r"|(?P<sexagesimal>[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)|(?P<infinite>[-+]?\.(?:inf|Inf|INF))"
     r"|(?P<nan>\.(?:nan|NaN|NAN))"
 )
-_TIMESTAMP = re.compile(
+_TIMESTAMP = lazy_pattern(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)"
     r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
 )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from lintfit.documents.edits import added_below
 from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.widths import has_no_room
 from lintfit.documents.yaml11 import is_plain_string
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*(?: [A-Za-z0-9_./+@=-]+)*")
-_COLON = re.compile(r"[ \t\r\n]*:")
-_COMMA = re.compile(r"(?:[ \t\r\n]|(?<=[ \t\r\n])#[^\r\n]*)*(,)")
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*(?: [A-Za-z0-9_./+@=-]+)*")
+_COLON = lazy_pattern(r"[ \t\r\n]*:")
+_COMMA = lazy_pattern(r"(?:[ \t\r\n]|(?<=[ \t\r\n])#[^\r\n]*)*(,)")
 
 
 def replaced(document: DataDocument, steps: list[Node], value: Any) -> tuple[Edit, ...]:

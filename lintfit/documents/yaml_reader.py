@@ -31,11 +31,12 @@ from lintfit.documents.model import (
     Scalar,
     Span,
 )
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.steps import Steps
 
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep: not a config"
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
-_COLON = re.compile(r"[ \t\r\n]*(:)")
+_PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
+_COLON = lazy_pattern(r"[ \t\r\n]*(:)")
 _CORE = "tag:yaml.org,2002:"
 _MAPPING_TAGS = {_CORE + name for name in ("map", "set")}
 _SEQUENCE_TAGS = {_CORE + name for name in ("seq", "omap", "pairs")}
@@ -104,7 +105,7 @@ def read_yaml(file: FileText) -> DataDocument:
     return DataDocument(file, Kind.YAML, tuple(reader.problems), root=root)
 
 
-_LONG_ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
+_LONG_ESCAPE = lazy_pattern(r"\\U([0-9a-fA-F]{8})")
 
 
 def _beyond_unicode(text: str) -> Problem | None:

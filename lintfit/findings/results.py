@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.findings.model import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
@@ -11,7 +12,9 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
 from lintfit.verdict.model import Judged, Spread
 from lintfit.verdict.scaling import Scaling
-from lintfit.verdict.would_fit import WouldFit
+
+if TYPE_CHECKING:
+    from lintfit.verdict.would_fit import WouldFit
 
 
 @frozen(eq=False)

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from lintfit.documents.comments import comments, lost_comments
 from lintfit.documents.data_edits import read_again
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import DataDocument, Document, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import frozen, replace
-from lintfit.run.key_reads import Read, key_reads
 from lintfit.settings.model import Place
 
-_DIRECTIVE = re.compile(r"(?:#|//|/\*)[ \t]*lintfit:")
-_WORDS_BEHIND = re.compile(r"(?:.*[-_])?(?:comments?|notes?|remarks?)", re.IGNORECASE)
+if TYPE_CHECKING:
+    from lintfit.run.key_reads import Read
+
+_DIRECTIVE = lazy_pattern(r"(?:#|//|/\*)[ \t]*lintfit:")
+_WORDS_BEHIND = lazy_pattern(r"(?:.*[-_])?(?:comments?|notes?|remarks?)", re.IGNORECASE)
 _MOST = 4
 """Lines that are named one by one."""
 _GO, _SPEAK = ("go", "goes"), ("speak", "speaks")
@@ -46,7 +50,6 @@ class Care:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._reads = key_reads(workspace)
 
     def weighed(self, fix: Fix, about: Place | None = None) -> Fix:
         """The fix as it may be offered: unsafe where it loses a comment, only shown where code reads what it deletes.
@@ -71,6 +74,9 @@ class Care:
 
     def of(self, edits: Iterable[FileEdit], about: Place | None = None) -> Taken:
         """What the edits take along. Raises ValueError where two of them collide."""
+        from lintfit.run.key_reads import key_reads
+
+        reads = key_reads(self._workspace)
         lost: list[str] = []
         speaking: list[str] = []
         read: Read | None = None
@@ -86,10 +92,10 @@ class Care:
             after = read_again(document, text)
             speaking += _placed(self._speaking(document, after), name)
             for path in _lost_keys(document.root, after.root):
-                found = self._reads.of(document.path, path)
+                found = reads.of(document.path, path)
                 if found is not None and (read is None or (found.sure and not read.sure)):
                     read, key = found, str(path[-1])
-                unsearched = unsearched or (found is None and not self._reads.whole(document.path))
+                unsearched = unsearched or (found is None and not reads.whole(document.path))
         return Taken(tuple(lost), tuple(speaking), read, key, unsearched)
 
     def _lost(self, document: Document, text: str, about: Place | None) -> Iterator[int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.numerals import natural
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.options.model import Glob, Margin, selected
@@ -17,8 +18,8 @@ from lintfit.severity import FailOn, Severity
 from lintfit.suggest import did_you_mean
 from lintfit.versions import release
 
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SIZE = lazy_pattern(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
+_CONTROL = lazy_pattern(r"[\x00-\x1f\x7f]")
 """What no name of a file, model or GPU has in it."""
 _LARGEST = 2**60
 STATED = (

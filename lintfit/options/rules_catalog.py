@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.resources import packaged, packaged_files, packaged_head, resource_dir
@@ -19,7 +20,7 @@ INDEX = "README.md"
 """The list of the rules beside their pages."""
 
 _KEYS = ("name", "code", "summary", "severity", "files", "fix", "since")
-_CODE = re.compile(r"LF[0-9]{3}")
+_CODE = lazy_pattern(r"LF[0-9]{3}")
 
 
 @frozen

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Finding
 from lintfit.report import Line, View
 from lintfit.report.rows import Shown, finding_row, place_of, row_lines
 from lintfit.report.styled import cells, wrapped
 
-_FIGURES = re.compile(r"\d[\d.,]*")
-_UP = re.compile(r"(\.\./)+")
+_FIGURES = lazy_pattern(r"\d[\d.,]*")
+_UP = lazy_pattern(r"(\.\./)+")
 _INDENT = 4
 """Columns by which the other places stand further in."""
 

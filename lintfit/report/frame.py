@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from lintfit.documents.model import Document, FileEdit, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 from lintfit.report import Line, clean, shown_path
 from lintfit.report.styled import cells
 
-_BREAK = re.compile(r"\r\n|\r|\n")
+_BREAK = lazy_pattern(r"\r\n|\r|\n")
 _TAB = "    "
 _DIFF_LINES = 12
 

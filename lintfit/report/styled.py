@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from textwrap import wrap
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.report import Line, View, clean
 from lintfit.report.bars import FREE, GLYPHS, MARK
 
@@ -52,7 +52,7 @@ _ASCII = str.maketrans(
 
 
 _GLUE = "\N{NO-BREAK SPACE}"
-_GLUED = re.compile(r"(?<=\d) (?=GiB\b|GB\b|B\b|%|×)|(?<=×) ")
+_GLUED = lazy_pattern(r"(?<=\d) (?=GiB\b|GB\b|B\b|%|×)|(?<=×) ")
 """Blanks at which no line breaks: between a figure and its unit."""
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lintfit.catalog.attention import CHOOSES
 from lintfit.catalog.language import language
+from lintfit.frozen import replace
 from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version

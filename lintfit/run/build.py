@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
+from lintfit.frozen import replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.configs import accelerate_of, deepspeed_of
@@ -20,7 +20,6 @@ from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint
 from lintfit.run.files import RunFiles
 from lintfit.run.hardware import find_hardware
 from lintfit.run.lacking import SCRIPT, named_recipes
-from lintfit.run.missing import missing
 from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.precedence import Sources
 from lintfit.run.precision import on_card
@@ -273,6 +272,7 @@ class _Builder:
 
     def _not_there(self, launch: Launch, script: str) -> None:
         """Take a script that is not at hand for the example that a library publishes under its name, or note it."""
+        from lintfit.run.missing import missing
         from lintfit.sources.recipes.examples import read_example
 
         at_hand = missing(SCRIPT, script, launch.script_place, self.files.locator)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
+from lintfit.frozen import names, replace
 from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
 from lintfit.run.engine_location import by_launcher
@@ -37,7 +37,7 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
     return replace(spec, **known, stated=spec.stated | frozenset(known))
 
 
-_SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
+_SPEC_FIELDS = frozenset(names(Spec))
 
 
 def states_deepspeed(run: Run) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.frozen import replace
 from lintfit.run.discover import SUFFIXES
 from lintfit.run.files import RunFiles
 from lintfit.run.precedence import Sources, first

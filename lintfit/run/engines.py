@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lintfit.frozen import replace
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings import registry

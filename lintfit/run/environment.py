@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.documents import door
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.run.requirements import LIBRARIES
 
 _BESIDE = (".venv", "venv")
 _PACKAGES = ("lib/python3*/site-packages", "Lib/site-packages")
 """Where an environment has its packages, on POSIX and on Windows."""
-_DIST_INFO = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[0-9][\w.+!]*)\.dist-info", re.ASCII)
+_DIST_INFO = lazy_pattern(r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[0-9][\w.+!]*)\.dist-info", re.ASCII)
 _NAMES: Mapping[str, str] = {name.replace("-", "_"): name for name in LIBRARIES}
 _MOST = 20_000
 """Names of a folder that are looked at: the largest environments have some thousand."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-import re
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import word_set
 
 _NAMES = word_set(
@@ -33,7 +33,7 @@ _NAMES = word_set(
 """transformers (``examples/pytorch`` and the older ones), TRL (``trl/scripts``, ``examples/scripts``), accelerate,
 alignment-handbook, Megatron-LM, DeepSpeed and QLoRA."""
 
-_DIFFUSERS = re.compile(
+_DIFFUSERS = lazy_pattern(
     r"train_(?:dreambooth|text_to_image|controlnet|instruct_pix2pix|unconditional|kandinsky2?|custom_diffusion"
     r"|lcm_distill|cogvideox)\w*\.py|textual_inversion\w*\.py"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,12 +9,13 @@ from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import quantization_section
 from lintfit.documents import door
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
-_OF_IMAGES = re.compile(r"(torchvision\.models|timm|diffusers)\.|torch\.nn\.Conv[123]d$")
-_TRANSFORMERS = re.compile(r"transformers\.\w*(Auto|Model|For[A-Z])|torch\.nn\.(Transformer\w*|MultiheadAttention)$")
+_OF_IMAGES = lazy_pattern(r"(torchvision\.models|timm|diffusers)\.|torch\.nn\.Conv[123]d$")
+_TRANSFORMERS = lazy_pattern(r"transformers\.\w*(Auto|Model|For[A-Z])|torch\.nn\.(Transformer\w*|MultiheadAttention)$")
 """Calls that make a language model, or may."""
 
 

@@ -16,6 +16,7 @@ from lintfit.documents import door
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.lines import line_start
 from lintfit.documents.model import KeyPath, Kind
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
@@ -36,20 +37,20 @@ _BEFORE = 300
 """Characters before a subscript or attribute in which what it belongs to is looked for."""
 
 _LOADER = r"(?:json5?|hjson|commentjson|orjson|yaml|OmegaConf|toml\w*)\.\w*load\w*\(|\.safe_load\(|read_(?:json|yaml)\("
-_OPENS = re.compile(
+_OPENS = lazy_pattern(
     rf"{_LOADER}|HfArgumentParser|parse_(?:json|yaml)_file|hydra|DeepSpeedConfig|(?:ds|deepspeed)_config|config_params"
     r"|\b[jy]q\b"
 )
-_LOADED = re.compile(rf"\b(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[^=\n]*(?:{_LOADER})")
-_CONFIG = re.compile(rf"config|conf\b|cfg|settings|hparams|\.deepspeed\b|{_LOADER}", re.IGNORECASE)
-_OF_MODEL = re.compile(r"model\w*\.config$|\bself\.model_config$|\btorch\b")
-_AS_ATTRIBUTES = re.compile(
+_LOADED = lazy_pattern(rf"\b(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[^=\n]*(?:{_LOADER})")
+_CONFIG = lazy_pattern(rf"config|conf\b|cfg|settings|hparams|\.deepspeed\b|{_LOADER}", re.IGNORECASE)
+_OF_MODEL = lazy_pattern(r"model\w*\.config$|\bself\.model_config$|\btorch\b")
+_AS_ATTRIBUTES = lazy_pattern(
     r"Namespace\(|EasyDict|edict|[Mm]unch|[Dd]ot_?[Dd]ict|[Aa]ttr_?[Dd]ict|OmegaConf|DictConfig|ConfigDict|\bBox\("
     r"|object_hook|__dict__|setattr\(|namedtuple|addict|hydra\.main|from_dict|parse_(?:json|yaml)_file|parse_dict"
 )
-_VALUE_OF = re.compile(r"(?:dtype|default|precision|choices)\w*[ \t]*(?:=|in)[ \t]*[\[({]?[^\n=]{0,60}$")
-_FILTERS = re.compile(r"\b[jy]q\b")
-_SEARCHES = re.compile(r"\b(?:grep|sed|awk|[jy]q)\b")
+_VALUE_OF = lazy_pattern(r"(?:dtype|default|precision|choices)\w*[ \t]*(?:=|in)[ \t]*[\[({]?[^\n=]{0,60}$")
+_FILTERS = lazy_pattern(r"\b[jy]q\b")
+_SEARCHES = lazy_pattern(r"\b(?:grep|sed|awk|[jy]q)\b")
 
 
 @frozen
@@ -209,13 +210,13 @@ def _reads(code: _Code, name: str, config: str) -> Iterator[Read]:
         yield from _filtered(code, key)
 
 
-_OPEN = re.compile(r"\[\s*$")
-_CALL = re.compile(r"\.(get|pop|setdefault|select)\(\s*$")
-_OF = re.compile(r"\b(?:getattr|hasattr|select)\(\s*([\w.]+)\s*,\s*$")
-_IN = re.compile(r"[ \t]+(?:not[ \t]+)?in[ \t]+([\w.\[\]\"']+)")
-_CLOSE = re.compile(r"\s*\]")
-_SET = re.compile(r"[ \t]*=(?!=)")
-_KEY_OF_DICT = re.compile(r"[ \t]*:(?!\])")
+_OPEN = lazy_pattern(r"\[\s*$")
+_CALL = lazy_pattern(r"\.(get|pop|setdefault|select)\(\s*$")
+_OF = lazy_pattern(r"\b(?:getattr|hasattr|select)\(\s*([\w.]+)\s*,\s*$")
+_IN = lazy_pattern(r"[ \t]+(?:not[ \t]+)?in[ \t]+([\w.\[\]\"']+)")
+_CLOSE = lazy_pattern(r"\s*\]")
+_SET = lazy_pattern(r"[ \t]*=(?!=)")
+_KEY_OF_DICT = lazy_pattern(r"[ \t]*:(?!\])")
 
 
 def _quoted(code: _Code, found: re.Match[str], opens: bool) -> Read | None:

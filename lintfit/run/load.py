@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from lintfit.boundary import Mistakes
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
@@ -25,7 +25,7 @@ from lintfit.sources.recipes.front_ends import is_front_end
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
-_STARTS = re.compile(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
+_STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
 _LONGEST = 200_000
 """Characters of a file of no known use that is parsed because it was named."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import Kind
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_makefile
 from lintfit.frozen import word_set
 from lintfit.settings.model import Place
@@ -36,7 +37,7 @@ _GIT = word_set("checkout clone lfs pull reset restore sparse-checkout submodule
 _COPIES = word_set("cp install ln mv")
 
 _READING_FLAGS = word_set("config config_file deepspeed deepspeed_config deepspeed_config_file ds_config")
-_DUMPS = re.compile(r"dump\(|\.write\(|write_text\(|writelines\(|\.save\(|copy\w*\(")
+_DUMPS = lazy_pattern(r"dump\(|\.write\(|write_text\(|writelines\(|\.save\(|copy\w*\(")
 
 
 def may_be_made(name: str, place: Place | None, locator: Locator) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents import door
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe
@@ -26,18 +27,18 @@ Certainty = Literal["sure", "elsewhere", "open"]
 
 _WEAKEST: tuple[Certainty, ...] = ("open", "elsewhere", "sure")
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_pattern(
     r"[<>{}*?\[\]|$\n]|\.\.\.|path[_/-]?to|(?:^|[/_])your?(?:[/_.-]|$)|your_|x{3}|placeholder|changeme|(?:^|/)path/",
     re.IGNORECASE,
 )
 """What a name holds that is to be filled in, or that several files may have."""
 
-_SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S+)", re.MULTILINE)
+_SUBMODULE = lazy_pattern(r"^\s*path\s*=\s*(\S+)", re.MULTILINE)
 _LONGEST_LIST = 100_000
 """Bytes of a list of submodules."""
 
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
-_ARGUMENT = re.compile(r"\$\{?[1-9@*]")
+_VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
+_ARGUMENT = lazy_pattern(r"\$\{?[1-9@*]")
 
 
 _CONTAINERS = word_set(
@@ -47,7 +48,7 @@ _CONTAINERS = word_set(
 )
 """Commands that run another one where there are other files."""
 
-_CHECKED_OUT = re.compile(r"working-directory|repository\s*:|^\s*path\s*:", re.MULTILINE)
+_CHECKED_OUT = lazy_pattern(r"working-directory|repository\s*:|^\s*path\s*:", re.MULTILINE)
 _MOST_NAMES = 2000
 """Files of a folder that are compared with a name."""
 _ALIKE = 0.9

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lintfit.catalog.facts import Gpu
+from lintfit.frozen import replace
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.door import MAX_REQUIREMENTS
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.versions import COMMIT, FLOOR, parsed, release
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ of them are extras, of which no installation has all."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
-_REQUIREMENT = re.compile(
+_REQUIREMENT = lazy_pattern(
     rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*(?:{{\s*version\s*=\s*)?["'])?[( ]*"""
     r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
     r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
     re.ASCII,
 )
 """A library and what is asked of its version, as requirements, Pipfile and Poetry write it; its marker."""
-_MARKER = re.compile(r"""(?:;|\bmarkers\s*=\s*")\s*(?P<marker>.+)""")
+_MARKER = lazy_pattern(r"""(?:;|\bmarkers\s*=\s*")\s*(?P<marker>.+)""")
 _TRAINS_ON = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -58,22 +59,22 @@ _LONGEST_ASKED = 200
 """Characters of what is asked of one library."""
 _LONGEST_MARKER = 400
 """Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
-_CONDA_PIN = re.compile(
+_CONDA_PIN = lazy_pattern(
     rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
 )
 """Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
-_POETRY = re.compile(
+_POETRY = lazy_pattern(
     rf"""^(?P<name>{_NAMES}|pytorch)\s*=\s*(?:\{{\s*version\s*=\s*)?["'](?P<version>\d+(?:\.\d+)*)["']""",
     re.ASCII | re.MULTILINE,
 )
 """Poetry's ``transformers = "4.36.0"``, which takes no other version."""
-_POETRY_SECTION = re.compile(
+_POETRY_SECTION = lazy_pattern(
     r"^\[tool\.poetry\.(?:\S+\.)?(?:dev-)?dependencies\]$(?P<lines>(?:\n(?!\[).*)*)", re.MULTILINE
 )
-_PIPENV = re.compile(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
-_REPOSITORY = re.compile(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
-_LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
-_CONDA_LOCKED = re.compile(
+_PIPENV = lazy_pattern(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
+_REPOSITORY = lazy_pattern(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
+_LOCKED = lazy_pattern(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
+_CONDA_LOCKED = lazy_pattern(
     rf"""^- name: (?P<name>{_NAMES})\n  version: ["']?(?P<version>[\w.+!-]+)""", re.ASCII | re.MULTILINE
 )
 _LOCKS = {

@@ -7,8 +7,8 @@ the engine with its sharding and the precision have modules of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from lintfit.frozen import replace
 from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, split_over_ranks, without_stage_3, zero
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.run.precision import mixed_precision

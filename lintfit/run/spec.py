@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import frozen, names, replace
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.defaults import longest
@@ -35,7 +34,9 @@ from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
 from lintfit.settings.uncounted import SPLIT_BY_SWIFT
 from lintfit.settings.values import Fsdp
-from lintfit.sources.flag_grammars.model import Refused
+
+if TYPE_CHECKING:
+    from lintfit.sources.flag_grammars.model import Refused
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
@@ -94,7 +95,7 @@ def assemble(
     values["frozen_models"], values["uncounted"] = inference_models(settings, folders)
     if sources.recipe is not None and sources.recipe.dialect == "swift":
         _split_by_swift(values)
-    known = {field.name for field in fields(Spec)}
+    known = set(names(Spec))
     stated_versions = installed(versions)
     spec = Spec(
         facts=as_built(facts) if values.get("front_end") == "litgpt" else as_of(facts, stated_versions),

@@ -9,6 +9,7 @@ import re
 from typing import Literal
 
 from lintfit.documents.model import DataDocument, Kind, Node
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import word_set
 from lintfit.schema.megatron import HYPHENATED_KEYS, is_megatron
 from lintfit.sources.recipes.front_ends import COMMANDS
@@ -42,8 +43,8 @@ _OTHER_YAML = word_set("""
     """)
 """Keys of recipes (axolotl, LLaMA-Factory, TRL …), which may carry some of Accelerate's keys of their own."""
 
-_SURE_KEY = re.compile(r"\"(?:zero_optimization|train_micro_batch_size_per_gpu)\"[ \t]*:")
-_HYPHENATED_KEY = re.compile(r"^[ \t]*\"[a-z]+-[a-z-]+\"[ \t]*:", re.MULTILINE)
+_SURE_KEY = lazy_pattern(r"\"(?:zero_optimization|train_micro_batch_size_per_gpu)\"[ \t]*:")
+_HYPHENATED_KEY = lazy_pattern(r"^[ \t]*\"[a-z]+-[a-z-]+\"[ \t]*:", re.MULTILINE)
 
 _DEEPSPEED_TEXT = (
     "zero_optimi",
@@ -57,7 +58,7 @@ _DEEPSPEED_TEXT = (
     "steps_per_print",
     "wall_clock_breakdown",
 )
-_LAUNCH_TEXT = re.compile(
+_LAUNCH_TEXT = lazy_pattern(
     r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b|lightning run\b"
     rf"|python[\d.]*\b|\btune run\b|\b(?:{'|'.join(sorted(COMMANDS.keys() - {'tune'}))})\b"
 )

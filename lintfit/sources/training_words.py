@@ -5,10 +5,10 @@ Read in transformers 5.23 (``TrainingArguments._process_fsdp_args``, ``modeling_
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.values import Fsdp
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
@@ -40,7 +40,7 @@ COMPILING = ("torch_compile", "torch_compile_backend", "torch_compile_mode")
 STRATEGIES = frozenset({"steps", "epoch"})
 """What ``eval_strategy`` says where the Trainer evaluates between its steps."""
 
-_FLASH = re.compile(r"(flash_attention_3|kernels-community/(vllm-)?flash-attn[23]?)(@[\w.]+)?")
+_FLASH = lazy_pattern(r"(flash_attention_3|kernels-community/(vllm-)?flash-attn[23]?)(@[\w.]+)?")
 """FlashAttention 2 and 3 by other names: kernels of the hub, which transformers registers under its own code for them
 (``modeling_utils.py:_check_and_adjust_attn_implementation``), and which save the same tensors."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec

@@ -5,9 +5,9 @@ Runs that lack the same have the same line, so that a report can say it once for
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import bounded
@@ -33,10 +33,10 @@ _ENGINE = (
     "the engine, which accelerate launch takes from the file that `accelerate config` wrote on the machine "
     "(--config_file FILE, or --multi_gpu, --use_deepspeed, --use_fsdp on the launch line)"
 )
-_VARIES = re.compile(r""""[^"]*"|'[^']*'|(?<=the step of TRL's )\w+|(?<=\(a plain value at )[^,)]+""")
+_VARIES = lazy_pattern(r""""[^"]*"|'[^']*'|(?<=the step of TRL's )\w+|(?<=\(a plain value at )[^,)]+""")
 """What of a reason is a run's own: names in quotes, a trainer, a place."""
-_MEANT = re.compile(r"; did you mean ([^?]*)\?")
-_GIB = re.compile(r" \([\d.]+ GiB\)|[\d.]+(?= GiB)")
+_MEANT = lazy_pattern(r"; did you mean ([^?]*)\?")
+_GIB = lazy_pattern(r" \([\d.]+ GiB\)|[\d.]+(?= GiB)")
 _UNSEEN = (
     "which a command line decides, and no launch line is known (check the script that starts it, or name the file of "
     "its arguments beside it)"

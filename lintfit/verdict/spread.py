@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.verdict.causes import GAPS, Cause, causes
 from lintfit.settings.model import in_words
 from lintfit.settings.registry import SETTINGS
 from lintfit.verdict.judge import SHORT
 from lintfit.verdict.model import Judged, Spread
 from lintfit.verdict.reasons import LENGTH
+
+if TYPE_CHECKING:
+    from lintfit.memory.verdict.causes import Cause
 
 _NAMED = 2
 _WORTH = 0.02
@@ -53,14 +56,16 @@ def _on_host(result: Estimate) -> Iterator[Spread]:
 
 def spread(spec: Spec, peak: int) -> tuple[Spread, ...]:
     """The one or two things that decide most of the range around a peak of ``peak`` bytes, what can be stated first."""
+    from lintfit.memory.verdict.causes import GAPS, causes
+
     worth = [cause for cause in causes(spec) if abs(cause.bytes) >= _WORTH * peak]
     worth.sort(key=lambda cause: cause.names == (GAPS,))
-    return tuple(_spread(cause) for cause in worth[:_NAMED])
+    return tuple(_spread(cause, cause.names == (GAPS,)) for cause in worth[:_NAMED])
 
 
-def _spread(cause: Cause) -> Spread:
+def _spread(cause: Cause, of_gaps: bool) -> Spread:
     size = cause.bytes / GIB
-    if cause.names == (GAPS,):
+    if of_gaps:
         return Spread("gaps in torch's allocator", size, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
     libraries = [name for name in cause.names if name not in SETTINGS]
     if libraries and len(libraries) == len(cause.names):

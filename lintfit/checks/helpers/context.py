@@ -9,7 +9,6 @@ from lintfit.findings.model import Fix, Plan, Rejected, Related, Severity
 from lintfit.frozen import frozen, replace
 from lintfit.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.run.key_reads import KeyReads, Read
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.base import Source
@@ -17,6 +16,8 @@ from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
     from lintfit.documents.directives import Directive
+    from lintfit.documents.workspace import Workspace
+    from lintfit.run.key_reads import Read
 
 
 @frozen(eq=False)
@@ -47,12 +48,16 @@ class FileContext:
     runs: tuple[Run, ...] = ()
     named: bool = False
     """Whether the user gave the file by name."""
-    code: KeyReads | None = None
-    """The code around the document: asked where it decides whether a key is a mistake."""
+    workspace: Workspace | None = None
+    """The files around the document: their code is asked where it decides whether a key is a mistake."""
 
     def read_by(self, path: KeyPath) -> Read | None:
         """Where code of the tree surely reads a key of the document itself."""
-        found = self.code.of(self.document.path, path) if self.code is not None else None
+        if self.workspace is None:
+            return None
+        from lintfit.run.key_reads import key_reads
+
+        found = key_reads(self.workspace).of(self.document.path, path)
         return found if found is not None and found.sure else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lintfit.checks.helpers.context import RunContext
 from lintfit.checks.helpers.runs import fits, stated_at
 from lintfit.frozen import frozen
+from lintfit.memo import Memo
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
@@ -50,7 +51,12 @@ def not_needed(context: RunContext, kind: SavingKind) -> Saving | None:
     Certain is only what rests on nothing assumed: a known GPU and number of GPUs, a stated sequence length, and a
     run whose verdict is ``fits`` with and without the saving.
     """
-    return next((saving for saving in _all(context) if saving.kind == kind), None)
+    found = _OF_RUNS.get(context, None, lambda: tuple(_all(context)))
+    return next((saving for saving in found if saving.kind == kind), None)
+
+
+_OF_RUNS: Memo[tuple[Saving, ...]] = Memo(16)
+"""The savings of a run, for which each rule about one of them asks."""
 
 
 def _all(context: RunContext) -> Iterator[Saving]:

@@ -8,16 +8,16 @@ stands behind a ``!`` is trained after all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 from lintfit.memo import Memo
 from lintfit.memory.spec import Spec
 
-_INDEXED = re.compile(r"(?P<stem>[^*\[\]]+)\[(?P<first>-?\d+)?(?P<colon>:)?(?P<end>-?\d+)?\]")
+_INDEXED = lazy_pattern(r"(?P<stem>[^*\[\]]+)\[(?P<first>-?\d+)?(?P<colon>:)?(?P<end>-?\d+)?\]")
 _NO_LAYERS: frozenset[int] = frozenset()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import NamedTuple
 
+from lintfit.frozen import names
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.states import States
 from lintfit.memory.moments import moments
@@ -54,7 +54,7 @@ def _peak(points: tuple[Moment, ...]) -> int:
 
 def _open(spec: Spec, other: Alternative) -> tuple[str, ...]:
     """What the other run states otherwise."""
-    differing = [each.name for each in fields(Spec) if getattr(spec, each.name) != getattr(other.spec, each.name)]
+    differing = [name for name in names(Spec) if getattr(spec, name) != getattr(other.spec, name)]
     if "versions" not in differing or len(differing) > 1:
         return tuple(name for name in differing if name not in ("versions", "stated"))
     both = spec.versions.keys() | other.spec.versions.keys()

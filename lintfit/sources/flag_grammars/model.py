@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.options import Given, Refusal
@@ -24,14 +24,14 @@ _OWN_WORDS = {
     "tyro": "Unrecognized options",
 }
 """What parsers say of a flag that they do not know, where that is not what argparse says."""
-_NAME = re.compile(r"--?[A-Za-z][\w.-]*")
-_DECIDES = re.compile(
+_NAME = lazy_pattern(r"--?[A-Za-z][\w.-]*")
+_DECIDES = lazy_pattern(
     r"accum|adapter|attn|attention|batch|beta|bf16|bit|checkpointing?$|cutoff|deepspeed|dora|dtype|flash|fp16|fp32|fsdp|"
     r"gpu|gradient_check|layers|len|liger|lora|model|nnodes|nproc|num_generations|num_machines|num_nodes|num_processes|offload|"
     r"optim|packing|peft|precision|quant|rank|seq|target_modules|tokens|vllm|zero"
 )
 """Words in the names of flags that decide a run's memory."""
-_IDLE = re.compile(r"resume|save_|output|logging|logs|eval_steps|hub|from_checkpoint|report_to|log_")
+_IDLE = lazy_pattern(r"resume|save_|output|logging|logs|eval_steps|hub|from_checkpoint|report_to|log_")
 """Words in the names of flags that hold one of these and decide nothing of it."""
 
 

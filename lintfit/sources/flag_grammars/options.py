@@ -6,14 +6,17 @@ argparse itself. Error messages are argparse's own.
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.sources.flag_grammars.kinds import ANY, CHOICE, OPEN, OPTIONAL, SEVERAL
 from lintfit.suggest import most_alike, nearest
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 _ALIKE = 0.75
 """The share that a longer flag and the one that was meant have in common."""
@@ -23,7 +26,7 @@ _LONGEST = 40
 """Characters of a word that it repeats."""
 _UNSEEN = "\0"
 """Stands for a word that only the shell knows; every option takes it."""
-_TO_FILL_IN = re.compile(r"[$`<>{}]|\.\.\.|^[.…]+$")
+_TO_FILL_IN = lazy_pattern(r"[$`<>{}]|\.\.\.|^[.…]+$")
 """What a word holds that only the shell knows, or that whoever runs the command puts something in for."""
 _TRUTH = frozenset({"yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"})
 """What HfArgumentParser takes for a truth value (``string_to_bool``, transformers 4.28 to 5.23)."""
@@ -67,9 +70,16 @@ class _Refused(Exception):
     pass
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Refused(message)
+@cache
+def _parser() -> type[ArgumentParser]:
+    """An argparse that raises its error; loaded where a flag with its words is looked at."""
+    from argparse import ArgumentParser
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise _Refused(message)
+
+    return Parser
 
 
 def written_in_full(name: str, options: Iterable[Option]) -> bool:
@@ -101,6 +111,19 @@ def refusal(
 
     ``positional`` says that the parser takes words of its own as well.
     """
+    found = unknown(given, options, abbreviates, positional)
+    option = next(iter(_meant_by(given.name, options, abbreviates)), None)
+    if found is not None or option is None:
+        return found
+    if not given.name.startswith("--") and not written_in_full(given.name, (option,)):
+        return None  # ``-b4``: the value stands in the same word
+    return _of_words(option, given, positional)
+
+
+def unknown(
+    given: Given, options: Sequence[Option], abbreviates: bool = True, positional: bool = False
+) -> Refusal | None:
+    """The same for the name of a flag alone: why the parser knows no option, or more than one, by that name."""
     name = given.name
     found = _meant_by(name, options, abbreviates)
     if not found:
@@ -111,9 +134,7 @@ def refusal(
         stem = min(could, key=len)
         meant = stem if all(each.startswith(stem) for each in could) else None
         return Refusal(f"ambiguous option: {name} could match {', '.join(_few(could))}", meant)
-    if not name.startswith("--") and not written_in_full(name, found):
-        return None  # ``-b4``: the value stands in the same word
-    return _of_words(found[0], given, positional)
+    return None
 
 
 def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[Option]:
@@ -149,7 +170,7 @@ def _shortened(name: str, names: Iterable[str]) -> str | None:
 
 def _of_words(option: Option, given: Given, positional: bool) -> Refusal | None:
     """What argparse says of the words behind an option."""
-    parser, name = _Parser(add_help=False, allow_abbrev=False), max(option.names, key=len)
+    parser, name = _parser()(add_help=False, allow_abbrev=False), max(option.names, key=len)
     how: dict[str, Any] = {"dest": "value"}
     if option.nargs == 0:
         how["action"] = "store_true"
@@ -190,7 +211,9 @@ def _converter(option: Option) -> Callable[[str], Any]:
             return text
         if kind in ("bool", "flag", "flag+"):
             if text.lower() not in _TRUTH:
-                raise argparse.ArgumentTypeError(f"Truthy value expected: got {text}")
+                from argparse import ArgumentTypeError
+
+                raise ArgumentTypeError(f"Truthy value expected: got {text}")
             return text
         return int(text) if kind == "int" else float(text)
 

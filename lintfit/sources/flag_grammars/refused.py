@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.sources.flag_grammars.model import Refused, given_flags, of_file
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
 
-_REWRITES = re.compile(
+_REWRITES = lazy_pattern(
     r"\bsys\.argv\s*(?:=[^=]|\+=|\.\w+\(|\[[^]]*\]\s*=[^=])|\bdel\s+sys\.argv|\bargv\.(?:pop|remove)\("
 )
 """Code that changes the command line before a parser reads it."""

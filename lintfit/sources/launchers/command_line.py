@@ -5,10 +5,10 @@ Only words are looked at here, not where they stand in the file or what the opti
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_words import Word
 from lintfit.frozen import frozen, replace, word_set
 from lintfit.sources.launchers.grammars import GRAMMARS, Grammar
@@ -75,7 +75,7 @@ _ACCELERATE_BY_TRL = word_set("""
     zero3_init_flag zero_stage
     """)
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
+_PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*$")
 _WRAPPERS = word_set("""
     apptainer bash conda coverage docker env eval exec gosu horovodrun ionice mpirun mpiexec nice nohup nsys numactl
     pipenv poetry podman ray setsid sh singularity srun stdbuf sudo taskset time timeout unbuffer uv xvfb-run
@@ -91,7 +91,7 @@ _MODULES: Mapping[str, Launcher] = {
     "deepspeed.launcher.runner": "deepspeed",
     "accelerate.commands.launch": "accelerate",
 }
-_NEGATIVE = re.compile(r"-\.?\d")
+_NEGATIVE = lazy_pattern(r"-\.?\d")
 
 
 def take_apart(words: Sequence[Word]) -> Invocation | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from lintfit.documents.numerals import whole
+from lintfit.documents.patterns import lazy_pattern
 
-_HOST = re.compile(r"^(?P<host>\S+)\s+slots=(?P<slots>\d+)\s*$")
+_HOST = lazy_pattern(r"^(?P<host>\S+)\s+slots=(?P<slots>\d+)\s*$")
 
 
 def read_hosts(text: str) -> Mapping[str, int] | None:

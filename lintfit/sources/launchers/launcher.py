@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from lintfit.documents.model import Document, FileEdit, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers import launcher_settings
 from lintfit.sources.launchers.command_line import Invocation, Option, take_apart
@@ -92,7 +93,7 @@ def _launch(
     )
 
 
-_OVERRIDE = re.compile(r"\+{0,2}(?P<name>[A-Za-z_][\w./]*)=")
+_OVERRIDE = lazy_pattern(r"\+{0,2}(?P<name>[A-Za-z_][\w./]*)=")
 
 
 def _overrides(document: ShellDocument, invocation: Invocation) -> Iterator[Flag]:

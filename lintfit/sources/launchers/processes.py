@@ -6,10 +6,10 @@ Counts follow ``torch.distributed.run`` (torch 2.13), ``deepspeed.launcher.runne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from lintfit.documents.numerals import natural
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers import packaged
@@ -17,7 +17,7 @@ from lintfit.sources.launchers.command_line import Invocation, Option
 from lintfit.sources.launchers.slurm import Count, Stated
 from lintfit.sources.launchers.surroundings import Surroundings
 
-_SLURM_VARIABLE = re.compile(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
+_SLURM_VARIABLE = lazy_pattern(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
 """An option's value that is nothing but one of SLURM's variables."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from lintfit.documents.model import Document, Edit, FileEdit, Span
 from lintfit.documents.numerals import whole
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special
 
@@ -110,8 +111,8 @@ def split_gres(text: str) -> tuple[str | None, int | None]:
     return (None if parts[0].isdigit() else parts[0]), asked
 
 
-_GRES_COUNT = re.compile(r"(?:^|[,/\"'])gpu(?::[\w.-]*[A-Za-z_][\w.-]*)?:(?P<count>\d+)")
-_PLAIN_COUNT = re.compile(r"^[\"']?(?:[\w.-]*[A-Za-z_][\w.-]*:)?(?P<count>\d+)[\"']?$")
+_GRES_COUNT = lazy_pattern(r"(?:^|[,/\"'])gpu(?::[\w.-]*[A-Za-z_][\w.-]*)?:(?P<count>\d+)")
+_PLAIN_COUNT = lazy_pattern(r"^[\"']?(?:[\w.-]*[A-Za-z_][\w.-]*:)?(?P<count>\d+)[\"']?$")
 
 
 def asked_cards(document: Document, options: Iterable[tuple[str, Span]], before: int, after: int) -> list[FileEdit]:

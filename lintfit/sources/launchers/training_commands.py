@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import word_set
 from lintfit.sources.launchers.command_line import Invocation, Option
 
-_NAME = re.compile(r"[^a-z]+")
+_NAME = lazy_pattern(r"[^a-z]+")
 _TRAINS = word_set("""
     clm cpo cpt dapo distill dpo finetune finetuning gkd grpo gspo kto mlm orpo posttrain ppo pretrain pretraining
     reinforce rlhf rloo sft simpo train trainer training tune

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
-from lintfit.documents.model import DataDocument, FileText, Span
+from lintfit.documents.model import DataDocument, FileText, Kind, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.settings.model import Place, Setting
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.front_ends import READERS
 
 if TYPE_CHECKING:
+    from lintfit.documents.shell_document import ShellDocument
     from lintfit.sources.launchers.launch import Launch
+
+_WORD = lazy_pattern(r"""(?:[\w@%+=:,./-]|'[^']*'|"[^"$`\\]*")+""", re.ASCII)
+"""A word that the shell leaves as it is, but for quotes: all that :func:`shlex.quote` makes is one."""
+_ASSIGNMENT = lazy_pattern(r"([A-Za-z_]\w*)=")
 
 
 def usual_command(document: DataDocument) -> str | None:
@@ -30,7 +38,7 @@ def usual_launch(document: DataDocument) -> Launch | None:
     A script of the front end's is what its name says (``scripts/sft.py``).
     """
     command = usual_command(document)
-    launch = _launch(document, f"{command}\n") if command is not None else None
+    launch = _launch(document, command) if command is not None else None
     if launch is None:
         return None
     place = Place(document, _start(document))
@@ -46,11 +54,38 @@ def usual_launch(document: DataDocument) -> Launch | None:
     )
 
 
-def _launch(document: DataDocument, text: str) -> Launch | None:
-    from lintfit.documents.shell_reader import read_shell
+def _launch(document: DataDocument, command: str) -> Launch | None:
     from lintfit.sources.launchers.launcher import read_launch
 
-    return read_launch(read_shell(FileText(document.path.with_suffix(".sh"), text)), 0)
+    file = FileText(document.path.with_suffix(".sh"), f"{command}\n")
+    if not _WORD.sub("", command).strip(" "):
+        return read_launch(_of_plain_words(file), 0)
+    from lintfit.documents.shell_reader import read_shell
+
+    return read_launch(read_shell(file), 0)
+
+
+def _of_plain_words(file: FileText) -> ShellDocument:
+    """One simple command as the shell reader reads it, too, whose grammar takes longer to load than a recipe to read.
+
+    Assignments may stand before its words.
+    """
+    from lintfit.documents.shell_document import Assignment, Command, ShellDocument
+    from lintfit.documents.shell_words import Word
+
+    assignments: list[Assignment] = []
+    words: list[Word] = []
+    for found in _WORD.finditer(file.text):
+        span, (value,) = Span(*found.span()), shlex.split(found.group())
+        assigned = _ASSIGNMENT.match(value) if not words else None
+        if assigned is not None:
+            behind = Span(span.start + assigned.end(), span.end)
+            assignments.append(Assignment(assigned[1], value[assigned.end() :], span, behind))
+        else:
+            words.append(Word(value, value, span, (span,)))
+    end = len(file.text.rstrip())
+    command = Command(tuple(words), tuple(assignments), {}, Span(0, end), end)
+    return ShellDocument(file, Kind.SHELL, commands=(command,))
 
 
 def _placed(setting: Setting, place: Place) -> Setting:

@@ -7,13 +7,14 @@ whole parameter has a gradient and states.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import product
 
-_RANGE = re.compile(r"\[\d*:?\d*\]$")
-_DIGITS = re.compile(r"\[(\d)-(\d)\]\+?")
-_PLAIN = re.compile(r"[\w.]+")
+from lintfit.documents.patterns import lazy_pattern
+
+_RANGE = lazy_pattern(r"\[\d*:?\d*\]$")
+_DIGITS = lazy_pattern(r"\[(\d)-(\d)\]\+?")
+_PLAIN = lazy_pattern(r"[\w.]+")
 _MOST = 256
 """Names that one expression may stand for."""
 

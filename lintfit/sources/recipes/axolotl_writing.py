@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from lintfit.documents.model import DataDocument, Edit, FileEdit, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.sources.recipes.keys import spelled
 
 _RELATIVES: Mapping[str, tuple[str, ...]] = {
@@ -27,7 +27,7 @@ _RELATIVES: Mapping[str, tuple[str, ...]] = {
 }
 """A new key goes behind the last of these that the recipe has."""
 
-_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+_PLAIN = lazy_pattern(r"[A-Za-z_][\w./-]*")
 """Words that YAML needs no quotes for."""
 _NOT_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", "n"})
 

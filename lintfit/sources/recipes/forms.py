@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from lintfit.documents.model import Kind
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, word_set
 from lintfit.sources.recipes.front_ends import READERS, FrontEnd
 
@@ -170,7 +171,7 @@ FORMS: tuple[Form, ...] = (
 
 TORCHTUNE = Form("a torchtune recipe", frozenset(), word_set("optimizer epochs"), front_end="torchtune")
 """Told by the components that it names, too."""
-_COMPONENT = re.compile(r"_component_:\s*[\"']?torchtune\.")
+_COMPONENT = lazy_pattern(r"_component_:\s*[\"']?torchtune\.")
 
 SAVED = word_set("""
     _name_or_path added_tokens architectures auto_map best_metric bos_token compilerOptions dependencies
@@ -198,9 +199,9 @@ LANGUAGE = word_set("""
 ANYWHERE = RATE | AMOUNT | MODEL | LANGUAGE | TRAINER
 """One of these stands in every recipe."""
 
-_TOP_KEY = re.compile(r"^[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*:", re.MULTILINE)
-_ANY_KEY = re.compile(r"^[ \t]*(?:- +)?[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*:", re.MULTILINE)
-_JSON_KEY = re.compile(r"\"([A-Za-z_][\w.-]*)\"\s*:")
+_TOP_KEY = lazy_pattern(r"^[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*:", re.MULTILINE)
+_ANY_KEY = lazy_pattern(r"^[ \t]*(?:- +)?[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*:", re.MULTILINE)
+_JSON_KEY = lazy_pattern(r"\"([A-Za-z_][\w.-]*)\"\s*:")
 _JSON_STARTS = ("{", "//", "/*", "#")
 _MANY = 40
 """Keys of a JSON file none of which is a recipe's: more of them are data."""

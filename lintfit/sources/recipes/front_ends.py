@@ -5,10 +5,10 @@ Only names stand here; what a recipe says is read by the module that :data:`READ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, word_set
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ COMMANDS: Mapping[str, FrontEnd] = {
 }
 """What people type, by front end; a file with such a word is worth reading as a launch."""
 
-_TUNES = re.compile(r"finetun|dpo|ppo|grpo|qat|distil|train|rlhf|sft")
+_TUNES = lazy_pattern(r"finetun|dpo|ppo|grpo|qat|distil|train|rlhf|sft")
 """Parts of the names of torchtune's recipes that train; others generate, evaluate or quantize."""
 _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import llamafactory as catalog
 from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import Setting
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
@@ -51,8 +52,8 @@ _WORDS = {"max_length": "cutoff_len", "max_seq_length": "cutoff_len"}
 """LLaMA-Factory's names of TRL's arguments."""
 _OWN = frozenset({"max_length", "beta", "use_cache", "gradient_checkpointing"})
 """Fields that mean something else in LLaMA-Factory, or are another's business there."""
-_COMMENT = re.compile(r"(?:[ \t]*(?:#.*)?\n)+")
-_STARTS = re.compile(r"^\s*(?:\w+=\S+\s+)*(?:accelerate\s+launch|torchrun|llamafactory-cli\s+train|lmf\s+train)\s")
+_COMMENT = lazy_pattern(r"(?:[ \t]*(?:#.*)?\n)+")
+_STARTS = lazy_pattern(r"^\s*(?:\w+=\S+\s+)*(?:accelerate\s+launch|torchrun|llamafactory-cli\s+train|lmf\s+train)\s")
 """How a command line that starts a training begins."""
 _ZERO = ("ds_z0_config.json", "ds_z2_config.json", "ds_z3_config.json", "ds_z2_offload_config.json",
          "ds_z3_offload_config.json")  # fmt: skip

@@ -12,7 +12,7 @@ from lintfit.catalog import llamafactory as catalog
 from lintfit.frozen import replace
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.model import Refused, given_flags
-from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal
+from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal, unknown
 from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ, TRAINING, LlamaFactoryArguments, named_file
 from lintfit.sources.recipes.llamafactory_engine import enabled, other_backend
 
@@ -35,8 +35,8 @@ def refused_by(arguments: LlamaFactoryArguments) -> Iterator[Refused]:
         yield from _flags(arguments, options, ignored)
         return
     for override in launch.overrides:
-        found = refusal(Given(f"--{override.name}"), options, abbreviates=False)
-        if found is not None and not found.by_value:
+        found = unknown(Given(f"--{override.name}"), options, abbreviates=False)
+        if found is not None:
             yield _of_key(arguments, override.place, override.name, found, ignored)
     yield from _keys(arguments, options, ignored)
 
@@ -59,8 +59,8 @@ def _keys(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignored
     if document is None or root is None:
         return
     for entry in root.entries:
-        found = refusal(Given(f"--{entry.key}"), options, abbreviates=False)
-        if found is not None and not found.by_value:
+        found = unknown(Given(f"--{entry.key}"), options, abbreviates=False)
+        if found is not None:
             yield _of_key(arguments, Place(document, entry.key_span), entry.key, found, ignored)
 
 

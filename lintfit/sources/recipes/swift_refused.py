@@ -8,7 +8,7 @@ from lintfit.catalog import arguments as libraries
 from lintfit.catalog import swift
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.model import Refused, given_flags
-from lintfit.sources.flag_grammars.options import HELP, Given, Option, of_kind, refusal
+from lintfit.sources.flag_grammars.options import HELP, Given, Option, of_kind, refusal, unknown
 from lintfit.sources.recipes.swift_arguments import ENVIRONMENT, SEQ2SEQ, SwiftArguments
 
 PARSER = "ms-swift"
@@ -41,8 +41,8 @@ def _keys(arguments: SwiftArguments, options: tuple[Option, ...], ignored: bool)
     if document is None or root is None:
         return
     for entry in root.entries:
-        found = refusal(Given(f"--{entry.key}"), options) if entry.key != ENVIRONMENT else None
-        if found is not None and not found.by_value:
+        found = unknown(Given(f"--{entry.key}"), options) if entry.key != ENVIRONMENT else None
+        if found is not None:
             yield Refused(Place(document, entry.key_span), f"--{entry.key}", PARSER, found, key=True, ignored=ignored)
 
 

@@ -6,12 +6,12 @@ of the command line, each of which stands over the file; ``${key}`` refers to an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Edit, FileEdit
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
@@ -48,7 +48,7 @@ DEFAULTS: Mapping[str, Any] = {
 }  # fmt: skip
 """What recipes (``cfg.get``) and builders take where a key is left out, besides ``None`` (torchtune 0.6.1)."""
 
-_REFERENCE = re.compile(r"\$\{\s*([\w.-]+)\s*\}")
+_REFERENCE = lazy_pattern(r"\$\{\s*([\w.-]+)\s*\}")
 _DEEPEST = 8
 """How many references may lead from one to the next."""
 

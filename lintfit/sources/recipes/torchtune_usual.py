@@ -8,15 +8,16 @@ from typing import Any
 
 from lintfit.catalog.torchtune import registry
 from lintfit.documents.model import DataDocument
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.sources.recipes import torchtune_parts as parts
 from lintfit.sources.recipes.torchtune_keys import COMPONENT, plain
 
 _HEAD = 6_000
 """Characters of a file in which its head stands."""
-_COMMAND = re.compile(
+_COMMAND = lazy_pattern(
     r"tune run(?P<options>(?:[\s#\\]+--?[\w-]+(?:[= ][^\s\\]+)?)*)[\s#\\]+(?P<recipe>[\w./]+)[\s#\\]+--config"
 )
-_COUNTS = re.compile(r"--(nproc|nnodes)(?:[_-]per[_-]node)?[= ](\d+)")
+_COUNTS = lazy_pattern(r"--(nproc|nnodes)(?:[_-]per[_-]node)?[= ](\d+)")
 _OPTION = {"nproc": "nproc_per_node", "nnodes": "nnodes"}
 
 _SHARDS = frozenset({
@@ -25,7 +26,7 @@ _SHARDS = frozenset({
     "memory_efficient_fsdp_wrap", "tensor_parallel_dim", "tensor_parallel_plan",
 })  # fmt: skip
 """Keys that only recipes for several devices read."""
-_ONE = re.compile(r"single[_-]?device|low_memory")
+_ONE = lazy_pattern(r"single[_-]?device|low_memory")
 """Words in the names of configs for one device."""
 
 

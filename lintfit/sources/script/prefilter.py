@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-_LIBRARY = re.compile(r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|lightning|pytorch_lightning|unsloth)\b")
-_TRAINS = re.compile(
+from lintfit.documents.patterns import lazy_pattern
+
+_LIBRARY = lazy_pattern(r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|lightning|pytorch_lightning|unsloth)\b")
+_TRAINS = lazy_pattern(
     r"Trainer\b|\bTrainingArguments\b|\.backward\(|\bdeepspeed\.initialize\b|\bAccelerator\(|\bFabric\(|\bHfArgumentParser\b"
 )
-_TEST_FILE = re.compile(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
-_TEST = re.compile(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*Test", re.MULTILINE)
+_TEST_FILE = lazy_pattern(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
+_TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*Test", re.MULTILINE)
 
 
 def maybe_training_script(text: str) -> bool:
