@@ -54,12 +54,6 @@ def _run() -> int:
     match sys.argv[1:]:
         case ["estimate", "--spec", source]:
             return _estimate(source)
-        case ["check", *words]:
-            from lintfit.cli import checking
-
-            plain = checking.plain(words)
-            if plain is not None:
-                return checking.check(*plain)
     from click.exceptions import Abort, ClickException, NoArgsIsHelpError
 
     from lintfit.cli.main import lintfit

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import click
+
 from lintfit.settings import registry
 
 Flags = Mapping[str, tuple[str, str]]
@@ -28,8 +30,6 @@ def flags(named: Flags) -> Callable[[_Command], _Command]:
     """A decorator that adds flags to a command: metavar and help by name."""
 
     def add(command: _Command) -> _Command:
-        import click
-
         for name, (metavar, text) in reversed(list(named.items())):
             command = click.option(f"--{name}", metavar=metavar, help=text)(command)
         return command
@@ -43,8 +43,6 @@ def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def color_option(command: _Command) -> _Command:
-    import click
-
     choice = click.Choice(["auto", "always", "never"])
     return click.option("--color", type=choice, default="auto", help="Colours (NO_COLOR and FORCE_COLOR count).")(
         command

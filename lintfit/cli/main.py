@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lintfit import __version__
-from lintfit.cli import checking
 from lintfit.cli import flags as cli_flags
 from lintfit.cli import output as cli_output
 from lintfit.cli import progress as cli_progress
-from lintfit.errors import LintfitError
-from lintfit.report import REPORTERS
+from lintfit.errors import LintfitError, one_line
+from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
     from lintfit.commands.estimate import Done, Shown
+    from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
+    from lintfit.severity import FailOn
 
 SCHEMAS = (
     "deepspeed",
@@ -92,7 +94,98 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     Exit status: 0 nothing at or above --fail-on is left, 1 findings are left, 2 bad usage, a bad config, or a named
     file that is missing or unreadable.
     """
-    return checking.check(paths, flags)
+    options, named = _options(paths, flags)
+    below = cli_output.below_roots(options, named)
+    from lintfit.commands import check as engine
+
+    with cli_progress.progress("checking"):
+        result = engine.check(named, options)
+    _show(result, options, flags, below)
+    return _status(result, options, flags)
+
+
+def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
+    """The flags as Options and the paths to check, with standard input read where it is asked for."""
+    from lintfit.options.config import from_flags
+
+    stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin", "fail-on", "baseline")
+    for name in ("select", "ignore", "exclude"):
+        stated[name] = tuple(item.strip() for text in flags[name] for item in text.split(",") if item.strip()) or None
+    baseline = flags["write_baseline"]
+    if baseline is not None and flags["diff"]:
+        raise LintfitError("--write-baseline counts what is left; --diff leaves everything as it is")
+    name = flags["stdin_filename"]
+    if "-" in paths and not name:
+        raise LintfitError("- reads standard input: say with --stdin-filename what it is (ds_config.json, …)")
+    named = [Path(path) for path in paths if path != "-"]
+    options = from_flags(
+        stated,
+        fix=flags["fix"],
+        unsafe_fixes=flags["unsafe_fixes"],
+        diff=flags["diff"],
+        show_plans=flags["show_plans"],
+        isolated=flags["isolated"],
+        as_found=flags["as_found"],
+        outputs=cli_output.outputs(flags["output_format"]),
+        no_ignores=flags["no_ignores"],
+        add_ignores=_reason(flags["add_ignores"]),
+        stdin_filename=Path(name) if name else None,
+        stdin=cli_output.standard_input() if name else None,
+    )
+    if baseline is not None:
+        # What an older baseline counts is counted anew.
+        origins = {**options.origins, "baseline": "--write-baseline"}
+        options = replace(options, write_baseline=Path(baseline), baseline=None, origins=origins)
+    return options, named if named or name else [Path()]
+
+
+def _reason(text: str | None) -> str | None:
+    if text is not None and not all(character.isprintable() for character in text):
+        raise LintfitError("--add-ignores: the reason must be one line of text")
+    return text.strip() if text is not None else None
+
+
+def _show(result: CheckResult, options: Options, flags: Mapping[str, Any], below: Sequence[Path]) -> None:
+    """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
+    taken = options.diff or result.fixed_stdin is not None
+    for error in result.errors:
+        click.echo(f"lintfit: {one_line(error)}", err=True)
+    if options.diff:
+        cli_output.echo(result.diff)
+    elif result.fixed_stdin is not None:
+        cli_output.echo(result.fixed_stdin)
+    for output in options.outputs:
+        if output.file is not None:
+            cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)), below)
+        elif not taken:
+            cli_output.echo(render(output.format, result, cli_output.view(flags, sys.stdout)))
+        else:
+            click.echo(render(output.format, result, cli_output.view(flags, sys.stderr)), err=True, nl=False)
+
+
+def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> int:
+    if result.errors:
+        return 2
+    if flags["exit_non_zero_on_fix"] and result.fixed:
+        return 1
+    if flags["exit_zero"]:
+        return 0
+    if options.diff and result.diff:
+        return 1
+    return int(_fails(result, options))
+
+
+def _fails(result: CheckResult, options: Options) -> bool:
+    """Whether something is left at or above what the config of its file fails on."""
+    from lintfit.options.config import config_for
+
+    def fail_on(path: Path) -> FailOn:
+        return config_for(path, options).fail_on
+
+    if any(finding.severity >= fail_on(finding.place.document.path).severity for finding in result.findings):
+        return True
+    open_ends = [*(run.run.origin.path for run in result.runs if run.is_unknown), *(s.path for s in result.skipped)]
+    return any(fail_on(path).unknown for path in open_ends)
 
 
 _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}

@@ -297,20 +297,6 @@ def test_a_check_of_a_recipe_reads_no_python(tmp_path: Path) -> None:
     assert "libcst" not in modules
 
 
-def test_a_check_of_a_recipe_loads_nothing_heavy(tmp_path: Path) -> None:
-    recipe = "model_name_or_path: Qwen/Qwen3-4B-Instruct-2507\nstage: sft\nfinetuning_type: lora\ntemplate: qwen\n"
-    (tmp_path / "recipe.yaml").write_text(f"{recipe}dataset: identity\ncutoff_len: 2048\nbf16: true\n")
-    command = ("-m", "lintfit", "check", "recipe.yaml", "--gpu", "H100", "--gpus", "8", "--isolated")
-    done = python("-X", "importtime", *command, folder=tmp_path)
-    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "recipe.yaml: fits" in done.stdout
-    assert "lintfit.memory.estimator" in modules
-    packages = {name.partition(".")[0] for name in modules}
-    assert packages.isdisjoint({"libcst", "jsonschema", "tree_sitter", "tree_sitter_bash", "rich", "pathspec"})
-    assert packages.isdisjoint({"click", "argparse", "hashlib", "tempfile"})
-    assert "lintfit.run.key_reads" not in modules
-
-
 def test_a_check_of_a_script_makes_no_matchers(tmp_path: Path) -> None:
     """``libcst.matchers`` writes 500 classes when it is loaded, which takes longer than most checks."""
     (tmp_path / "train.py").write_text("from transformers import Trainer\nTrainer(model='m').train()\n")
