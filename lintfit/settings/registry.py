@@ -223,6 +223,7 @@ _RECORDS = (
     Record("packing", by="script"),
     Record("pads_to_length", by="script"),
     Record("oft_block_size", by="script"),
+    Record("tuner_width", by="script"),
     Record("max_completion_length", by="script"),
     Record("max_prompt_length", by="script"),
     Record("use_vllm", by="script"),

@@ -95,9 +95,14 @@ def _judge(run: Run) -> Judged:
 
 
 def _by_bounds(run: Run) -> Judged | None:
-    """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other."""
+    """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other.
+
+    Where nobody has counted what is open, it may fit tightly, too; what somebody could state stays unknown then.
+    """
     found = [(each, _judge(each.run)) for each in at_most(run)]
-    if not found or any(judged.verdict is not Verdict.FITS for _, judged in found):
+    verdicts = {judged.verdict for _, judged in found}
+    enough = {Verdict.FITS} if any(each.can_be_told for each, _ in found) else {Verdict.FITS, Verdict.TIGHT}
+    if not found or not verdicts <= enough:
         return None
     bound, judged = max(found, key=lambda each: _peak(each[1]))
     result = judged.estimate
@@ -105,8 +110,9 @@ def _by_bounds(run: Run) -> Judged | None:
     low = min(result.peak.low, estimate(run.spec).peak.low)
     peak = Range(low, result.peak.likely + bound.extra, result.peak.high + bound.extra)
     notes = (*bound.notes, *result.assumptions)
-    result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, assumptions=notes)
-    return replace(judged, estimate=result)
+    verdict = Verdict.TIGHT if Verdict.TIGHT in verdicts else Verdict.FITS
+    result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, verdict=verdict, assumptions=notes)
+    return replace(judged, estimate=result, verdict=verdict)
 
 
 def _peak(judged: Judged) -> int:

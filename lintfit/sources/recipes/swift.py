@@ -18,6 +18,7 @@ from lintfit.catalog import swift
 from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.uncounted import SMALL_TUNER
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
@@ -305,7 +306,8 @@ class SwiftRecipe:
         yield Setting("method", "lora" if value in LORA else UNKNOWN, provenance)
         if value not in LORA:
             if isinstance(value, str):
-                yield Setting("uncounted", f"the parameters of the tuner {value}", provenance)
+                yield Setting("uncounted", SMALL_TUNER.format(value), provenance)
+                yield from swift_model.width(arguments, value)
             return
         rank = arguments.get("adalora_init_r" if value == "adalora" else "lora_rank")
         if rank is not None:
