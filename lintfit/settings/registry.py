@@ -222,6 +222,7 @@ _RECORDS = (
     Record("num_generations", by="script"),
     Record("packing", by="script"),
     Record("pads_to_length", by="script"),
+    Record("joins_samples", by="script"),
     Record("oft_block_size", by="script"),
     Record("tuner_width", by="script"),
     Record("max_completion_length", by="script"),

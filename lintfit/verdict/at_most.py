@@ -39,6 +39,8 @@ for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`).
 """
 
 _METHOD = frozenset({"method"})
+_TRAINED = frozenset({"AQLM", "AWQ", "EETQ", "GPTQ", "HQQ", "NVFP4"})
+"""Kinds of quantised weights, of no more than eight bits, that front ends train adapters on."""
 
 
 @frozen(eq=False)
@@ -81,7 +83,7 @@ def at_most(run: Run) -> tuple[AtMost, ...]:
         return ()
     if "method" in doubtful and not _may_train_whole(run, spec):
         return ()
-    if "quantization" in doubtful and spec.method != "lora":
+    if "quantization" in doubtful and (spec.method != "lora" or not _trains_quantized(run, spec)):
         return ()
     notes += [_DEAREST[name][1] for name in doubtful]
     capacity = None if spec.capacity_bytes is None else max(0, spec.capacity_bytes - extra)
@@ -109,6 +111,13 @@ def _may_train_whole(run: Run, spec: Spec) -> bool:
     """
     cut = spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and spec.sharding_ranks > 1
     return run.value("partly_frozen") is True and not cut and spec.quantization is None
+
+
+def _trains_quantized(run: Run, spec: Spec) -> bool:
+    """Whether a front end asks for quantised weights, or loads such as transformers trains adapters on: FP8's it does
+    not (``quantizer_finegrained_fp8.py:is_trainable``, 4.55), unless they are converted."""
+    stored = spec.facts.stored
+    return run.recipe is not None and (stored is None or stored.kind in _TRAINED)
 
 
 def _fake_quantized(run: Run, spec: Spec) -> _Bound:

@@ -7,7 +7,14 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
+from lintfit.settings.registry import LOWER_BOUNDS
 
+SAMPLE = 1034
+"""Tokens of the longest sample of data whose samples are short: Alpaca's by StableLM's tokenizer, the least of those
+that LitGPT states (``tutorials/resource-tables.md``, 1034 to 1304). A batch is as long as its longest sample, so that
+a shorter cap is reached."""
+MEAN: int = LOWER_BOUNDS["seq_len"]
+"""Tokens of a sample of public scripts' data in the mean, where that is short."""
 STEP = 64
 """Tokens to which the longest sequence is told."""
 
@@ -21,16 +28,20 @@ def is_cap(run: Run) -> bool:
     return not by_user and run.value("packing") is False and run.value("pads_to_length") is not True
 
 
-def with_shorter(spec: Spec, result: Estimate, shortest: int) -> Estimate | None:
-    """The estimate of a run that does not fit at its cap, as it is where its samples are shorter; None where it fits
-    with none.
+def with_shorter(run: Run, spec: Spec, result: Estimate) -> Estimate | None:
+    """The estimate of a run that does not fit at its cap, as it is where its samples are shorter; None where it does
+    not fit then either.
 
-    The low end is that of samples of ``shortest`` tokens.
+    The low end is that of samples of :data:`SAMPLE` tokens; of :data:`MEAN` where a batch is as long as all
+    its samples together.
     """
-    low = estimate(replace(spec, seq_len=min(shortest, spec.seq_len)))
+    shortest = MEAN if run.value("joins_samples") is True else SAMPLE
+    if spec.seq_len <= shortest:
+        return None
+    low = estimate(replace(spec, seq_len=shortest))
     if low.verdict is Verdict.DOES_NOT_FIT:
         return None
-    longest, over = min(shortest, spec.seq_len), spec.seq_len
+    longest, over = shortest, spec.seq_len
     while over - longest > STEP:
         middle = (longest + over) // 2
         too_long = estimate(replace(spec, seq_len=middle)).verdict is Verdict.DOES_NOT_FIT

@@ -12,7 +12,7 @@ RECIPE = """\
 base_model: Qwen/Qwen2.5-7B
 datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
 sequence_len: 16384
-micro_batch_size: 4
+micro_batch_size: 1
 adapter: lora
 lora_r: 8
 lora_target_linear: true

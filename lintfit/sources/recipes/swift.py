@@ -240,6 +240,7 @@ class SwiftRecipe:
         whole = next((each for each in packs if each is not None and each.value is True), None)
         if whole is not None:
             yield whole.setting("padded_batches", False)
+            yield whole.setting("joins_samples", True)
 
     def _batch(self) -> Iterator[Setting]:
         arguments = self.arguments
@@ -276,9 +277,8 @@ class SwiftRecipe:
                 yield stated.setting("max_prompt_length", stated.value)
             return
         found = packed or found
-        if found is None or found.value in (None, "None", -1):
-            return
-        yield found.setting("seq_len", found.value)
+        if found is not None and found.value not in (None, "None", -1):
+            yield found.setting("seq_len", found.value)
 
     def _optimizer(self) -> Setting:
         arguments = self.arguments
@@ -341,7 +341,7 @@ class SwiftRecipe:
         partly = next((each for each in (named, ratio, lisa) if each is not None and each.value), None)
         if partly is not None:
             yield partly.setting("partly_frozen", True)
-            yield partly.setting("frozen_modules", (str(partly.value),))
+            yield partly.setting("frozen_modules", ("*",) if partly is lisa else (str(partly.value),))
         elif vision.sees(facts):
             found = swift_model.frozen(self.arguments, facts)
             if found is not None:
