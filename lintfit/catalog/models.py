@@ -45,8 +45,8 @@ EXPERTS = lazy_pattern(r"(moe_)?(num|n)_([a-z]+_)?experts")
 OWN_CONFIG = "--model-config FILE takes its own"
 UNCONFIRMED = f"the shape of {{}} as remembered, compared with nothing published ({OWN_CONFIG})"
 COPY = lazy_pattern(
-    r"(-(unsloth-)?(bnb-[48]bit|awq(-int4)?|gptq(model)?(-int[48]|-[48]-?bit)?(-\w+)*|autoround|[48]-?bits?|(i1-)?gguf"
-    r"|fp8(-dynamic)?|int[48]|quantized\.w\d+a\d+|w\d+a\d+(-g\d+)?|nvfp4|mxfp4|bf16|fp16|(mlx|hqq|exl2)(-\w+)?))+$",
+    r"(-(unsloth-)?(bnb-(?:[48]bit|nf4)|awq(-int4)?|gptq(model)?(-int[48]|-[48]-?bit)?(-\w+)*|autoround|[48]-?bits?|(i1-)?gguf"
+    r"|fp8(-dynamic)?|int[48]|quantized\.w\d+a\d+|w\d+a\d+(-g\d+)?|nvfp4|mxfp4|bf16|fp16|dequantized|(mlx|hqq|exl2)(-\w+)?))+$",
     re.IGNORECASE,
 )
 """What copies of a model in another dtype or quantisation have behind its name."""

@@ -32,7 +32,7 @@ from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
-from lintfit.settings.uncounted import SPLIT_BY_SWIFT
+from lintfit.settings.uncounted import SPLIT_BY_SWIFT, SPLIT_BY_V1
 from lintfit.settings.values import Fsdp
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "muon": "muon",
 }
 """DeepSpeed's optimizer types by the name with the same state bytes (FusedAdam makes no temporaries)."""
+
+_SPLITS_ITSELF: Mapping[str, str] = {"swift": SPLIT_BY_SWIFT, "llamafactory-v1": SPLIT_BY_V1}
+"""What is not counted of it, by whose recipe it is."""
 
 
 @frozen
@@ -93,8 +96,7 @@ def assemble(
     beside, missing = of_ppo(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
     values["frozen_models"], values["uncounted"] = inference_models(settings, folders)
-    if sources.recipe is not None and sources.recipe.dialect == "swift":
-        _split_by_swift(values)
+    _own_split(values, sources)
     known = set(names(Spec))
     stated_versions = installed(versions)
     spec = Spec(
@@ -223,13 +225,17 @@ def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | 
         doubtful += [name for name in SPLITS if name in values]
 
 
-def _split_by_swift(values: dict[str, Any]) -> None:
-    """ms-swift splits sequences itself, beside any engine: nobody has counted more than that a rank has its share."""
+def _own_split(values: dict[str, Any], sources: Sources) -> None:
+    """Front ends that split sequences themselves: nobody has counted more than that a rank has its share.
+
+    ms-swift does beside any engine, LLaMA-Factory's second version under FSDP.
+    """
+    split = _SPLITS_ITSELF.get(sources.recipe.dialect) if sources.recipe is not None else None
     parts = values.get("sequence_parallel", 1)
-    if parts > 1:
+    if parts > 1 and split is not None:
         values["seq_len"] = -(-values["seq_len"] // parts)
         values["sequence_parallel"] = 1
-        values["uncounted"] = (*values["uncounted"], SPLIT_BY_SWIFT)
+        values["uncounted"] = (*values["uncounted"], split)
 
 
 def _optimizer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:

@@ -9,9 +9,18 @@ from typing import Any
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.weights import parameter_count
 from lintfit.run.model import Run
-from lintfit.settings.uncounted import FAKE_QUANTIZED, ORTHOGONAL, SPLIT_BY_SWIFT
+from lintfit.settings.uncounted import (
+    CAST_TO_FLOAT,
+    FAKE_QUANTIZED,
+    ORTHOGONAL,
+    SMALL_TUNER,
+    SPLIT_BY_SWIFT,
+    SPLIT_BY_V1,
+    VALUE_HEAD,
+)
 
 _DEAREST: Mapping[str, tuple[Any, str]] = {
     "attention": ("eager", "attention that writes its scores out (which kernel it is is not known; others keep less)"),
@@ -29,14 +38,22 @@ has more than eight bits, and none more beside them than a copy in 16 bits, whic
 for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`).
 """
 
+_METHOD = frozenset({"method"})
+_TRAINED = frozenset({"AQLM", "AWQ", "EETQ", "GPTQ", "HQQ", "NVFP4"})
+"""Kinds of quantised weights, of no more than eight bits, that front ends train adapters on."""
+
 
 @frozen(eq=False)
 class AtMost:
-    """A run that takes no less but for ``extra`` bytes, and what is said of it."""
+    """A run that takes no less but for ``extra`` bytes, and what is said of it.
+
+    ``can_be_told``: whether somebody could state what is open, in the place of what nobody has counted.
+    """
 
     run: Run
     notes: tuple[str, ...]
     extra: int = 0
+    can_be_told: bool = False
 
 
 @frozen
@@ -66,13 +83,13 @@ def at_most(run: Run) -> tuple[AtMost, ...]:
         return ()
     if "method" in doubtful and not _may_train_whole(run, spec):
         return ()
-    if "quantization" in doubtful and spec.method != "lora":
+    if "quantization" in doubtful and (spec.method != "lora" or not _trains_quantized(run, spec)):
         return ()
     notes += [_DEAREST[name][1] for name in doubtful]
     capacity = None if spec.capacity_bytes is None else max(0, spec.capacity_bytes - extra)
     counted = replace(spec, uncounted=(), capacity_bytes=capacity)
     each = [replace(run, spec=one, doubtful=()) for one in _dearest(counted, doubtful)]
-    return tuple(AtMost(one, tuple(notes), extra) for one in each)
+    return tuple(AtMost(one, tuple(notes), extra, bool(doubtful)) for one in each)
 
 
 def _dearest(spec: Spec, doubtful: list[str]) -> Iterator[Spec]:
@@ -94,6 +111,13 @@ def _may_train_whole(run: Run, spec: Spec) -> bool:
     """
     cut = spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and spec.sharding_ranks > 1
     return run.value("partly_frozen") is True and not cut and spec.quantization is None
+
+
+def _trains_quantized(run: Run, spec: Spec) -> bool:
+    """Whether a front end asks for quantised weights, or loads such as transformers trains adapters on: FP8's it does
+    not (``quantizer_finegrained_fp8.py:is_trainable``, 4.55), unless they are converted."""
+    stored = spec.facts.stored
+    return run.recipe is not None and (stored is None or stored.kind in _TRAINED)
 
 
 def _fake_quantized(run: Run, spec: Spec) -> _Bound:
@@ -123,18 +147,27 @@ def _orthogonal(run: Run, spec: Spec) -> _Bound | None:
     block = run.value("oft_block_size")
     if not isinstance(block, int) or block < 1:
         return None
-    adapters: dict[str, Any] = {
-        "method": "lora",
-        "lora_rank": 2 * block,
-        "lora_targets": "all-linear",
-        "lora_dropout": 0.1,
-    }
-    stated = spec.stated.union(adapters)
     note = f"LoRA of rank {2 * block} with dropout on all linear layers (OFT in blocks of {block} takes less)"
-    return _Bound(replace(spec, stated=stated, **adapters), note, frozenset({"method"}))
+    return _Bound(_adapted(spec, 2 * block), note, _METHOD)
 
 
-def _split_by_swift(run: Run, spec: Spec) -> _Bound | None:
+def _small(run: Run, spec: Spec) -> _Bound | None:
+    """Houlsby's adapters, Bone and ReFT have a matrix to as few numbers, and back: LoRA of that rank has as much on
+    every linear layer, and dropout keeps more of its inputs."""
+    width = run.value("tuner_width")
+    if not isinstance(width, int) or width < 1:
+        return None
+    adapted = _adapted(spec, width)
+    return _Bound(adapted, f"LoRA of rank {width} with dropout on all linear layers (the tuner takes less)", _METHOD)
+
+
+def _adapted(spec: Spec, rank: int) -> Spec:
+    """The run with LoRA of a rank and with dropout on all linear layers."""
+    stated = spec.stated.union(("method", "lora_rank", "lora_targets", "lora_dropout"))
+    return replace(spec, method="lora", lora_rank=rank, lora_targets="all-linear", lora_dropout=0.1, stated=stated)
+
+
+def _whole_sequences(run: Run, spec: Spec) -> _Bound | None:
     """Whole sequences on every rank; the run is taken to have no more than its share of them."""
     parts = run.value("sequence_parallel")
     if not isinstance(parts, int) or parts < 1:
@@ -143,8 +176,33 @@ def _split_by_swift(run: Run, spec: Spec) -> _Bound | None:
     return _Bound(replace(spec, seq_len=parts * spec.seq_len), note)
 
 
+def _cast(run: Run, spec: Spec) -> _Bound:
+    """Weights, gradients and two states of an optimizer in fp32 beside those that are counted."""
+    note = "float32 copies of all that is trained, of its gradients and states (where they are cast, nothing else is)"
+    return _Bound(spec, note, extra=16 * inventory(spec).trainable)
+
+
+def _value_head(run: Run, spec: Spec) -> _Bound | None:
+    """A pass of a pair with the loss of a language model, and every layer's hidden states in fp32 on top.
+
+    The value head's model makes logits of all tokens in half precision and in fp32, without gradients, and asks for all
+    hidden states (TRL 0.24, ``modeling_value_head.py:AutoModelForCausalLMWithValueHead.forward``).
+    """
+    if spec.trainer != "reward":
+        return None
+    pair = replace(spec, trainer="causal-lm", loss="full", micro_batch_size=2 * spec.micro_batch_size)
+    states = 4 * pair.tokens * spec.facts.hidden * (spec.facts.layers + 1)
+    return _Bound(
+        pair, "a language model's loss of each pair, and all hidden states (a score takes less)", extra=states
+    )
+
+
 _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
+    CAST_TO_FLOAT: _cast,
     FAKE_QUANTIZED: _fake_quantized,
     ORTHOGONAL: _orthogonal,
-    SPLIT_BY_SWIFT: _split_by_swift,
+    SPLIT_BY_SWIFT: _whole_sequences,
+    SPLIT_BY_V1: _whole_sequences,
+    VALUE_HEAD: _value_head,
+    **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},
 }

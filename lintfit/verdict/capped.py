@@ -7,7 +7,14 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
+from lintfit.settings.registry import LOWER_BOUNDS
 
+SAMPLE = 1034
+"""Tokens of the longest sample of data whose samples are short: Alpaca's by StableLM's tokenizer, the least of those
+that LitGPT states (``tutorials/resource-tables.md``, 1034 to 1304). A batch is as long as its longest sample, so that
+a shorter cap is reached."""
+MEAN: int = LOWER_BOUNDS["seq_len"]
+"""Tokens of a sample of public scripts' data in the mean, where that is short."""
 STEP = 64
 """Tokens to which the longest sequence is told."""
 
@@ -24,14 +31,16 @@ def is_cap(run: Run) -> bool:
     return not by_user and run.value("packing") is False and run.value("pads_to_length") is not True
 
 
-def with_shorter(spec: Spec, result: Estimate) -> tuple[Estimate, int] | None:
+def with_shorter(run: Run, spec: Spec, result: Estimate) -> tuple[Estimate, int] | None:
     """The estimate of a run that does not fit at its cap, as it is where its samples are shorter, and the tokens of the
-    longest with which it fits; None where it fits with none that is longer than half of the cap. Caps are powers of two
-    above the samples that somebody wants whole: some are longer than half of it.
+    longest with which it fits; None where it does not fit then either.
 
-    The low end is that of samples of half the cap.
+    The low end is that of samples of :data:`SAMPLE` tokens; of :data:`MEAN` where a batch is as long as all
+    its samples together.
     """
-    shortest = max(1, spec.seq_len // 2)
+    shortest = MEAN if run.value("joins_samples") is True else SAMPLE
+    if spec.seq_len <= shortest:
+        return None
     low = estimate(replace(spec, seq_len=shortest))
     if low.verdict is Verdict.DOES_NOT_FIT:
         return None

@@ -10,7 +10,7 @@ from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings.registry import LOWER_BOUNDS
-from lintfit.verdict.at_most import at_most
+from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.capped import is_cap, with_shorter
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
@@ -55,7 +55,7 @@ def _judge(run: Run) -> Judged:
     decided_by: list[str] = []
     capped: int | None = None
     if verdict is Verdict.DOES_NOT_FIT and scaled is None and is_cap(run):
-        shorter = with_shorter(spec, result)
+        shorter = with_shorter(run, spec, result)
         if shorter is not None:
             (result, capped), verdict = shorter, shorter[0].verdict
     if run.doubtful:
@@ -96,9 +96,15 @@ def _judge(run: Run) -> Judged:
 
 
 def _by_bounds(run: Run) -> Judged | None:
-    """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other."""
+    """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other.
+
+    Where nobody has counted what is open, it may fit tightly, too, with the likely peak of what takes no less; what
+    somebody could state stays unknown then.
+    """
     found = [(each, _judge(each.run)) for each in at_most(run)]
-    if not found or any(judged.verdict is not Verdict.FITS for _, judged in found):
+    verdicts = {judged.verdict for _, judged in found}
+    enough = {Verdict.FITS} if any(each.can_be_told for each, _ in found) else {Verdict.FITS, Verdict.TIGHT}
+    if not found or not all(_is_likely(*each) for each in found) or not verdicts <= enough:
         return None
     bound, judged = max(found, key=lambda each: _peak(each[1]))
     result = judged.estimate
@@ -106,8 +112,15 @@ def _by_bounds(run: Run) -> Judged | None:
     low = min(result.peak.low, estimate(run.spec).peak.low)
     peak = Range(low, result.peak.likely + bound.extra, result.peak.high + bound.extra)
     notes = (*bound.notes, *result.assumptions)
-    result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, assumptions=notes)
-    return replace(judged, estimate=result)
+    verdict = Verdict.TIGHT if Verdict.TIGHT in verdicts else Verdict.FITS
+    result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, verdict=verdict, assumptions=notes)
+    return replace(judged, estimate=result, verdict=verdict)
+
+
+def _is_likely(bound: AtMost, judged: Judged) -> bool:
+    """Whether the likely peak of what takes no less is within the GPU."""
+    capacity = bound.run.spec.capacity_bytes if bound.run.spec is not None else None
+    return judged.estimate is not None and capacity is not None and judged.estimate.peak.likely <= capacity
 
 
 def _peak(judged: Judged) -> int:

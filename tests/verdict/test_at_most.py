@@ -46,3 +46,61 @@ def test_what_may_not_fit_stays_unknown(tmp_path: Path) -> None:
     large = RECIPE.replace("sequence_len: 1024", "sequence_len: 8192")
     found = judged(tmp_path, large + "attn_implementation: xformers\npad_to_sequence_len: true\n", "rtx3090")
     assert found["verdict"] == "unknown"
+
+
+OFT = """\
+model_name_or_path: Qwen/Qwen2.5-0.5B
+stage: {stage}
+do_train: true
+finetuning_type: {method}
+dataset: alpaca_en_demo
+template: qwen
+cutoff_len: 1024
+output_dir: out
+per_device_train_batch_size: 1
+bf16: true
+"""
+SWIFT = "swift sft --model Qwen/Qwen2.5-0.5B --dataset d --max_length 2048 --output_dir out "
+TUNE = """\
+output_dir: /tmp/out
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, path: /tmp/m/tokenizer.model, max_seq_len: 1024}
+dataset: {_component_: torchtune.datasets.alpaca_dataset, packed: true}
+model: {_component_: torchtune.models.llama3_2.llama3_2_1b}
+checkpointer: {_component_: torchtune.training.FullModelHFCheckpointer, checkpoint_dir: /tmp/Llama-3.2-1B-Instruct/}
+optimizer: {_component_: torch.optim.AdamW, lr: 2.0e-5}
+loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}
+batch_size: 2
+gradient_accumulation_steps: 1
+enable_activation_checkpointing: false
+dtype: bf16
+quantizer: {_component_: torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer, groupsize: 256}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("train.sh", f"llamafactory-cli train {OFT.format(stage='sft', method='oft')}", "OFT in blocks of 32"),
+        ("train.sh", f"llamafactory-cli train {OFT.format(stage='rm', method='lora')}", "a language model's loss of"),
+        ("train.sh", SWIFT + "--tuner_type reft", "LoRA of rank 4"),
+        ("train.sh", "NPROC_PER_NODE=2 " + SWIFT + "--tuner_type lora --sequence_parallel_size 2", "whole sequences"),
+        ("train.sh", "tune run --nproc_per_node 2 qat_distributed --config qat.yaml", "fake-quantized copies"),
+    ],
+    ids=["oft", "reward", "reft", "sequence parallelism", "qat"],
+)
+def test_what_nobody_has_counted_is_bounded(tmp_path: Path, name: str, text: str, said: str) -> None:
+    command, _, rest = text.partition("llamafactory-cli train ")
+    if rest:
+        (tmp_path / "lf.yaml").write_text(rest)
+        command = "llamafactory-cli train lf.yaml"
+    (tmp_path / "qat.yaml").write_text(TUNE)
+    (tmp_path / name).write_text(command + "\n")
+
+    def found(*hardware: str) -> dict[str, Any]:
+        run: dict[str, Any] = lintfit("check", name, *hardware, "--output-format", "json", cwd=tmp_path).json["runs"][0]
+        return run
+
+    run = found("--gpu", "a100-80gb", "--gpus", "2")
+    assert run["verdict"] == "fits"
+    assert any(said in line for line in run["estimate"]["assumptions"])
+    assert run["estimate"]["capacity_bytes"] > 78 * 2**30  # all of it, whatever was set aside for what comes on top

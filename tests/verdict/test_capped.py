@@ -1,4 +1,4 @@
-"""A length that is only a cap says of no run that it does not fit, as long as samples of half of it would."""
+"""A length that is only a cap says of no run that it does not fit, as long as short samples would."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support import lintfit
 RECIPE = """\
 base_model: Qwen/Qwen2.5-7B
 datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
-sequence_len: 6144
+sequence_len: 16384
 micro_batch_size: 1
 adapter: lora
 lora_r: 8
@@ -33,7 +33,7 @@ def test_a_cap_is_no_length(tmp_path: Path) -> None:
     found = judged(tmp_path, RECIPE)
     assert found["verdict"] == "tight"
     said = re.search(
-        r"samples of no more than (\d+) tokens \(6144 are a cap", "|".join(found["estimate"]["assumptions"])
+        r"samples of no more than (\d+) tokens \(16384 are a cap", "|".join(found["estimate"]["assumptions"])
     )
     assert said is not None
     longest = int(said[1])
@@ -41,8 +41,8 @@ def test_a_cap_is_no_length(tmp_path: Path) -> None:
     assert judged(tmp_path, RECIPE, "--seq-len", str(longest + 256))["verdict"] == "does-not-fit"
 
 
-def test_a_cap_of_which_half_is_too_much(tmp_path: Path) -> None:
-    assert judged(tmp_path, RECIPE.replace("6144", "32768"))["verdict"] == "does-not-fit"
+def test_short_samples_may_be_too_much(tmp_path: Path) -> None:
+    assert judged(tmp_path, RECIPE.replace("micro_batch_size: 1", "micro_batch_size: 32"))["verdict"] == "does-not-fit"
 
 
 def test_what_is_filled_up_has_its_length(tmp_path: Path) -> None:

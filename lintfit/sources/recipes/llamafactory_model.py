@@ -12,6 +12,7 @@ from typing import Any
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import by_name
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.uncounted import CAST_TO_FLOAT
 from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
@@ -51,8 +52,7 @@ def weights(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     if tuning.value == "freeze":
         yield loaded
         if casts is not False:
-            note = "float32 copies of the layers that are trained, which LLaMA-Factory casts"
-            yield tuning.setting("uncounted", note)
+            yield tuning.setting("uncounted", CAST_TO_FLOAT)
         return
     if casts is UNKNOWN:
         yield tuning.setting("weights_dtype", UNKNOWN)

@@ -96,8 +96,10 @@ def _kinds(arguments: LlamaFactoryArguments, at: int) -> dict[str, str]:
 
 
 def _of_transformers(arguments: LlamaFactoryArguments) -> dict[str, str]:
-    versions = arguments.versions
-    studied = libraries.studied("transformers", versions.get("transformers"), versions.get("transformers>="))
+    newest, floor = (arguments.versions.get(name) for name in ("transformers", "transformers>="))
+    if newest is not None and floor is not None and newest != floor and not newest.startswith("<"):
+        newest = f"<{newest}.1"  # the upper end of a range (``<=5.8.0``), all of which may be installed
+    studied = libraries.studied("transformers", newest, floor)
     if studied is None:
         studied = libraries.studied("transformers", None, None)
     found: dict[str, str] = {}

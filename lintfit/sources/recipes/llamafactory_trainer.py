@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.uncounted import VALUE_HEAD
 from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
@@ -40,7 +41,7 @@ def trainer(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     # Policy, value head and a reward model that is an adapter share one model: no trainer that is counted does so.
     yield stage.setting("trainer", kind)
     if stage.value in ("rm", "ppo"):
-        yield stage.setting("uncounted", "what the value head's forward keeps of logits and hidden states")
+        yield stage.setting("uncounted", VALUE_HEAD)
     yield from _beside(arguments, stage)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.uncounted import CAST_TO_FLOAT
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar, spelled
@@ -159,7 +160,7 @@ class V1Recipe:
             plain = modules is None or modules.value == "all"
             facts = facts_of(str(self.keys.found("model").value))
             yield count.setting("frozen_modules", all_but(facts, count.value if plain else None))
-            yield plugin.setting("uncounted", "float32 copies of the layers that are trained, which are cast")
+            yield plugin.setting("uncounted", CAST_TO_FLOAT)
             return
         yield plugin.setting("method", "lora" if plugin.value == "lora" else UNKNOWN)
         for setting, key in {"lora_rank": "r", "lora_dropout": "lora_dropout", "use_dora": "use_dora"}.items():

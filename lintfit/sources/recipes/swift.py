@@ -18,6 +18,7 @@ from lintfit.catalog import swift
 from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.uncounted import SMALL_TUNER
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
@@ -242,6 +243,7 @@ class SwiftRecipe:
         whole = next((each for each in packs if each is not None and each.value is True), None)
         if whole is not None:
             yield whole.setting("padded_batches", False)
+            yield whole.setting("joins_samples", True)
 
     def _batch(self) -> Iterator[Setting]:
         arguments = self.arguments
@@ -278,9 +280,8 @@ class SwiftRecipe:
                 yield stated.setting("max_prompt_length", stated.value)
             return
         found = packed or found
-        if found is None or found.value in (None, "None", -1):
-            return
-        yield found.setting("seq_len", found.value)
+        if found is not None and found.value not in (None, "None", -1):
+            yield found.setting("seq_len", found.value)
 
     def _optimizer(self) -> Setting:
         arguments = self.arguments
@@ -308,7 +309,8 @@ class SwiftRecipe:
         yield Setting("method", "lora" if value in LORA else UNKNOWN, provenance)
         if value not in LORA:
             if isinstance(value, str):
-                yield Setting("uncounted", f"the parameters of the tuner {value}", provenance)
+                yield Setting("uncounted", SMALL_TUNER.format(value), provenance)
+                yield from swift_model.width(arguments, value)
             return
         rank = arguments.get("adalora_init_r" if value == "adalora" else "lora_rank")
         if rank is not None:
@@ -342,7 +344,7 @@ class SwiftRecipe:
         partly = next((each for each in (named, ratio, lisa) if each is not None and each.value), None)
         if partly is not None:
             yield partly.setting("partly_frozen", True)
-            yield partly.setting("frozen_modules", (str(partly.value),))
+            yield partly.setting("frozen_modules", ("*",) if partly is lisa else (str(partly.value),))
         elif vision.sees(facts):
             found = swift_model.frozen(self.arguments, facts)
             if found is not None:

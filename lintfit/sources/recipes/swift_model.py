@@ -178,3 +178,14 @@ def _of_language(arguments: SwiftArguments, facts: ModelFacts) -> Any:
 
 def _on(found: Stated | None) -> bool:
     return found is not None and found.value is True
+
+
+_WIDTHS: Mapping[str, str] = {"adapter": "adapter_length", "bone": "reft_rank", "reft": "reft_rank"}
+"""Of tuners that are smaller than LoRA of a rank the argument that says it (``swift/pipelines/train/tuner.py``)."""
+
+
+def width(arguments: SwiftArguments, tuner: str) -> Iterator[Setting]:
+    """How many numbers a tuner makes of each hidden state, where it keeps less than LoRA of such a rank."""
+    found = arguments.get(_WIDTHS[tuner]) if tuner in _WIDTHS else None
+    if found is not None:
+        yield found.setting("tuner_width", found.value)
