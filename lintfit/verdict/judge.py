@@ -9,6 +9,7 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
+from lintfit.run.stopping import stops
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.capped import is_cap, with_shorter
@@ -70,6 +71,9 @@ def _judge(run: Run) -> Judged:
         decided_by.append(IMAGES)
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
+    if verdict in (Verdict.FITS, Verdict.TIGHT) and (found := stops(run)):
+        verdict = Verdict.UNKNOWN
+        decided_by += [stop.reason for stop in found]
     if run.all_gpus is not None:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.joined is not None:

@@ -20,7 +20,7 @@ from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk
 from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
-from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, training
+from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, stopping, training
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.writing import edits, file_edits
@@ -106,6 +106,18 @@ class ScriptSource:
         load = self.reading.found.trained_load
         mapped = load is not None and not sure_none(load.keyword("device_map"))
         return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
+
+    @property
+    def evaluates_nothing(self) -> Call | None:
+        """The trainer that is to evaluate between its steps and has no data for that, if it surely has none."""
+        trainer = stopping.without_data(self.reading)
+        return self.reading.calls.call(trainer) if trainer is not None else None
+
+    @property
+    def loads_on_current_gpu(self) -> Call | None:
+        """The load of the trained model that goes to GPU 0 in every process, where its weights are quantized."""
+        load = stopping.on_current_gpu(self.reading)
+        return self.reading.calls.call(load) if load is not None else None
 
     @property
     def steps_every_batch(self) -> bool:

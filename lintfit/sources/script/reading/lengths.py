@@ -9,6 +9,7 @@ import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.state import LENGTHS
 from lintfit.sources.script.interpreter.values import Bounded, Const, Record, Value, plain
 from lintfit.sources.script.reading import unsloth
@@ -19,6 +20,8 @@ PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_
 decoder one each."""
 _TWO_HALVES = "Seq2SeqLM"
 _HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
+_TOGETHER = re.compile(r"\w*(source|prompt|input)\w*(\[.input_ids.\])? \+ \w*(target|answer|output|label)\w*")
+"""The tokens of a prompt and those of its answer, put together: ``tokenized_source + tokenized_target``."""
 _LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
 """``tokenizer(…, max_length=limit + 1)["input_ids"][:-1]``, as scripts after alpaca-lora have it."""
 _LENGTH = re.compile(
@@ -198,8 +201,25 @@ def _in_parts(reading: Reading) -> None:
                     return
                 why = f"{first} and {second} are taken to make up one sequence"
                 place = reading.place_of(made.attributes[second].origin)
-                reading.settings["seq_len"] = Setting("seq_len", sum(lengths), Provenance("assumed", why, place))
+                cut = all(_cuts_at(reading, name) for name in (first, second)) and _puts_together(reading)
+                how = Provenance("file", f"{first} + {second}", place) if cut else Provenance("assumed", why, place)
+                reading.settings["seq_len"] = Setting("seq_len", sum(lengths), how)
                 return
+
+
+def _cuts_at(reading: Reading, name: str) -> bool:
+    """Whether a tokenizer cuts at a limit that has a field's name (``max_length=self.source_max_len``)."""
+    return any(
+        passed.name == "max_length" and dotted(passed.node.value).rpartition(".")[2] == name
+        for record in reading.records
+        if record.taken is not False and plain(record.keyword("truncation") or Const()) is True
+        for passed in record.passed
+    )
+
+
+def _puts_together(reading: Reading) -> bool:
+    """Whether a prompt's tokens and its answer's are added up (``prompt_ids + answer_ids``) in the script."""
+    return any(_TOGETHER.search(text) for text in reading.calls.texts())
 
 
 def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:

@@ -91,7 +91,7 @@ def _classifies(reading: Reading) -> None:
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
-    handed = record.keyword("ref_model", "reference_model")
+    handed = record.value(1, "ref_model") if kind in ("dpo", "kto") else record.keyword("ref_model", "reference_model")
     if something(handed):
         reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
         return

@@ -1,0 +1,60 @@
+"""Calls at which a training stops with an error, whatever its memory: a Trainer without the data that it is to
+evaluate, quantized weights that every process loads onto the first GPU."""
+
+from __future__ import annotations
+
+import re
+
+from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.reading.collector import Reading, sure_none
+
+_TRAINERS = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer", "trl.SFTTrainer"})
+_OWN_EVALUATION = re.compile(
+    r"def (evaluate|get_eval_dataloader|evaluation_loop|_maybe_log_save_evaluate)\(|\.eval_dataset\s*=[^=]"
+)
+"""What gives a Trainer other data, or another evaluation, than its constructor was given."""
+_DEVICES = re.compile(
+    r"\bset_device\(|\bAccelerator\(|\bPartialState\(|\bAcceleratorState\(|\binit_distributed\(|CUDA_VISIBLE_DEVICES"
+    r"|\bset_default_device\(|\bcuda\.device\("
+)
+"""What makes another GPU than the first the current one of a process, or the only one that it sees."""
+
+
+def without_data(reading: Reading) -> Record | None:
+    """The Trainer that is to evaluate between its steps, and surely has nothing that it could.
+
+    transformers refuses that: ``Trainer.get_eval_dataloader`` raises ValueError ("Trainer: evaluation requires an
+    eval_dataset"), newer versions already in ``Trainer.__init__``.
+    """
+    trainer, made = reading.found.trainer, reading.found.arguments
+    if trainer is None or made is None or trainer.taken is not True or trainer.spreads or trainer.classes:
+        return None
+    if trainer.function not in _TRAINERS or not models.has_strategy(made.attributes):
+        return None
+    if not sure_none(trainer.value(4, "eval_dataset")):
+        return None
+    return None if any(_OWN_EVALUATION.search(text) for text in reading.calls.texts()) else trainer
+
+
+def on_current_gpu(reading: Reading) -> Record | None:
+    """The load of the trained model that names no GPU, in a process that nobody has given one of its own by then.
+
+    transformers loads what bitsandbytes quantizes onto ``torch.cuda.current_device()`` then
+    (``Bnb4BitHfQuantizer.update_device_map``): GPU 0 until the trainer's arguments or an ``Accelerator`` say otherwise.
+    """
+    load, trainer, made = reading.found.trained_load, reading.found.trainer, reading.found.arguments
+    if load is None or trainer is None or load.taken is not True or load.spreads or load.name != "from_pretrained":
+        return None
+    if not load.function.startswith("transformers.") or not sure_none(load.keyword("device_map")):
+        return None
+    if made is None or made.call is None or made.call.order < load.order or _arguments_before(reading, load):
+        return None
+    return None if any(_DEVICES.search(text) for text in reading.calls.texts()) else load
+
+
+def _arguments_before(reading: Reading, load: Record) -> bool:
+    """Whether arguments of a trainer are made before a load: they set the process's GPU."""
+    made = [record for record in reading.records if models.is_arguments(record.function)]
+    made += [each.call for each in reading.walk.parsed if each.call is not None and models.is_arguments(each.library)]
+    return any(record.order < load.order for record in made)
