@@ -39,6 +39,7 @@ for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`).
 """
 
 _METHOD = frozenset({"method"})
+_ALL_TRAINED = "the whole model is trained (adapters of a part of it take less)"
 _TRAINED = frozenset({"AQLM", "AWQ", "EETQ", "GPTQ", "HQQ", "NVFP4"})
 """Kinds of quantised weights, of no more than eight bits, that front ends train adapters on."""
 
@@ -161,6 +162,14 @@ def _small(run: Run, spec: Spec) -> _Bound | None:
     return _Bound(adapted, f"LoRA of rank {width} with dropout on all linear layers (the tuner takes less)", _METHOD)
 
 
+def _whole(run: Run, spec: Spec) -> _Bound | None:
+    """ms-swift's ``lora_llm`` trains an encoder and adapters of the language model. All of it takes no less where
+    layers are recomputed: what adapters keep of one layer's inputs is less than the gradients of all layers."""
+    if spec.gradient_checkpointing is not True or spec.quantization is not None:
+        return None
+    return _Bound(replace(spec, method="full"), _ALL_TRAINED, _METHOD)
+
+
 def _adapted(spec: Spec, rank: int) -> Spec:
     """The run with LoRA of a rank and with dropout on all linear layers."""
     stated = spec.stated.union(("method", "lora_rank", "lora_targets", "lora_dropout"))
@@ -204,5 +213,6 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     SPLIT_BY_SWIFT: _whole_sequences,
     SPLIT_BY_V1: _whole_sequences,
     VALUE_HEAD: _value_head,
+    SMALL_TUNER.format("lora_llm"): _whole,
     **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},
 }

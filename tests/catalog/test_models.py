@@ -109,6 +109,8 @@ def test_spelling_of_an_id_does_not_matter(spelling: str) -> None:
         ("RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8", "Qwen/Qwen2.5-7B-Instruct"),
         ("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF", "meta-llama/Meta-Llama-3.1-8B-Instruct"),
         ("TheBloke/CodeLlama-7B-GPTQ", "codellama/CodeLlama-7b-hf"),
+        ("hugging-quants/Meta-Llama-3.1-405B-BNB-NF4-BF16", "meta-llama/Meta-Llama-3.1-405B"),
+        ("axolotl-ai-co/gpt-oss-120b-dequantized", "openai/gpt-oss-120b"),
     ],
 )
 def test_a_path_or_a_copy_is_taken_by_its_last_part_and_says_so(path: str, known: str) -> None:

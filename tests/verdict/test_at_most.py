@@ -61,6 +61,7 @@ per_device_train_batch_size: 1
 bf16: true
 """
 SWIFT = "swift sft --model Qwen/Qwen2.5-0.5B --dataset d --max_length 2048 --output_dir out "
+SEES = SWIFT.replace("2.5-0.5B", "2.5-VL-3B-Instruct")
 TUNE = """\
 output_dir: /tmp/out
 tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, path: /tmp/m/tokenizer.model, max_seq_len: 1024}
@@ -83,10 +84,11 @@ quantizer: {_component_: torchtune.training.quantization.Int8DynActInt4WeightQAT
         ("train.sh", f"llamafactory-cli train {OFT.format(stage='sft', method='oft')}", "OFT in blocks of 32"),
         ("train.sh", f"llamafactory-cli train {OFT.format(stage='rm', method='lora')}", "a language model's loss of"),
         ("train.sh", SWIFT + "--tuner_type reft", "LoRA of rank 4"),
+        ("train.sh", f"MAX_PIXELS=1003520 {SEES} --tuner_type lora_llm", "the whole model is"),
         ("train.sh", "NPROC_PER_NODE=2 " + SWIFT + "--tuner_type lora --sequence_parallel_size 2", "whole sequences"),
         ("train.sh", "tune run --nproc_per_node 2 qat_distributed --config qat.yaml", "fake-quantized copies"),
     ],
-    ids=["oft", "reward", "reft", "sequence parallelism", "qat"],
+    ids=["oft", "reward", "reft", "lora_llm", "sequence parallelism", "qat"],
 )
 def test_what_nobody_has_counted_is_bounded(tmp_path: Path, name: str, text: str, said: str) -> None:
     command, _, rest = text.partition("llamafactory-cli train ")

@@ -52,3 +52,20 @@ def test_what_is_filled_up_has_its_length(tmp_path: Path) -> None:
 
 def test_weights_alone_may_be_too_much(tmp_path: Path) -> None:
     assert judged(tmp_path, RECIPE.replace("2.5-7B", "2.5-32B"))["verdict"] == "does-not-fit"
+
+
+SWIFT = "swift sft --model Qwen/Qwen2.5-7B --tuner_type lora --dataset d --output_dir out --attn_impl flash_attn "
+
+
+def test_joined_samples_are_as_long_as_all_of_them_together(tmp_path: Path) -> None:
+    """32 samples of 1034 tokens do not fit; 32 short ones, one behind the other, do."""
+    flags = SWIFT + "--max_length 4096 --per_device_train_batch_size 32 --use_liger_kernel true"
+
+    def verdict(more: str) -> str:
+        (tmp_path / "run.sh").write_text(f"{flags} {more}\n")
+        command = ("check", "run.sh", "--gpu", "rtx3090", "--gpus", "1", "--output-format", "json")
+        found: str = lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"]
+        return found
+
+    assert verdict("") == "does-not-fit"
+    assert verdict("--padding_free true") == "tight"

@@ -263,9 +263,8 @@ class SwiftRecipe:
         if declared is None:  # ms-swift 3.0 and 3.1 leave it to transformers
             return
         ranks, micro = self.spread.processes, size.value if size is not None else None
-        known = is_count(ranks) and is_count(micro)
         value: Any = UNKNOWN
-        if known and ranks is not None and micro is not None:
+        if is_count(ranks) and is_count(micro):
             value = max(1, math.ceil(_SAMPLES / micro / ranks))
         why = f"as many as make {_SAMPLES} samples, which is ms-swift's default"
         yield Setting("gradient_accumulation_steps", value, Provenance("derived", why))
@@ -273,10 +272,9 @@ class SwiftRecipe:
     def _length(self) -> Iterator[Setting]:
         arguments = self.arguments
         found = arguments.get("max_length")
-        stated = arguments.stated("max_length")
         packed = arguments.stated("packing_length") if arguments.value("packing") is True else None
         if self.kind in ("grpo", "ppo"):
-            if stated is not None:
+            if (stated := arguments.stated("max_length")) is not None:
                 yield stated.setting("max_prompt_length", stated.value)
             return
         found = packed or found

@@ -364,6 +364,27 @@ def test_the_usual_command() -> None:
     assert command(YAML, "pt.yaml") == "swift pt pt.yaml"
     assert command(f"{YAML}infer_backend: vllm\n") is None
     assert command("model: m\ntuner_type: lora\n") is None  # nothing to train on
+    assert command(f"{YAML}micro_batch_size: 1\nglobal_batch_size: 8\n") is None  # megatron sft's
+
+
+def test_layers_that_train_in_turns(shell_document: Read) -> None:
+    """LISA trains so many at a time: what trains is less than the whole model."""
+    found = recipe(shell_document, f"swift sft {QWEN} --tuner_type full --lisa_activated_layers 2").settings
+    assert (found["partly_frozen"].value, found["frozen_modules"].value) == (True, ("*",))
+    assert "partly_frozen" not in recipe(shell_document, f"swift sft {QWEN} --tuner_type full").settings
+
+
+def test_how_wide_a_tuner_is(shell_document: Read) -> None:
+    flags = f"swift sft {QWEN} --tuner_type"
+    assert recipe(shell_document, f"{flags} adapter --adapter_length 64").settings["tuner_width"].value == 64
+    assert recipe(shell_document, f"{flags} reft").settings["tuner_width"].value == 4
+    assert "tuner_width" not in recipe(shell_document, f"{flags} boft").settings
+
+
+def test_samples_that_are_joined(shell_document: Read) -> None:
+    flags = f"swift sft {QWEN} --max_length 4096 --attn_impl flash_attn"
+    assert recipe(shell_document, f"{flags} --padding_free true").settings["joins_samples"].value is True
+    assert "joins_samples" not in recipe(shell_document, flags).settings
 
 
 def test_a_recipe_is_told_by_its_keys() -> None:
