@@ -13,6 +13,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         and context.plan is None
         and context.shortfall
         and not _as_it_saves(context)
+        and all(one.estimate.verdict is not Verdict.TIGHT for one in context.rejected)  # which may do
     ):
         yield Report(anchor(context.run), f"no combination of changes makes this run fit: {context.shortfall}")
 
