@@ -198,7 +198,7 @@ _RECORDS = (
           values="whether a padding mask is passed", default=False, default_by="`false`; `true` with PPO"),
     _spec("loss", Choice(("full", "chunked", "liger")), "full, chunked or liger.",
           as_it_is=True, by="script", lower_bound="liger",
-          default="full", default_by="`full`; TRL's with the trainer `sft`"),
+          default="full", default_by="`full`; TRL's with the trainer `sft`", bits=2),
     _spec("use_cache", FLAG, "true or false.", as_it_is=True, by="script", default=False),
     _spec("loop_outputs", Choice(("dropped", "backward", "held")),
           "What a loop of one's own holds: dropped, backward or held.", as_it_is=True, by="script",

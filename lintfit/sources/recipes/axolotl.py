@@ -143,7 +143,7 @@ class AxolotlRecipe:
                 return self._quantize(value.name)
             case "lora_targets" if value == "all-linear":
                 return self.write_key("lora_target_linear", True)
-            case "use_liger_kernel" if value is True:
+            case "loss" | "use_liger_kernel" if value in ("liger", True):
                 return self._write_liger()
             case "prediction_loss_only":
                 return ()  # AxolotlTrainer gathers no predictions
