@@ -32,10 +32,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _falls_short(rejected: Rejected) -> bool:
     """Whether it is known not to suffice: on the GPU, at least at the high end, or on the host."""
     estimate = rejected.estimate
-    capacity = estimate.capacity_bytes
-    return estimate.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) or (
-        capacity is not None and estimate.peak.likely > capacity
-    )
+    capacity, host = estimate.capacity_bytes, estimate.host_capacity_bytes
+    if estimate.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT):
+        return True
+    too_much = capacity is not None and estimate.peak.likely > capacity
+    return too_much or (host is not None and estimate.host.peak > host)
 
 
 def _line(rejected: Rejected) -> str:
