@@ -200,6 +200,8 @@ class _Pass:
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
+        if judged.beyond is not None:
+            return judged
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options)
@@ -219,12 +221,13 @@ class _Pass:
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(
             judged.run,
-            judged.estimate,
+            judged.beyond.rank if judged.beyond is not None else judged.estimate,
             judged.plan,
             judged.rejected,
             judged.shortfall,
             judged.scaling,
             judged.by_version,
+            judged.beyond,
         )
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 

@@ -9,8 +9,9 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.run.stopping import stops
+from lintfit.run.stopping import evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
+from lintfit.verdict.beyond import beyond
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.verdict.scaling import Scaling, scaling, shown
@@ -55,6 +56,13 @@ def _judge(run: Run) -> Judged:
     run = replace(run, spec=spec)
     verdict = result.verdict if scaled is None else scaled.verdict
     decided_by: list[str] = []
+    more = beyond(run, spec, result) if scaled is None and verdict is not Verdict.DOES_NOT_FIT else None
+    if more is not None and more.estimate.verdict is Verdict.DOES_NOT_FIT:
+        spec, verdict = more.spec, more.estimate.verdict
+        result = replace(more.estimate, assumptions=(more.reason, *more.estimate.assumptions))
+    elif more is not None:
+        decided_by.append(more.reason)
+        verdict, more = Verdict.UNKNOWN, None
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
@@ -67,9 +75,9 @@ def _judge(run: Run) -> Judged:
         decided_by.append(IMAGES)
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
-    if verdict in (Verdict.FITS, Verdict.TIGHT) and (found := stops(run)):
+    if verdict in (Verdict.FITS, Verdict.TIGHT) and (stop := evaluates_nothing(run)) is not None:
         verdict = Verdict.UNKNOWN
-        decided_by += [stop.reason for stop in found]
+        decided_by.append(f"{stop.reason} ({stop.help})")
     if run.all_gpus is not None:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.joined is not None:
@@ -92,7 +100,8 @@ def _judge(run: Run) -> Judged:
         result = replace(result, verdict=verdict)
         unknown = why_unknown(run, result, tuple(decided_by))
     longest = longest if verdict is Verdict.FITS else None
-    return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
+    decisive = more if verdict is Verdict.DOES_NOT_FIT else None
+    return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown, beyond=decisive)
 
 
 def _trained_whole(run: Run) -> Run | None:

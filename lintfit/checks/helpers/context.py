@@ -13,6 +13,7 @@ from lintfit.run.key_reads import KeyReads, Read
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.base import Source
+from lintfit.verdict.beyond import Beyond
 from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class RunContext:
     """The run on other numbers of GPUs, where nobody states how many it has."""
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
+
+    beyond: Beyond | None = None
+    """What decides beside the settings of the run; ``estimate`` is without it."""
 
     @property
     def verdict(self) -> Verdict:
