@@ -202,6 +202,8 @@ class _Pass:
         short = judged.verdict is Verdict.DOES_NOT_FIT or capped
         if not short or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
+        if judged.beyond is not None:
+            return judged
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options)
@@ -221,13 +223,14 @@ class _Pass:
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(
             judged.run,
-            judged.estimate,
+            judged.beyond.rank if judged.beyond is not None else judged.estimate,
             judged.plan,
             judged.rejected,
             judged.shortfall,
             judged.scaling,
             judged.by_version,
             judged.longest,
+            judged.beyond,
         )
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 

@@ -10,6 +10,7 @@ from lintfit.findings.model import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run, Skipped
+from lintfit.verdict.beyond import Beyond
 from lintfit.verdict.model import Judged, Spread
 from lintfit.verdict.scaling import Scaling
 
@@ -47,6 +48,8 @@ class RunResult:
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
+    beyond: Beyond | None = None
+    """What makes it need so much beside its settings, so that no plan for them would do."""
     spread: tuple[Spread, ...] = ()
     """What decides, where low and high differ in their verdict."""
     would_fit: tuple[WouldFit, ...] = ()
@@ -60,6 +63,7 @@ class RunResult:
             judged.estimate,
             judged.verdict,
             longest=judged.longest,
+            beyond=judged.beyond,
             scaling=judged.scaling,
             unknown=judged.unknown,
             by_version=judged.by_version,

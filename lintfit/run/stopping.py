@@ -16,28 +16,26 @@ _OF_BITSANDBYTES = frozenset({"nf4", "nf4-double", "int8"})
 
 @frozen
 class Stop:
-    """An error that a run ends with: the rule that reports it, the call it comes from, and why there is no verdict."""
+    """An error that a run ends with: the call it comes from, why there is no verdict, and what to do.
 
-    rule: str
+    ``loads`` are the models that each process loads, where it is loading that ends it."""
+
     place: Place
     reason: str
+    help: str
+    loads: int = 0
 
 
-def stops(run: Run) -> tuple[Stop, ...]:
-    """The errors that a run surely ends with before it has trained to its end."""
-    found = (_evaluates_nothing(run), _loads_on_one_gpu(run))
-    return tuple(stop for stop in found if stop is not None)
-
-
-def _evaluates_nothing(run: Run) -> Stop | None:
+def evaluates_nothing(run: Run) -> Stop | None:
+    """A trainer that is to evaluate as it trains, and has no data for that."""
     call = run.script.evaluates_nothing if run.script is not None else None
     if call is None:
         return None
     why = f"what it evaluates: it is to evaluate as it trains, and the trainer{_at(call.place)} has no eval_dataset"
-    return Stop("evaluation-without-data", call.place, f"{why} (state one, or turn evaluation off)")
+    return Stop(call.place, why, "pass one, or turn evaluation off")
 
 
-def _loads_on_one_gpu(run: Run) -> Stop | None:
+def loads_on_one_gpu(run: Run) -> Stop | None:
     """A quantized model that each of several processes loads onto GPU 0.
 
     accelerate refuses to train it on another GPU (``Accelerator.prepare_model``: "You can't train a model that has been
@@ -50,13 +48,11 @@ def _loads_on_one_gpu(run: Run) -> Stop | None:
         return None
     if run.value("quantization") not in _OF_BITSANDBYTES or not before(run.versions.get("transformers"), _MAPPED):
         return None
-    call = run.script.loads_on_current_gpu
-    if call is None:
+    calls = run.script.loads_on_current_gpu
+    if not calls:
         return None
-    why = (
-        f"how each of its {ranks.value} processes gets a GPU of its own: all load the model{_at(call.place)} onto GPU 0"
-    )
-    return Stop("quantized-load-on-first-gpu", call.place, f'{why} (device_map={{"": PartialState().process_index}})')
+    why = f"all {ranks.value} processes load the model onto GPU 0, for want of a device_map"
+    return Stop(calls[0].place, why, 'device_map={"": PartialState().process_index}', len(calls))
 
 
 def _at(place: Place) -> str:

@@ -9,9 +9,10 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.run.stopping import stops
+from lintfit.run.stopping import evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.verdict.at_most import AtMost, at_most
+from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import is_cap, with_shorter
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
@@ -59,6 +60,13 @@ def _judge(run: Run) -> Judged:
         shorter = with_shorter(run, spec, result)
         if shorter is not None:
             (result, capped), verdict = shorter, shorter[0].verdict
+    more = beyond(run, spec, result) if scaled is None and verdict is not Verdict.DOES_NOT_FIT else None
+    if more is not None and more.estimate.verdict is Verdict.DOES_NOT_FIT:
+        spec, verdict = more.spec, more.estimate.verdict
+        result = replace(more.estimate, assumptions=(more.reason, *more.estimate.assumptions))
+    elif more is not None:
+        decided_by.append(more.reason)
+        verdict, more = Verdict.UNKNOWN, None
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
@@ -71,9 +79,9 @@ def _judge(run: Run) -> Judged:
         decided_by.append(IMAGES)
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
-    if verdict in (Verdict.FITS, Verdict.TIGHT) and (found := stops(run)):
+    if verdict in (Verdict.FITS, Verdict.TIGHT) and (stop := evaluates_nothing(run)) is not None:
         verdict = Verdict.UNKNOWN
-        decided_by += [stop.reason for stop in found]
+        decided_by.append(f"{stop.reason} ({stop.help})")
     if run.all_gpus is not None:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.joined is not None:
@@ -96,7 +104,8 @@ def _judge(run: Run) -> Judged:
         result = replace(result, verdict=verdict)
         unknown = why_unknown(run, result, tuple(decided_by))
     longest = longest if verdict is Verdict.FITS else capped if verdict is Verdict.TIGHT else None
-    return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
+    decisive = more if verdict is Verdict.DOES_NOT_FIT else None
+    return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown, beyond=decisive)
 
 
 def _by_bounds(run: Run) -> Judged | None:

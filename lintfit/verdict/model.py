@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
+from lintfit.verdict.beyond import Beyond
 from lintfit.verdict.scaling import Scaling
 
 
@@ -43,5 +44,7 @@ class Judged:
     """Why there is no verdict, each with what would make it known; empty for every other verdict."""
     by_version: tuple[str, ...] = ()
     """What each version of a library gives, where they alone leave the verdict open."""
+    beyond: Beyond | None = None
+    """What makes it need so much beside its settings, so that no plan for them would do."""
     moved_by: tuple[Spread, ...] = ()
     """Of a run that is tight, and not on the newest versions: those that make it so."""

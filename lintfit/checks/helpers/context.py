@@ -12,6 +12,7 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.base import Source
+from lintfit.verdict.beyond import Beyond
 from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class RunContext:
     """What each version of a library gives, where they alone leave the verdict open."""
     longest: int | None = None
     """Tokens of a sequence up to which the run fits, where longer ones are possible."""
+
+    beyond: Beyond | None = None
+    """What decides beside the settings of the run; ``estimate`` is without it."""
 
     @property
     def verdict(self) -> Verdict:

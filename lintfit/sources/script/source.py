@@ -114,10 +114,10 @@ class ScriptSource:
         return self.reading.calls.call(trainer) if trainer is not None else None
 
     @property
-    def loads_on_current_gpu(self) -> Call | None:
-        """The load of the trained model that goes to GPU 0 in every process, where its weights are quantized."""
-        load = stopping.on_current_gpu(self.reading)
-        return self.reading.calls.call(load) if load is not None else None
+    def loads_on_current_gpu(self) -> tuple[Call, ...]:
+        """The load of the trained model, and such as are like it, that go to GPU 0 in every process where the weights
+        are quantized."""
+        return tuple(map(self.reading.calls.call, stopping.on_current_gpu(self.reading)))
 
     @property
     def steps_every_batch(self) -> bool:

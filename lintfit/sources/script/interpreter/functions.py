@@ -15,6 +15,7 @@ from lintfit.sources.script.interpreter.values import (
     Choice,
     Class,
     Const,
+    Function,
     Items,
     Object,
     Record,
@@ -154,6 +155,8 @@ def _setattr(interpreter: Evaluator, record: Record) -> Value:
     holder, name, value = record.value(0), record.value(1), record.value(2)
     if isinstance(holder, Object) and isinstance(name, Const) and value is not None:
         interpreter.store(holder.attributes, str(name.value), value)
+    elif isinstance(holder, Class):
+        _set_member(interpreter, holder, name, value)
     elif isinstance(holder, Object) and interpreter.walk.branch.taken is not False:
         # Any of its attributes may be another from here on.
         holder.open = True
@@ -162,8 +165,20 @@ def _setattr(interpreter: Evaluator, record: Record) -> Value:
     return Const(record.node, None)
 
 
+def _set_member(interpreter: Evaluator, cls: Class, name: Value | None, value: Value | None) -> None:
+    """Set an attribute of a class itself, as projects do that keep their options in one (llama-recipes)."""
+    if isinstance(name, Const) and value is not None:
+        interpreter.store(cls.members, str(name.value), value)
+    elif interpreter.walk.branch.taken is not False:
+        cls.members |= {
+            key: Unknown(cls.origin) for key, known in cls.members.items() if not isinstance(known, Function)
+        }
+
+
 def _hasattr(interpreter: Evaluator, record: Record) -> Value:
     holder, name = record.value(0), record.value(1)
+    if isinstance(holder, Class) and isinstance(name, Const) and all(isinstance(base, Class) for base in holder.bases):
+        return Const(record.node, holder.member(str(name.value)) is not None)
     if not isinstance(holder, Object) or not isinstance(name, Const):
         return Unknown(record.node)
     own = holder.cls is not None and holder.cls.library is None
@@ -189,7 +204,7 @@ def _isinstance(interpreter: Evaluator, record: Record) -> Value:
 def _is_a(value: Value | None, kind: Value | None) -> bool | None:
     """Whether a value is of a built-in type or a class of the script; None where that is not statically known."""
     if isinstance(kind, Class):
-        return True if isinstance(value, Object) and value.cls is kind else None
+        return True if isinstance(value, Object) and value.cls is kind else False if isinstance(value, Class) else None
     if not isinstance(kind, Ref):
         return None
     if kind.name.endswith("PeftModel") and isinstance(value, Object) and value.call is not None:
@@ -197,6 +212,8 @@ def _is_a(value: Value | None, kind: Value | None) -> bool | None:
         return False if value.call.function.startswith("transformers.Auto") else None
     if isinstance(value, Const) and kind.name in _TYPES:
         return isinstance(value.value, _TYPES[kind.name])
+    if isinstance(value, Class):
+        return False if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
     if isinstance(value, Const):
         return False if kind.name in ("list", "tuple", "dict", "set") else None
     if isinstance(value, Table):

@@ -221,7 +221,8 @@ class Interpreter(Imports):
         small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
         most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
         within = sum(frame.node is node for frame in frames)
-        if follows >= most or len(frames) >= MAX_DEPTH or within > _MAX_RECURSION:
+        deepest = 0 if self.walk.branch.taken is False else _MAX_RECURSION  # what does not run calls itself in vain
+        if follows >= most or len(frames) >= MAX_DEPTH or within > deepest:
             return Unknown(node)
         self._follows[id(node)] = follows + 1
         frame = Frame(node)

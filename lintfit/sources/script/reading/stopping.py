@@ -37,20 +37,29 @@ def without_data(reading: Reading) -> Record | None:
     return None if any(_OWN_EVALUATION.search(text) for text in reading.calls.texts()) else trainer
 
 
-def on_current_gpu(reading: Reading) -> Record | None:
-    """The load of the trained model that names no GPU, in a process that nobody has given one of its own by then.
+def on_current_gpu(reading: Reading) -> list[Record]:
+    """The load of the trained model that names no GPU, in a process that nobody has given one of its own by then, and
+    further loads with the same arguments.
 
     transformers loads what bitsandbytes quantizes onto ``torch.cuda.current_device()`` then
     (``Bnb4BitHfQuantizer.update_device_map``): GPU 0 until the trainer's arguments or an ``Accelerator`` say otherwise.
     """
     load, trainer, made = reading.found.trained_load, reading.found.trainer, reading.found.arguments
     if load is None or trainer is None or load.taken is not True or load.spreads or load.name != "from_pretrained":
-        return None
+        return []
     if not load.function.startswith("transformers.") or not sure_none(load.keyword("device_map")):
-        return None
+        return []
     if made is None or made.call is None or made.call.order < load.order or _arguments_before(reading, load):
-        return None
-    return None if any(_DEVICES.search(text) for text in reading.calls.texts()) else load
+        return []
+    if any(_DEVICES.search(text) for text in reading.calls.texts()):
+        return []
+    others = [record for record in reading.found.loads if record is not load and record.taken is True]
+    return [load, *(record for record in others if record.order < made.call.order and _alike(load, record))]
+
+
+def _alike(load: Record, other: Record) -> bool:
+    """Whether two calls say the same, word for word."""
+    return load.node.deep_equals(other.node)
 
 
 def _arguments_before(reading: Reading, load: Record) -> bool:
