@@ -13,6 +13,7 @@ from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.options.model import Options
 from lintfit.options.rules_catalog import INDEX, Rule, load_rules
+from lintfit.sources.recipes.front_ends import COMMANDS
 from tests.rules.pages import CHECKS, PAGES, Case, cases_of
 from tests.rules.style import wrong_with
 from tools.rules_index import of_runs, of_scripts
@@ -92,8 +93,11 @@ def test_a_rule_about_what_a_run_does_speaks_of_a_recipe_and_of_a_script(rule: R
 
 
 def _of_a_recipe(case: Case) -> bool:
-    launched = any(re.match(r"(trl|litgpt) ", text) for name, text in case.files.items() if name.endswith(".sh"))
+    launched = any(re.match(_FRONT_ENDS, text) for name, text in case.files.items() if name.endswith(".sh"))
     return launched and not any(name.endswith(".py") for name in case.files)
+
+
+_FRONT_ENDS = rf"(accelerate launch .*-m axolotl\.cli\.train|{'|'.join(COMMANDS)}) "
 
 
 def test_a_rule_about_python_says_why_it_asks_no_recipe() -> None:
