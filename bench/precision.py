@@ -6,8 +6,9 @@ the line, ``right``, ``wrong`` or ``arguable``, and the reason. Rows of a findin
 ``mended`` where it was wrong; arguable ones count against the precision. Findings without a row are listed.
 
 ``bench/precision/findings.jsonl`` are errors and warnings on whole repositories that no rule was tuned on, as
-they stood when they were judged (``check . --isolated --gpu "RTX 3090" --gpus 8``). It is a record: a wrong one whose
-cause is mended says so (``mended``), with a case on the rule's page.
+they stood when they were judged (``check . --isolated --gpu "RTX 3090" --gpus 8``), by one ``judge`` or by several who
+did not know of each other. It is a record: a wrong one whose cause is mended says
+so (``mended``), with a case on the rule's page.
 
     python -m bench.precision [CHECKOUTS] [--json FILE]
 
