@@ -5,17 +5,22 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.wording import of_gib
-from lintfit.verdict.beyond import Beyond
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     found, run = context.beyond, context.run
-    if not isinstance(found, Beyond) or run.spec is None or run.spec.engine != "fsdp" or found.spec.engine == "fsdp":
+    if (
+        found is None
+        or run.script is None
+        or run.spec is None
+        or run.spec.engine != "fsdp"
+        or found.spec.engine == "fsdp"
+    ):
         return
     if run.spec.capacity_bytes is None:
         return
     yield Report(
         anchor(run),
         f"{found.why}, with the rest {of_gib(found.estimate.peak.likely, run.spec.capacity_bytes)}",
-        help=f"{found.help}: install torch 2.1 or newer",
+        help="install torch 2.1 or newer, which frees them",
     )
