@@ -41,11 +41,10 @@ def distributed(context: RunContext, recipe: LlamaFactoryRecipe) -> bool | None:
     from lintfit.sources.recipes.llamafactory_engine import enabled
 
     launcher = recipe.launch.launcher
-    if recipe.launch.assumed:
-        return None  # how it is really started nobody says
-    if launcher in LAUNCHERS or enabled(recipe.arguments, "FORCE_TORCHRUN"):
+    if not recipe.launch.assumed and (launcher in LAUNCHERS or enabled(recipe.arguments, "FORCE_TORCHRUN")):
         return True
     gpus: Any = context.run.settings.get("gpus")
     if gpus is None or not is_count(gpus.value):
         return None
-    return gpus.value > 1
+    # A recipe alone may be started otherwise on one GPU; on several the command starts a process on each.
+    return True if gpus.value > 1 else None if recipe.launch.assumed else False
