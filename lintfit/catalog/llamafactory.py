@@ -13,23 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lintfit.frozen import frozen
+from lintfit.catalog.by_version import Field, fields_at
 from lintfit.resources import packaged
 from lintfit.versions import release
 
 DATA = Path(__file__).parent / "data" / "llamafactory.json"
 PACKAGE = "llamafactory"
-
-
-@frozen
-class Field:
-    """A field of the dataclasses: its kind (``flag_grammars/kinds.py``) and its default.
-
-    ``default`` is an empty mapping for one that is no constant.
-    """
-
-    kind: str
-    default: Any
 
 
 @functools.cache
@@ -54,12 +43,7 @@ def first_of(version: str) -> int:
 @functools.cache
 def fields(at: int) -> Mapping[str, Field]:
     """The fields at a studied version, without those of transformers' ``Seq2SeqTrainingArguments``."""
-    found: dict[str, Field] = {}
-    for name, steps in _data()["fields"].items():
-        past = [step for step in steps if step[0] <= at]
-        if past and len(past[-1]) > 1:
-            found[name] = Field(past[-1][1], past[-1][2])
-    return found
+    return fields_at(_data()["fields"], at)
 
 
 @functools.cache

@@ -13,24 +13,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lintfit.frozen import frozen
+from lintfit.catalog.by_version import Field, fields_at, step_at
 from lintfit.resources import packaged
 from lintfit.versions import release
 
 DATA = Path(__file__).parent / "data" / "swift.json"
 PACKAGE = "ms-swift"
 COMMANDS = ("sft", "pt", "rlhf")
-
-
-@frozen
-class Field:
-    """A field of the dataclass that a command is parsed into: its kind (``flag_grammars/kinds.py``) and its default.
-
-    ``default`` is an empty mapping for one that is no constant.
-    """
-
-    kind: str
-    default: Any
 
 
 @functools.cache
@@ -53,20 +42,15 @@ def first_of(major: int, minor: int = 0) -> int:
 @functools.cache
 def fields(command: str, at: int) -> Mapping[str, Field]:
     """The fields of a command at a studied version, without those of transformers' ``TrainingArguments``."""
-    found: dict[str, Field] = {}
     declared = _data()["commands"]
-    for name, steps in {**declared["sft"]["fields"], **declared[command]["fields"]}.items():
-        past = [step for step in steps if step[0] <= at]
-        if past and len(past[-1]) > 1:
-            found[name] = Field(past[-1][1], past[-1][2])
-    return found
+    return fields_at({**declared["sft"]["fields"], **declared[command]["fields"]}, at)
 
 
 @functools.cache
 def inherits(command: str, at: int) -> str | None:
     """The class of transformers whose fields a command has as well; None before ms-swift 3."""
-    past = [step for step in _data()["commands"][command]["transformers"] if step[0] <= at]
-    return past[-1][1] if past and len(past[-1]) > 1 else None
+    step = step_at(_data()["commands"][command]["transformers"], at)
+    return step[0] if step is not None else None
 
 
 def version_of(

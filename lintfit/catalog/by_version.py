@@ -1,0 +1,32 @@
+"""Fields of a front end's classes by studied version, as the tools write them into ``data/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lintfit.frozen import frozen
+
+
+@frozen
+class Field:
+    """A field of the dataclasses: its kind (``flag_grammars/kinds.py``) and its default.
+
+    ``default`` is an empty mapping for one that is no constant.
+    """
+
+    kind: str
+    default: Any
+
+
+def step_at(steps: Sequence[Sequence[Any]], at: int) -> Sequence[Any] | None:
+    """What holds at a studied version, of ``[first version, …]`` steps, oldest first; None before the first of them and
+    from a step on that says nothing (removed)."""
+    past = [step for step in steps if step[0] <= at]
+    return past[-1][1:] if past and len(past[-1]) > 1 else None
+
+
+def fields_at(declared: Mapping[str, Sequence[Sequence[Any]]], at: int) -> dict[str, Field]:
+    """The fields that a studied version has, by name."""
+    found = ((name, step_at(steps, at)) for name, steps in declared.items())
+    return {name: Field(step[0], step[1]) for name, step in found if step is not None}
