@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import axolotl as catalog
-from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.model import DataDocument
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
@@ -23,7 +23,7 @@ from lintfit.sources.recipes.axolotl_engine import FOLDER, packaged, parallel
 from lintfit.sources.recipes.axolotl_settings import settings
 from lintfit.sources.recipes.axolotl_writing import beside_relatives
 from lintfit.sources.recipes.base import OpenFile, World
-from lintfit.sources.recipes.keys import Keys, spelled
+from lintfit.sources.recipes.keys import Keys, OfKeys, spelled
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -74,7 +74,7 @@ _STOCK = ("zero1.json", "zero3_bf16.json", "zero3.json", "zero3_bf16_cpuoffload_
 
 
 @dataclass(frozen=True, eq=False)
-class AxolotlRecipe:
+class AxolotlRecipe(OfKeys):
     """One launch of axolotl with its recipe."""
 
     launch: Launch
@@ -93,18 +93,6 @@ class AxolotlRecipe:
     @property
     def uses_trl(self) -> bool:
         return bool(self.config.get("rl").value)
-
-    @property
-    def document(self) -> Document:
-        return self.keys.config if self.keys.config is not None else self.launch.document
-
-    @property
-    def missing(self) -> Setting | None:
-        return self.keys.missing
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
 
     @cached_property
     def refused(self) -> tuple[Refused, ...]:

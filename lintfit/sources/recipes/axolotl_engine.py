@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog import axolotl as catalog
 from lintfit.documents.model import DataDocument
-from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.settings.values import Fsdp
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config
 from lintfit.sources.recipes.keys import Stated
+from lintfit.sources.recipes.zero_section import of_zero
 from lintfit.versions import before
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _deepspeed(config: Config, open_file: OpenFile) -> Iterator[Setting]:
         return
     if isinstance(found.value, Mapping):
         yield found.setting("deepspeed", found.value)
-        yield from _of_zero(found, found.value)
+        yield from of_zero(found, found.value)
         return
     if not isinstance(found.value, str):
         yield found.setting("deepspeed", UNKNOWN)
@@ -70,7 +71,7 @@ def _deepspeed(config: Config, open_file: OpenFile) -> Iterator[Setting]:
     stock = packaged(found.value)
     if stock is not None and not isinstance(open_file(found.value), DataDocument):
         yield found.setting("deepspeed", stock)
-        yield from _of_zero(found, stock)
+        yield from of_zero(found, stock)
     else:
         yield found.setting("deepspeed", found.value)
 
@@ -79,17 +80,6 @@ def packaged(path: str) -> Mapping[str, Any] | None:
     """The DeepSpeed file that comes with axolotl under this name."""
     folder, slash, name = path.replace("\\", "/").rpartition("/")
     return catalog.deepspeed_file(name) if slash and folder.rpartition("/")[2] == FOLDER else None
-
-
-def _of_zero(found: Stated, content: Mapping[str, Any]) -> Iterator[Setting]:
-    """What a DeepSpeed config that is no file of the project says of ZeRO."""
-    zero = content.get("zero_optimization")
-    zero = zero if isinstance(zero, Mapping) else {}
-    yield found.setting("zero_stage", zero.get("stage", 0))
-    for name in ("offload_optimizer", "offload_param"):
-        section = zero.get(name)
-        device = section.get("device", "none") if isinstance(section, Mapping) else "none"
-        yield found.setting(name, AUTO if device == "auto" else device)
 
 
 def fsdp_config(config: Config, name: str) -> Stated | None:

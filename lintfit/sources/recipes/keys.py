@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lintfit.documents.model import DataDocument, Document, Node, Span
 from lintfit.frozen import frozen
@@ -56,6 +57,11 @@ class Keys:
     """Who has these defaults, for their provenance."""
     missing: Setting | None = None
     """What names a config file that is not at hand: a key that nothing else states is not known then."""
+
+    @property
+    def document(self) -> Document:
+        """The config file, or the launch's own where everything stands on the command line."""
+        return self.config if self.config is not None else self.launch.document
 
     def __contains__(self, key: str) -> bool:
         return key in self.stated
@@ -138,6 +144,29 @@ class Keys:
         if self.config is not None and (found is None or found.provenance.place is not None):
             return write_key(self.config, key, value)
         return self.launch.set_flag(key, word)
+
+
+class _HasKeys(Protocol):
+    @property
+    def keys(self) -> Keys: ...
+
+    def _settings(self) -> Iterator[Setting]: ...
+
+
+class OfKeys:
+    """What every recipe that is read into :class:`Keys` answers in the same way."""
+
+    @property
+    def document(self: _HasKeys) -> Document:
+        return self.keys.document
+
+    @property
+    def missing(self: _HasKeys) -> Setting | None:
+        return self.keys.missing
+
+    @cached_property
+    def settings(self: _HasKeys) -> Mapping[str, Setting]:
+        return {setting.name: setting for setting in self._settings()}
 
 
 def write_key(document: DataDocument, key: str, value: Any) -> tuple[FileEdit, ...] | None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.model import DataDocument
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.recipes.base import OpenFile, World
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, spelled
+from lintfit.sources.recipes.keys import Keys, OfKeys, Stated, of_flag, spelled
 from lintfit.sources.recipes.litgpt_refused import refused
 from lintfit.versions import before
 
@@ -101,7 +101,7 @@ _OF_DTYPE = {"bfloat16": "bf16-true", "float16": "16-true", "float32": "32-true"
 
 
 @dataclass(frozen=True, eq=False)
-class LitGptRecipe:
+class LitGptRecipe(OfKeys):
     """One launch of LitGPT with the config files that it names."""
 
     launch: Launch
@@ -114,14 +114,6 @@ class LitGptRecipe:
     arguments_place: None = None
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    @property
-    def document(self) -> Document:
-        return self.keys.config if self.keys.config is not None else self.launch.document
-
-    @property
-    def missing(self) -> Setting | None:
-        return self.keys.missing
-
     @cached_property
     def refused(self) -> tuple[Refused, ...]:
         return tuple(refused(self.launch, self.keys.config))
@@ -130,10 +122,6 @@ class LitGptRecipe:
     def method(self) -> str | None:
         """``lora`` or ``full``, None for LitGPT's own adapters."""
         return METHODS.get(self.launch.action or "")
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
 
     @property
     def adjustable(self) -> frozenset[str]:

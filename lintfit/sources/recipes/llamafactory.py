@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import llamafactory as catalog
-from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.model import DataDocument
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import Setting
@@ -25,7 +25,7 @@ from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes import llamafactory_model as parts
 from lintfit.sources.recipes import llamafactory_trainer as steps
 from lintfit.sources.recipes.base import OpenFile, Recipe, World
-from lintfit.sources.recipes.keys import spelled
+from lintfit.sources.recipes.keys import Keys, OfKeys, spelled
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments, read_arguments
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
@@ -69,7 +69,7 @@ def _rung(name: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class LlamaFactoryRecipe:
+class LlamaFactoryRecipe(OfKeys):
     """One launch of LLaMA-Factory with the file that it names."""
 
     launch: Launch
@@ -90,13 +90,8 @@ class LlamaFactoryRecipe:
         return self.arguments.value("stage") in ("dpo", "kto", "ppo", "orpo")
 
     @property
-    def document(self) -> Document:
-        config = self.arguments.keys.config
-        return config if config is not None else self.launch.document
-
-    @property
-    def missing(self) -> Setting | None:
-        return self.arguments.keys.missing
+    def keys(self) -> Keys:
+        return self.arguments.keys
 
     @property
     def elsewhere(self) -> str | None:
@@ -106,10 +101,6 @@ class LlamaFactoryRecipe:
             if engine.other_backend(self.arguments)
             else None
         )
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
 
     @cached_property
     def refused(self) -> tuple[Refused, ...]:

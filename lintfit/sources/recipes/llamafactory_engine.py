@@ -10,9 +10,9 @@ from typing import Any
 
 from lintfit.catalog import llamafactory as catalog
 from lintfit.documents.model import DataDocument
-from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
-from lintfit.sources.recipes.keys import Stated
+from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
+from lintfit.sources.recipes.zero_section import of_zero
 
 FOLDER = "examples/deepspeed"
 """Where LLaMA-Factory's checkout has its DeepSpeed configs."""
@@ -107,18 +107,7 @@ def deepspeed(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
         yield found.setting("deepspeed", found.value if isinstance(found.value, str) else UNKNOWN)
         return
     yield found.setting("deepspeed", dict(said))
-    yield from _of_zero(found, said)
-
-
-def _of_zero(found: Stated, said: Mapping[str, Any]) -> Iterator[Setting]:
-    """What a DeepSpeed config that is no file of the project says of ZeRO."""
-    zero = said.get("zero_optimization")
-    zero = zero if isinstance(zero, Mapping) else {}
-    yield found.setting("zero_stage", zero.get("stage", 0))
-    for name in ("offload_optimizer", "offload_param"):
-        section = zero.get(name)
-        device = section.get("device", "none") if isinstance(section, Mapping) else "none"
-        yield found.setting(name, AUTO if device == "auto" else device)
+    yield from of_zero(found, said)
 
 
 def other_backend(arguments: LlamaFactoryArguments) -> Provenance | None:

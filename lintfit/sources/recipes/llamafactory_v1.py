@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.model import DataDocument
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.uncounted import CAST_TO_FLOAT
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
 from lintfit.sources.recipes.base import OpenFile, World
-from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar, spelled
+from lintfit.sources.recipes.keys import Keys, OfKeys, Stated, of_flag, of_node, scalar, spelled
 from lintfit.sources.recipes.llamafactory_arguments import named_file
 from lintfit.sources.recipes.llamafactory_model import all_but
 from lintfit.sources.recipes.vision import facts_of
@@ -61,7 +60,7 @@ _WORDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class V1Recipe:
+class V1Recipe(OfKeys):
     """One launch of the rewritten program with its recipe."""
 
     launch: Launch
@@ -74,18 +73,6 @@ class V1Recipe:
     arguments_place: None = None
     refused: tuple[Refused, ...] = ()
     adjustable: frozenset[str] = frozenset({*_KEYS, "gradient_accumulation_steps", "lora_rank"})
-
-    @property
-    def document(self) -> Document:
-        return self.keys.config if self.keys.config is not None else self.launch.document
-
-    @property
-    def missing(self) -> Setting | None:
-        return self.keys.missing
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
 
     # -- writing ----------------------------------------------------------------------------------------------------
 

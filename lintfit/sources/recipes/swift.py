@@ -15,14 +15,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import swift
-from lintfit.documents.model import DataDocument, Document
+from lintfit.documents.model import DataDocument
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.uncounted import SMALL_TUNER
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.recipes import swift_engine, swift_model, swift_trainer, swift_writing, vision
 from lintfit.sources.recipes.base import OpenFile, World
-from lintfit.sources.recipes.keys import Stated, spelled
+from lintfit.sources.recipes.keys import Keys, OfKeys, Stated, spelled
 from lintfit.sources.recipes.swift_arguments import OLDER_COMMANDS, SwiftArguments, as_mapping, read_arguments
 from lintfit.sources.recipes.swift_trainer import TUNER, itself
 from lintfit.sources.recipes.trainer import settings_of
@@ -59,7 +59,7 @@ _KERNELS: Mapping[str, str] = {"flash_attn": "flash_attention_2", "flash_attenti
 
 
 @dataclass(frozen=True, eq=False)
-class SwiftRecipe:
+class SwiftRecipe(OfKeys):
     """One launch of ms-swift with the file that it names."""
 
     launch: Launch
@@ -72,17 +72,8 @@ class SwiftRecipe:
     arguments_place: None = None
 
     @property
-    def document(self) -> Document:
-        config = self.arguments.keys.config
-        return config if config is not None else self.launch.document
-
-    @property
-    def missing(self) -> Setting | None:
-        return self.arguments.keys.missing
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
+    def keys(self) -> Keys:
+        return self.arguments.keys
 
     @cached_property
     def refused(self) -> tuple[Refused, ...]:

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.torchtune import Recipe, registry
-from lintfit.documents.model import Document
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.settings.values import Fsdp
 from lintfit.sources.recipes import torchtune_parts as parts
 from lintfit.sources.recipes.base import OpenFile, World
-from lintfit.sources.recipes.keys import Keys, Stated
+from lintfit.sources.recipes.keys import Keys, OfKeys, Stated
 from lintfit.sources.recipes.torchtune_beside import trained_for
 from lintfit.sources.recipes.torchtune_keys import COMPONENT, read_keys, write
 from lintfit.sources.recipes.torchtune_refused import refused
@@ -50,7 +49,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class TorchtuneRecipe:
+class TorchtuneRecipe(OfKeys):
     """One launch of torchtune with its config."""
 
     launch: Launch
@@ -64,14 +63,6 @@ class TorchtuneRecipe:
     uses_trainer: bool = False
     uses_trl: bool = False
     arguments_place: None = None
-
-    @property
-    def document(self) -> Document:
-        return self.keys.config if self.keys.config is not None else self.launch.document
-
-    @property
-    def missing(self) -> Setting | None:
-        return self.keys.missing
 
     @property
     def elsewhere(self) -> str | None:
@@ -98,10 +89,6 @@ class TorchtuneRecipe:
     @cached_property
     def refused(self) -> tuple[Refused, ...]:
         return tuple(refused(self.launch, self.known, self.keys.config))
-
-    @cached_property
-    def settings(self) -> Mapping[str, Setting]:
-        return {setting.name: setting for setting in self._settings()}
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
