@@ -130,7 +130,8 @@ def _in_short(runs: Sequence[tuple[RunResult, Sequence[Finding]]], view: View) -
     groups: dict[tuple[str, str], list[tuple[RunResult, Sequence[Finding]]]] = {}
     for run, own in runs:
         path, said = run.run.id.rpartition(":")[0], plain(in_short(run, view)).removeprefix(run.run.id)
-        groups.setdefault((path, said) if said else ("", run.run.id), []).append((run, own))
+        # A recipe alone has no line: files stay apart, each with its own plan.
+        groups.setdefault((path, said) if path and said else ("", run.run.id), []).append((run, own))
     lines: list[Line] = []
     for group in groups.values():
         first = group[0][0]

@@ -95,6 +95,13 @@ def test_launches_of_one_file_that_come_to_the_same_take_a_line() -> None:
     assert shown.endswith("3 runs: 3 fit. All checks passed. 0 files read, none skipped.\n")
 
 
+def test_recipes_alone_that_come_to_the_same_stay_apart() -> None:
+    fits = samples.quiet_result().runs[0]
+    runs = [replace(fits, run=replace(fits.run, id=f"{name}.yaml")) for name in ("a", "b")]
+    shown = render("text", CheckResult(runs=tuple(runs)), View())
+    assert [line.partition(":")[0] for line in shown.splitlines() if "fits," in line] == ["a.yaml", "b.yaml"]
+
+
 def _unknown(name: str, *reasons: str) -> RunResult:
     origin = Origin("launch", Path(name.partition(":")[0]))
     return RunResult(replace(Story().run(), id=name, spec=None, origin=origin), unknown=reasons)
