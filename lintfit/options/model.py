@@ -84,6 +84,10 @@ class Options:
     """List every kind of plan that makes a run fit, not only the best."""
     as_found: bool = False
     """Take files that are named as those that a search finds."""
+    staged: bool = False
+    """Check what the next commit changes, as it is staged."""
+    changed_since: str | None = None
+    """A commit of git: check what has changed since it."""
     stdin_filename: Path | None = None
     """With ``stdin``: the name under which the text on standard input is checked."""
     stdin: bytes | None = None

@@ -49,14 +49,18 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
     options = _options(origin, cli)
     versions = versions_of(origin.path, workspace.root, options)
-    run = _Builder(origin, workspace, options, versions).run()
-    dated = with_transformers(dated_by(run, versions))
-    if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
-        # With a floor alone the newest version, and with it the run, is the same.
-        run = _Builder(origin, workspace, options, dated).run()
+    with workspace.asked() as looked_for:
+        run = _Builder(origin, workspace, options, versions).run()
+        dated = with_transformers(dated_by(run, versions))
+        if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
+            # With a floor alone the newest version, and with it the run, is the same.
+            run = _Builder(origin, workspace, options, dated).run()
     versions, questions = dated, dated.open_questions
     return replace(
-        run, versions=versions, older=cache(partial(_older, origin, workspace, options, versions, questions))
+        run,
+        versions=versions,
+        looked_for=frozenset(looked_for),
+        older=cache(partial(_older, origin, workspace, options, versions, questions)),
     )
 
 

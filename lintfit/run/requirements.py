@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.door import MAX_REQUIREMENTS
+from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.versions import COMMIT, FLOOR, parsed, release
 
@@ -115,6 +118,14 @@ def folders_above(path: Path, root: Path) -> Iterator[Path]:
         if folder in (stop, folder.parent) or door.exists(folder / ".git"):
             return
         folder = folder.parent
+
+
+def speaks_for(file: Path, path: Path, root: Path) -> bool:
+    """Whether a file (absolute, its folder resolved) is one that :func:`asked_near` reads for this path, or was one."""
+    if not (file.name in _LOCKS or any(fnmatchcase(file.name, posixpath.basename(pattern)) for pattern in _FILES)):
+        return False
+    below = {resolved(folder) for folder in folders_above(path, root)}
+    return file.parent in below or (file.parent.name == "requirements" and file.parent.parent in below)
 
 
 @cache
