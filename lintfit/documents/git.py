@@ -8,9 +8,10 @@ differ. Every question is bounded in time and in what it may answer, and writes 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from lintfit.documents.programs import Ended, run
 from lintfit.errors import LintfitError
 
 PATIENCE = 30.0
@@ -48,19 +49,19 @@ class Git:
 
     def ask(self, *words: str, stdin: bytes = b"", allowed: Sequence[int] = (0,)) -> bytes:
         """What a command of git that runs no filters prints; empty where it ends with an allowed status but 0."""
-        status, out, complaint = _run([*_OFF, *words], self._folder, stdin)
-        if status not in allowed:
-            raise LintfitError(f"git {words[0]}: {_reason(complaint) or f'ended with status {status}'}")
-        return out if status == 0 else b""
+        ended = _run([*_OFF, *words], self._folder, stdin)
+        if ended.status not in allowed:
+            raise LintfitError(f"git {words[0]}: {_reason(ended)}")
+        return ended.out if ended.status == 0 else b""
 
     def diff(self, *words: str) -> bytes:
         """``git diff`` between commits, the index and the working tree."""
         if self._without_filters is None:
             self._without_filters = self._filters_off()
-        status, out, complaint = _run([*self._without_filters, *_OFF, "diff", *PLAIN_DIFF, *words], self._folder, b"")
-        if status:
-            raise LintfitError(f"git diff: {_reason(complaint) or f'ended with status {status}'}")
-        return out
+        ended = _run([*self._without_filters, *_OFF, "diff", *PLAIN_DIFF, *words], self._folder, b"")
+        if ended.status:
+            raise LintfitError(f"git diff: {_reason(ended)}")
+        return ended.out
 
     def _filters_off(self) -> tuple[str, ...]:
         """Options under which no driver that a config names filters anything."""
@@ -75,56 +76,13 @@ class Git:
         return tuple(options)
 
 
-def _reason(complaint: bytes) -> str:
+def _reason(ended: Ended) -> str:
     """The first line of what git complains about that says why; warnings come before it."""
-    lines = [line.strip() for line in complaint.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in ended.complaint.splitlines() if line.strip()]
     said = [line.partition(": ")[2] for line in lines if line.startswith(("fatal: ", "error: "))]
-    return (said or lines or [""])[0]
+    return (said or lines or [f"ended with status {ended.status}"])[0]
 
 
-def _run(words: Sequence[str], folder: Path, stdin: bytes) -> tuple[int, bytes, bytes]:
-    """Status, output and the beginning of the complaints of git."""
-    import subprocess
-    import tempfile
-    from threading import Timer
-
-    environment: Mapping[str, str] = {**os.environ, **_ENVIRONMENT}
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
-        given.write(stdin)
-        given.seek(0)
-        try:
-            process = subprocess.Popen(
-                ["git", *words],
-                cwd=folder,
-                env=environment,
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-            )
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise LintfitError(f"git cannot be run: {reason.lower()}") from None
-        late: list[bool] = []
-
-        def end() -> None:
-            late.append(True)
-            process.kill()
-
-        timer = Timer(PATIENCE, end)
-        timer.start()
-        try:
-            assert process.stdout is not None
-            with process.stdout as stream:
-                out = stream.read(MAX_ANSWER + 1)
-            if len(out) > MAX_ANSWER:
-                process.kill()
-            status = process.wait()
-        finally:
-            timer.cancel()
-            process.kill()
-        if late:
-            raise LintfitError(f"git takes longer than {PATIENCE:g} seconds; nothing was compared")
-        if len(out) > MAX_ANSWER:
-            raise LintfitError(f"git answers with more than {MAX_ANSWER >> 20} MiB; nothing was compared")
-        complaints.seek(0)
-        return status, out, complaints.read(4096)
+def _run(words: Sequence[str], folder: Path, stdin: bytes) -> Ended:
+    environment = {**os.environ, **_ENVIRONMENT}
+    return run(["git", *words], folder, PATIENCE, MAX_ANSWER, stdin=stdin, environment=environment)

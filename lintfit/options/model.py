@@ -135,6 +135,11 @@ class Options:
         """Whether a flag or a config stated this field."""
         return name in self.origins
 
+    @property
+    def asks_machine(self) -> bool:
+        """Whether the GPUs are those of the machine that lintfit runs on (:mod:`lintfit.options.machine`)."""
+        return self.gpu is not None and self.gpu.casefold() == "auto"
+
     def provenance(self, name: str) -> Provenance:
         """Where a stated field was stated, as an ``option``."""
         return Provenance("option", self.origins[name])

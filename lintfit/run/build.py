@@ -78,7 +78,12 @@ def _older(
 def _options(origin: Origin, cli: Options) -> Options:
     options = config_for(origin.path, cli)
     group = options.group_of(origin.path)
-    return options.for_run(group, cli) if group is not None else options
+    options = options.for_run(group, cli) if group is not None else options
+    if not options.asks_machine:
+        return options
+    from lintfit.options.machine import with_machine
+
+    return with_machine(options)
 
 
 def _states(document: Document, settings: Iterable[Setting]) -> bool:

@@ -253,7 +253,7 @@ def test_no_repository_and_no_git(tmp_path: Path, repository: Repository) -> Non
     without = lintfit("check", "--staged", cwd=repository.folder, env={"PATH": str(tmp_path)})
     assert (without.status, without.err.splitlines()) == (
         2,
-        ["lintfit: git cannot be run: no such file or directory"],
+        ["lintfit: git cannot be run: there is none on the PATH"],
     )
 
 
