@@ -24,7 +24,7 @@ _DIRECTIVE = lazy_pattern(
     r"(?P<sign>\#|//|/\*)[ \t]*lintfit:[ \t]*(?P<word>[A-Za-z][\w-]*)(?:[ \t]*\[(?P<rules>[^\]\r\n]*)\])?"
 )
 _NAME = lazy_pattern(r"[^\s,]+")
-_NEXT_COMMENT = lazy_pattern(r"[ \t]+#[ \t]*(?=[A-Za-z])")
+_NEXT_COMMENT = lazy_pattern(r"(?<![ \t])[ \t]+#[ \t]*(?=[A-Za-z])")
 _CODE_LINE = lazy_pattern(r"^[ \t]*(?!#|/[/*]|[ \t\r\n]|\Z)", re.MULTILINE)
 
 

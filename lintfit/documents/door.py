@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-MAX_CONFIG = 4 << 20
-"""Bytes of a config of lintfit's own, or of another tool's that says how wide lines may get."""
+MAX_CONFIG = 1 << 20
+"""Bytes of a config of lintfit's own, or of another tool's that says how wide lines may get: the largest are of some
+100 KiB, and tomllib takes five seconds for a MiB of the worst that it may hold."""
 
 MAX_MODEL_CONFIG = 8 << 20
 """Configs of published models are a few KiB; some with many ``id2label`` entries reach 1 MiB."""

@@ -77,24 +77,18 @@ def _mentions_lintfit(path: Path) -> bool:
 
 
 def _read(path: Path, table: Sequence[str]) -> Options | None:
-    import tomllib
+    from lintfit.documents.toml import TomlError, parse
 
     place = os.path.relpath(path)
     try:
         text = door.read_regular(path, MAX_CONFIG).decode("utf-8-sig")
-        content: Any = tomllib.loads(text)
+        content: Any = parse(text)
     except OSError as error:
         raise LintfitError(f"{place}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise LintfitError(f"{place}: not UTF-8, which TOML must be") from None
-    except tomllib.TOMLDecodeError as error:
-        raise LintfitError(f"{place}: not TOML: {error}") from None
-    except RecursionError:
-        raise LintfitError(f"{place}: not TOML that can be read: nested too deeply") from None
-    except ValueError:  # Python reads no longer ones (sys.get_int_max_str_digits)
-        found = re.search(r"[0-9][0-9_]{4299}", text)
-        line = f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
-        raise LintfitError(f"{place}{line}: not TOML that can be read: a number has more than 4300 digits") from None
+    except TomlError as error:
+        raise LintfitError(f"{place}{f':{error.line}' if error.line else ''}: {error}") from None
     for name in table:
         content = content.get(name)
         if content is None:
