@@ -298,7 +298,7 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
     else:
         with cli_progress.progress("looking for plans"):
             done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
-    return cli_output.show(done)
+    return cli_output.show(done, exact=flags["diff"] is not None)
 
 
 def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:

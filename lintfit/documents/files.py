@@ -205,9 +205,10 @@ def write_files(
 
     All or none, as far as a file system allows: every text is first written to a temporary file beside its target
     (with its owner, mode bits, extended attributes, encoding and byte-order mark), then each replaces its target at
-    once; a failure puts the earlier ones back, unless somebody else has changed them since. A signal that ends the process waits until then. A
-    symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file has changed since it
-    was read or may not be written, a new file exists already, or a folder cannot be written to.
+    once; a failure puts the earlier ones back, unless somebody else has changed them since. A signal that ends the
+    process waits until then. A symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a
+    file has changed since it was read or may not be written, a new file exists already, or a folder cannot be written
+    to.
     """
     targets = [_target(root or Path(), file, text, below) for file, text in changes.items()]
     with held() as waiting:

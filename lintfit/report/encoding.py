@@ -8,5 +8,8 @@ SCHEMA_VERSION = 1
 
 
 def dumps(value: object) -> str:
-    """JSON text, indented, in ASCII so that no terminal or pipe can fail to encode it."""
-    return json.dumps(value, indent=2) + "\n"
+    """JSON text, indented, in ASCII so that no terminal or pipe can fail to encode it.
+
+    What GitHub's runner would obey in a log (:func:`lintfit.errors.defused`) is spelt with an escape.
+    """
+    return json.dumps(value, indent=2).replace("##[", r"##\u005b") + "\n"

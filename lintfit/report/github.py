@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.errors import defused
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.report import View, clean, shown_path
@@ -13,7 +14,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 def render(result: CheckResult, view: View) -> str:
     """One ``::error …::message`` line per finding, then the summary."""
     lines = [_command(finding) for finding in result.findings]
-    return "".join(f"{line}\n" for line in [*lines, *summary_lines(result, view)])
+    return "".join(f"{line}\n" for line in [*lines, *map(defused, summary_lines(result, view))])
 
 
 def _command(finding: Finding) -> str:

@@ -64,7 +64,7 @@ def _case(path: str, finding: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("##[", "##&#91;")
 
 
 def _quoted(text: str) -> str:
