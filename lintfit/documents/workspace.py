@@ -125,9 +125,10 @@ class Workspace:
         return read_shell(file, self._sourced)
 
     def _sourced(self, path: Path) -> FileText | None:
-        """The text of a file that a shell script sources; None where it cannot be read."""
+        """The text of a file that a shell script sources; None where it cannot be read, or lies outside: a report would
+        show what it sets."""
         try:
-            return self.file(path, Kind.SHELL) if self.exists(path) else None
+            return self.file(path, Kind.SHELL) if self.exists(path) and self.is_inside(path) else None
         except ReadError:
             return None
 
