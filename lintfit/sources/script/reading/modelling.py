@@ -71,7 +71,9 @@ def _loaded(reading: Reading, load: Record) -> None:
 
 def _model(reading: Reading, load: Record) -> None:
     names = [record.value(0, *models.CONFIG_NAMES) for record in _same_role(reading, load)]
-    value = load.value(0, *models.CONFIG_NAMES, "config")
+    value = load.value(0, *models.CONFIG_NAMES) if load.name == "from_pretrained" else None
+    if value is None or sure_none(value):
+        value = load.value(0, *models.CONFIG_NAMES, "config")
     if load.name != "from_pretrained" or isinstance(value, Object):
         value = _of_config(value) or value
     if value is None or (isinstance(value, Const) and value.value is None):
