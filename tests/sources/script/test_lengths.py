@@ -230,3 +230,27 @@ Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments(
 def test_a_field_that_is_only_compared_need_not_be_the_length(more: str, kind: str) -> None:
     setting = script(WEIGHED.format(more=more), "").settings["seq_len"]
     assert (setting.value, "assumed" if setting.provenance.kind == "assumed" else "file") == (4096, kind)
+
+
+SLICED = """
+import argparse
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_training_len", type=int, default=700)
+parser.add_argument("--max_prompt_len", type=int, default=300)
+parser.add_argument("--max_answer_len", type=int, default=500)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(row):
+    ids = tokenizer.encode(row["q"])[: args.max_prompt_len] + tokenizer.encode(row["a"])[: args.max_answer_len]
+    return {{"input_ids": {cut}}}
+data = load("d").map(preprocess)
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "length"), [("ids[: args.max_training_len]", 700), ("ids", 800), ("ids[: args.max_prompt_len]", 800)]
+)
+def test_tokens_of_a_sample_are_cut_at_a_field_of_any_name(cut: str, length: int) -> None:
+    assert values(script(SLICED.format(cut=cut), ""))["seq_len"] == length

@@ -29,7 +29,11 @@ def project(folder: Path, files: Mapping[str, str], line: str = "", script: str 
     def opened(path: Path) -> Document | None:
         return workspace.read(path) if workspace.exists(path) else None
 
-    return read_script(document, flags_of(line) if line else [], has_launch=True, open_file=opened)
+    def data(name: str, kind: Kind) -> DataDocument | None:
+        found = opened(Path(name))
+        return found if isinstance(found, DataDocument) else None
+
+    return read_script(document, flags_of(line) if line else [], has_launch=True, open_file=opened, open_data=data)
 
 
 HELPER = """
@@ -290,3 +294,19 @@ Trainer(model=model, args=TrainingArguments("out")).train()
 def test_a_loader_of_its_own_that_ends_in_the_librarys(tmp_path: Path) -> None:
     found = values(project(tmp_path, {"kit.py": OWN_LOADER, "train.py": OWN_TRAIN}))
     assert (found["model"], found["weights_dtype"]) == ("a/b", "bf16")
+
+
+def test_a_long_module_that_opens_a_yaml_file_is_read(tmp_path: Path) -> None:
+    helper = "import yaml\ndef named(key):\n    with open('models.yaml') as f:\n        return yaml.safe_load(f)[key]\n"
+    filler = "\n".join(f"def other{number}():\n    return {number}" for number in range(400))
+    files = {
+        "kit.py": helper + filler,
+        "train.py": """
+            from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+            from kit import named
+            model = AutoModelForCausalLM.from_pretrained(named("small")["id"])
+            Trainer(model=model, args=TrainingArguments("out")).train()
+            """,
+        "models.yaml": "small:\n  id: a/b\n",
+    }
+    assert values(project(tmp_path, files))["model"] == "a/b"

@@ -47,6 +47,14 @@ _CUTS = re.compile(
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
+_SLICED = re.compile(
+    r"(?<![\w.])(?:self\.)?(?:input_?ids?|token_?ids|(?:all|full|token)_(?:ids|tokens)|ids|tokens)\s*\[\s*:\s*([A-Za-z_][\w.]*)\s*\]"
+)
+"""Tokens of a whole sample that are cut at a length: ``input_ids[: args.max_total_length]``."""
+_A_LENGTH = re.compile(r"max\w*len|len\w*max|len(gth)?$|max_(\w+_)?(tokens|size)$")
+_OF_A_PART = re.compile(
+    r"prompt|source|src|target|tgt|answer|ans_|response|output|question|query|input|new|gen|eval|label"
+)
 _WEIGHED = "the script only weighs this field against others; it is taken for the length of a sequence"
 _COMPARES = r"(?:[<>]=?|[=!]=)"
 _WEIGHS = re.compile(r"[<>/]|[=!]=")
@@ -88,7 +96,8 @@ def _length_of_text(reading: Reading) -> None:
         return
     if _first_known(reading, [(value, where) for value, where in declared if _is_read(reading, value)]):
         return
-    _in_parts(reading)
+    if not _first_known(reading, _sliced(reading)):
+        _in_parts(reading)
     if "seq_len" in reading.settings or _first_known(reading, declared):
         return
     _handed_on(reading)
@@ -286,6 +295,19 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
             if length is not None and id(length) not in parts:
                 (loads if record.name == "from_pretrained" else calls).append((length, record))
     return sorted(calls, key=lambda each: _is_share(each[0])) + loads
+
+
+def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
+    """The one field at which a script cuts the tokens of a whole sample, whatever it is called."""
+    names = {match[1].rpartition(".")[2] for text in reading.calls.texts() for match in _SLICED.finditer(text)}
+    cut = {name for name in names if _A_LENGTH.search(name) and not _OF_A_PART.search(name)}
+    found = [
+        value
+        for made in reading.walk.parsed
+        for key, value in made.attributes.items()
+        if key.rpartition(".")[2] in cut and isinstance(plain(value), int)
+    ]
+    return [(found[0], None)] if len({plain(value) for value in found}) == 1 else []
 
 
 def _is_share(length: Value) -> bool:
