@@ -34,7 +34,7 @@ from lintfit.sources.script.interpreter.values import (
 BUILTINS = word_set("""
     abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance issubclass iter len
     list map max min next open print range repr reversed round set setattr sorted str sum super tuple type vars zip
-    eval exec exit globals object quit
+    eval exec exit globals locals object quit
     """)
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64

@@ -135,6 +135,8 @@ class Interpreter(Imports):
                     for option in function.options
                 ]
                 return choice(results, node)
+        if isinstance(function, Ref) and function.name == "locals" and scope.parent is not None:
+            return Table(node, dict(scope.names))
         result = library.call(self, record, function)
         if record.name in _MAPPERS:
             self._handed_over(record)

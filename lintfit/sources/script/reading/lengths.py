@@ -88,9 +88,11 @@ def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
     if _of_trainer(reading) or unsloth.length(reading) or _of_config(reading):
         return
-    made = reading.found.arguments
+    made, trainer = reading.found.arguments, reading.found.trainer
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
+    if trainer is not None and trainer.function.startswith("trl.") and trainer.name == "PPOTrainer":
+        return  # what is generated comes on top of the prompts that are cut
     declared = _declared(reading)
     if _first_known(reading, _tokenized(reading)):
         return

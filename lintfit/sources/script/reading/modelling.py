@@ -109,6 +109,9 @@ def _dtype(reading: Reading, load: Record) -> None:
         return
     if load.spreads:
         return
+    if load.name in ("from_config", "_from_config") and (empty := _without_weights(reading, load)) is not None:
+        reading.state("weights_dtype", UNKNOWN, empty.node, "made without weights here: who fills them decides")
+        return
     if models.by_unsloth(load):
         reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", BY_CARD))
         return
@@ -122,6 +125,12 @@ def _dtype(reading: Reading, load: Record) -> None:
         setting = reading.settings["weights_dtype"]
         why = f"{setting.provenance.detail}; the model's own code may choose another"
         reading.settings["weights_dtype"] = replace(setting, provenance=Provenance("assumed", why))
+
+
+def _without_weights(reading: Reading, load: Record) -> Record | None:
+    """The last ``with init_empty_weights():`` before a model is made of its config alone."""
+    made = [r for r in reading.records[: load.order] if r.name == "init_empty_weights" and r.taken is not False]
+    return made[-1] if made else None
 
 
 def _by_bitsandbytes(load: Record) -> bool:
