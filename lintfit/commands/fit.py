@@ -95,6 +95,18 @@ def of_specs(source: str, options: Options, asked: Asked) -> Done:
     return _done(runs, options, asked, errors, Workspace())
 
 
+def of_flags(flags: Mapping[str, str], options: Options, asked: Asked) -> Done:
+    """The plans of a run that flags describe. Raises LintfitError in the words of the flags."""
+    from lintfit.commands.described import described
+    from lintfit.options.config import config_for
+
+    options = config_for(Path(), options)
+    result = described(options, flags)
+    assert result.spec is not None
+    run = replace(run_of(result.spec), id=result.spec.facts.name, options=options)
+    return _done((RunResult.of(judge(run)),), options, asked, (), Workspace())
+
+
 def _judged(result: Estimated, number: int, options: Options) -> RunResult:
     assert result.spec is not None
     return RunResult.of(judge(replace(run_of(result.spec), id=f"spec {number}", options=options)))
