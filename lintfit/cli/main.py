@@ -19,7 +19,8 @@ from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
-    from lintfit.commands.estimate import Done, Shown
+    from lintfit.commands.done import Done
+    from lintfit.commands.estimate import Shown
     from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
     from lintfit.severity import FailOn
@@ -311,6 +312,31 @@ def _fit_options(flags: Mapping[str, Any]) -> Options:
 
     stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin")
     return from_flags(stated, isolated=flags["isolated"])
+
+
+@lintfit.command(name="explain-oom", cls=Forgiving, short_help="What a log's death by memory was, and what ends it.")
+@click.argument("log")
+@click.argument("paths", nargs=-1)
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text (default) or json.")
+@click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@cli_flags.flags(cli_flags.HARDWARE)
+@cli_flags.color_option
+def explain_oom(log: str, paths: tuple[str, ...], **flags: Any) -> int:
+    """Explain the death by memory in a LOG (- reads standard input), held against the run in some files.
+
+    Says which memory ended, in which phase and for what, what was in use beside it, how that compares to what the run
+    needs, and what makes it fit. Exit status: 0, 1 where the log has no such death, or 2 for bad usage or a file that
+    is missing or unreadable.
+    """
+    from lintfit.commands import explain_oom as explaining
+    from lintfit.options.config import from_flags
+
+    options = from_flags(cli_flags.given(flags, *cli_flags.HARDWARE), isolated=flags["isolated"])
+    with cli_progress.progress("explaining"):
+        done = explaining.explain(
+            log, [Path(path) for path in paths], options, flags["output_format"], cli_output.view(flags, sys.stdout)
+        )
+    return cli_output.show(done)
 
 
 @lintfit.command(short_help="Explain one rule (by name or code), or list all.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
 from lintfit.commands.described import described, hardware_of, in_flags, mapping_of, taken_for
+from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen, replace
@@ -29,15 +30,6 @@ class Shown:
     output_format: str
     explain: bool
     view: View
-
-
-@frozen
-class Done:
-    """What to print, what to complain of, and the exit status."""
-
-    text: str
-    errors: tuple[str, ...] = ()
-    status: int = 0
 
 
 def of_specs(source: str, shown: Shown) -> Done:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.boundary import Mistakes
+from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
@@ -44,15 +45,6 @@ class Asked:
     apply: int | None = None
     output_format: str = "text"
     view: View = field(default_factory=View)
-
-
-@frozen
-class Done:
-    """What to print, what to complain of, and the exit status."""
-
-    text: str
-    errors: tuple[str, ...] = ()
-    status: int = 0
 
 
 @frozen(eq=False)

@@ -8,6 +8,8 @@ from typing import Any
 from lintfit.findings.results import RunResult
 from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
+from lintfit.sources.logs.model import Log
+from lintfit.verdict.died import Cause, Compared
 
 
 @frozen(eq=False)
@@ -39,3 +41,14 @@ class Sweep:
     run: RunResult
     settings: tuple[str, ...]
     cells: tuple[Cell, ...]
+
+
+@frozen(eq=False)
+class Explained:
+    """A log's death, why it died, and the runs that it may have been, each with what it should have held there."""
+
+    log: Log
+    source: str
+    """The log's name, as it was given."""
+    causes: tuple[Cause, ...]
+    runs: tuple[tuple[RunResult, Compared | None], ...] = ()
