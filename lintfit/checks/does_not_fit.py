@@ -9,6 +9,7 @@ from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
+from lintfit.verdict.capped import shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -25,12 +26,28 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{strategy(spec)} on {cards(context.run)}: "
-        f"the peak{_when(spec, estimate)} is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU "
-        f"({_parts(estimate)})"
+        f"the peak{_when(spec, estimate)} is {_at_shortest(context)}"
+        f"{of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_at_cap(context)}{_parts(estimate)})"
         f"{doubts}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
+
+
+def _at_shortest(context: RunContext) -> str:
+    """The least that it takes where samples may all be shorter than their cap: it does not fit with these either."""
+    low, estimate = context.at_shortest, context.estimate
+    if low is None or estimate is None or low.peak.likely >= estimate.peak.likely:
+        return ""
+    return f"{low.peak.likely / GIB:,.1f} to "
+
+
+def _at_cap(context: RunContext) -> str:
+    """At which length the parts are those that are named."""
+    spec = context.run.spec
+    if spec is None or not _at_shortest(context):
+        return ""
+    return f"samples of {shortest(context.run):,} to {spec.seq_len:,} tokens, at which they are cut; at the most "
 
 
 def _method(context: RunContext) -> str:

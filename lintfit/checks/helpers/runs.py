@@ -80,6 +80,11 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
     return max(found, key=lambda moment: moment.total, default=None)
 
 
+def up_to(context: RunContext) -> str:
+    """What stands before a size that only samples as long as their cap have."""
+    return "up to " if context.at_shortest is not None else ""
+
+
 _NOTEWORTHY = 0.02
 """Share of the GPU from which on what a loop holds for nothing is worth a word."""
 

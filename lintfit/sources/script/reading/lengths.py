@@ -31,6 +31,13 @@ _CUTS = re.compile(
     r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
+_CUTS_SAMPLES = re.compile(r"truncation\s*=\s*(True|[\"'](longest_first|only_first|only_second)[\"'])")
+_FILLS = re.compile(
+    r"pack(s|ed|ing|er)?\b|pack_|concat_texts|group_texts|group_by_block|chunk|concatenat|block_size|chain\(|"
+    r"ConstantLength|total_length|padding\s*=\s*(?!True\b|False\b|[\"']longest[\"'])|pad_to_max|pad_to_length",
+    re.I,
+)
+"""What may fill a sequence up to its length: samples put together, or padding to more than the longest of a batch."""
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
@@ -42,8 +49,18 @@ def read(reading: Reading) -> None:
     if load is not None and load.function.startswith("diffusers."):
         return  # a tokenizer's limit there is that of the prompts, not of what is trained
     _length_of_text(reading)
+    _merely_cut(reading)
     if load is not None and _TWO_HALVES in load.function and "decoder_seq_len" not in reading.settings:
         _of_answers(reading)
+
+
+def _merely_cut(reading: Reading) -> None:
+    """Whether samples are cut at the length and nothing in sight fills them up to it."""
+    if "seq_len" not in reading.settings or "packing" in reading.settings:
+        return
+    texts = list(reading.calls.texts())
+    if any(map(_CUTS_SAMPLES.search, texts)) and not any(map(_FILLS.search, texts)):
+        reading.derive("pads_to_length", False, "samples are cut at the length, and padded to the longest of a batch")
 
 
 def _of_answers(reading: Reading) -> None:
