@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -21,7 +21,7 @@ from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
-from lintfit.sources.recipes.front_ends import is_front_end
+from lintfit.sources.recipes.front_ends import FrontEnd, is_front_end
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
@@ -67,7 +67,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
         if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
             taken |= _taken(run)
-    for origin in _lonely_data(documents, taken):
+    for origin in _lonely_data(documents, taken, workspace):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and (origin.kind == "config" or run.training is not None):
             runs.append(run)
@@ -201,15 +201,33 @@ def _lonely_scripts(
         yield Origin("script", script.path, partners=partners, beside=beside)
 
 
-def _lonely_data(documents: Sequence[Document], taken: set[Path]) -> Iterable[Origin]:
+def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Iterable[Origin]:
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
     for document in data:
-        if resolved(document.path) not in taken and front_end_of(document.text, document.kind) is not None:
+        front_end = front_end_of(document.text, document.kind) if resolved(document.path) not in taken else None
+        if front_end is not None and not _of_own_program(document, front_end, workspace):
             yield Origin("recipe", document.path)
     for document in data:
         if resolved(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)
+
+
+_ITS_OWN: Mapping[FrontEnd, tuple[str, frozenset[str]]] = {
+    "llamafactory": ("cutoff_len", frozenset({"llamafactory", "llmtuner"})),
+}
+"""A field that the arguments of a front end have, and the packages by whose names its own code goes."""
+
+
+def _of_own_program(document: DataDocument, front_end: FrontEnd, workspace: Workspace) -> bool:
+    """Whether the tree has a program that takes such recipes, under another name: with arguments of its own."""
+    from lintfit.run.key_reads import key_reads
+
+    field, packages = _ITS_OWN.get(front_end, ("", frozenset()))
+    if not field or field not in document.text:
+        return False
+    declared = key_reads(workspace).declared(document.path, field)
+    return declared is not None and packages.isdisjoint(declared.parts)
 
 
 def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:
