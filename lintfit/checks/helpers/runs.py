@@ -63,6 +63,13 @@ def breaks_or_strains(context: RunContext) -> Severity | None:
     return None if severity is Severity.INFO else severity
 
 
+def decisive(severity: Severity, without: Estimate | None) -> Severity:
+    """An error only where the run would fit, or nearly, without this alone; a warning where other things decide too."""
+    if severity is Severity.ERROR and (without is None or without.verdict is Verdict.DOES_NOT_FIT):
+        return Severity.WARNING
+    return severity
+
+
 def trap(context: RunContext) -> Severity:
     """What wasted memory at start-up is worth: an error where the run does not fit, information where it has room."""
     return Severity.WARNING if context.verdict is Verdict.UNKNOWN else context.severity()
