@@ -38,6 +38,8 @@ _FILLS = re.compile(
     re.I,
 )
 """What may fill a sequence up to its length: samples put together, or padding to more than the longest of a batch."""
+_BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+in\s+range\(")
+"""Blocks of texts that are put together, as ``group_texts`` of ``run_clm.py`` makes them."""
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
@@ -84,9 +86,8 @@ def _length_of_text(reading: Reading) -> None:
     made = reading.found.arguments
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
-    if _first_known(reading):
-        return
-    _in_parts(reading)
+    if not (_of_blocks(reading) or _first_known(reading)):
+        _in_parts(reading)
     if "seq_len" not in reading.settings:
         _handed_on(reading)
     if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
@@ -121,6 +122,16 @@ def _of_config(reading: Reading) -> bool:
     kwargs = plain(handed) if handed is not None else None
     if isinstance(kwargs, Mapping) and kwargs.get("skip_prepare_dataset") is True:
         reading.suppose("seq_len", _UNPREPARED)
+    return True
+
+
+def _of_blocks(reading: Reading) -> bool:
+    """The block that texts are put together and cut to, where the script computes it: its tokenizer's limit is then
+    that of a document."""
+    known = {size for value in reading.walk.lengths if type(size := plain(value)) is int}
+    if len(known) != 1 or not any(map(_BLOCKS.search, reading.calls.texts())):
+        return False
+    reading.put("seq_len", next(value for value in reading.walk.lengths if plain(value) in known))
     return True
 
 
