@@ -26,28 +26,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{strategy(spec)} on {cards(context.run)}: "
-        f"the peak{_when(spec, estimate)} is {_at_shortest(context)}"
-        f"{of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_at_cap(context)}{_parts(estimate)})"
+        f"the peak{_when(spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
         f"{doubts}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
 
 
-def _at_shortest(context: RunContext) -> str:
-    """The least that it takes where samples may all be shorter than their cap: it does not fit with these either."""
-    low, estimate = context.at_shortest, context.estimate
-    if low is None or estimate is None or low.peak.likely >= estimate.peak.likely:
-        return ""
-    return f"{low.peak.likely / GIB:,.1f} to "
-
-
-def _at_cap(context: RunContext) -> str:
-    """At which length the parts are those that are named."""
-    spec = context.run.spec
-    if spec is None or not _at_shortest(context):
-        return ""
-    return f"samples of {shortest(context.run):,} to {spec.seq_len:,} tokens, at which they are cut; at the most "
+def _peak(context: RunContext, estimate: Estimate, capacity: int) -> str:
+    """The peak with its parts; where samples may all be shorter than their cap, what short ones take, which does not
+    fit either, and then the most."""
+    low, spec = context.at_shortest, context.run.spec
+    if low is None or spec is None or low.peak.likely >= estimate.peak.likely:
+        return f"{of_gib(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
+    return (
+        f"{of_gib(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens ({_parts(low)}), "
+        f"and up to {gib(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
+    )
 
 
 def _method(context: RunContext) -> str:

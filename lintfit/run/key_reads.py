@@ -120,11 +120,11 @@ class KeyReads:
         """Whether all code of the tree was searched; False where there is too much of it."""
         return self._tree(config).whole
 
-    def declared(self, config: Path, name: str) -> Path | None:
-        """Which module of the tree has a field or an annotated name of this name in a class (``cutoff_len: int = …``)."""
-        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*[A-Za-z]", re.MULTILINE)
-        found = (code for code in self._tree(config).code if not code.shell and name in code.text)
-        return next((code.path for code in found if field.search(code.text)), None)
+    def declared(self, config: Path, name: str) -> tuple[Path, ...]:
+        """The modules of the tree that have a field of this name in a class (``cutoff_len: int = field(…)``)."""
+        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*[A-Za-z][^\n]*=[ \t]*field\(", re.MULTILINE)
+        code = [each for each in self._tree(config).code if not each.shell and name in each.text]
+        return tuple(each.path for each in code if field.search(each.text))
 
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]

@@ -227,7 +227,7 @@ def _of_own_program(document: DataDocument, front_end: FrontEnd, workspace: Work
     if not field or field not in document.text:
         return False
     declared = key_reads(workspace).declared(document.path, field)
-    return declared is not None and packages.isdisjoint(declared.parts)
+    return bool(declared) and all(packages.isdisjoint(path.parts) for path in declared)
 
 
 def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:

@@ -30,14 +30,21 @@ def is_cap(run: Run) -> bool:
     samples are as long as what they show."""
     if run.spec is None or "seq_len" not in run.spec.stated or run.spec.generation is not None:
         return False
-    if run.value("packing") not in (None, False) or run.value("pads_to_length") is True:
+    if (run.value("packing") not in (None, False) and not _refuses_packing(run)) or run.value("pads_to_length") is True:
         return False
     length = run.settings.get("seq_len")
     if length is not None and length.provenance.kind == "option":
         return False
     if run.recipe is not None:
-        return run.value("packing") is False
+        return run.value("packing") is False or _refuses_packing(run)
     return run.value("pads_to_length") is False or (shows_pictures(run) and not run.spec.own_loss)
+
+
+def _refuses_packing(run: Run) -> bool:
+    """Whether TRL's trainer gets a vision-language model, of which it packs nothing (TRL 0.20 and later refuse it,
+    ``sft_trainer.py:SFTTrainer.__init__``; before, scripts had collators of their own that pad to the longest)."""
+    by_trl = run.training is not None and run.training.uses_trl
+    return by_trl and run.spec is not None and run.spec.facts.vision is not None
 
 
 def shows_pictures(run: Run) -> bool:
@@ -53,7 +60,8 @@ def shortest(run: Run) -> int:
     :data:`SAMPLE`, as the longest sample of a batch decides; :data:`MEAN` where a batch is as long as all its samples
     together, and where a sample is a picture with a few words, whose tokens nobody states.
     """
-    return MEAN if run.value("joins_samples") is True or (run.recipe is None and shows_pictures(run)) else SAMPLE
+    pictures = shows_pictures(run) if run.recipe is None else _refuses_packing(run)
+    return MEAN if run.value("joins_samples") is True or pictures else SAMPLE
 
 
 def at_shortest(run: Run) -> Estimate | None:
