@@ -28,11 +28,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 
 def _severity(context: FileContext) -> Severity | None:
-    """HF's Trainer and Accelerate load a JSON with ``json.load``, which keeps the last; DeepSpeed itself stops. An error
-    is only what surely stops."""
-    if context.document.kind is not Kind.JSON or reader_of(context.runs) == "deepspeed":
-        return None
-    return Severity.WARNING
+    """HF's Trainer and Accelerate load a JSON with ``json.load``, which keeps the last; DeepSpeed itself stops."""
+    by_json = context.document.kind is Kind.JSON and reader_of(context.runs) in ("transformers", "accelerate")
+    return Severity.WARNING if by_json else None
 
 
 def _report(
