@@ -16,7 +16,7 @@ _SHARE = 0.15
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run, spec, estimate = context.run, context.run.spec, context.estimate
-    if spec is None or estimate is None or estimate.capacity_bytes is None or spec.loss != "full":
+    if spec is None or estimate is None or estimate.capacity_bytes is None or spec.loss != "full" or spec.own_loss:
         return
     logits, low = most(estimate, "logits"), context.at_shortest
     least = most(low, "logits") if low is not None else logits
