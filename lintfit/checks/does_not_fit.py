@@ -40,8 +40,8 @@ def _peak(context: RunContext, estimate: Estimate, capacity: int) -> str:
     if low is None or spec is None or low.peak.likely >= estimate.peak.likely:
         return f"{of_gib(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
     return (
-        f"{of_gib(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens ({_parts(low)}), "
-        f"and up to {gib(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
+        f"{of_gib(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
+        f"({_parts(low)}), and up to {gib(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
     )
 
 

@@ -9,7 +9,6 @@ from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
 
-
 _WORTH_IT = 0.05
 """Share of the GPU that half precision must give back to be mentioned."""
 

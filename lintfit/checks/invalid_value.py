@@ -54,7 +54,9 @@ def _report(found: FoundMistake, by_version: bool = False) -> Report:
     mistake = found.mistake
     meant = _meant(found)
     hint = f'; did you mean "{meant}"?' if meant is not None else ""
-    consequence = f"accelerate {_READS_NO} and later stop when they start the script" if by_version else found.consequence
+    consequence = (
+        f"accelerate {_READS_NO} and later stop when they start the script" if by_version else found.consequence
+    )
     fix = _block(found) or _quoted(found) or _spelling(found, meant)
     return Report(
         Place(found.document, mistake.node.span),

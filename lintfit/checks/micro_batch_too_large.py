@@ -26,8 +26,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         samples = "the" if run.count_open else micro * steps * spec.data_parallel
         yield Report(
             place_of(run, "micro_batch_size"),
-            f"micro-batch {micro} takes {up_to(context)}{gib(now)} of activations and logits; {smaller} with accumulation "
-            f"{changes['gradient_accumulation_steps']} takes {gib(most(result, 'activations', 'logits'))}, "
+            f"micro-batch {micro} takes {up_to(context)}{gib(now)} of activations and logits; "
+            f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes {gib(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
             severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
             fix=change(

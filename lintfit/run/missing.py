@@ -112,8 +112,8 @@ def _is_below(name: str, locator: Locator) -> bool:
 
 
 def _has_code(locator: Locator) -> bool:
-    """Whether a folder that the script may be meant to stand in has Python at all: a copy of launch scripts alone is for
-    another repository."""
+    """Whether a folder that the script may be meant to stand in has Python at all: a copy of launch scripts alone is
+    for another repository."""
     return any(any(True for _ in islice(door.matching(folder, "*.py"), 1)) for folder in _near(locator))
 
 
