@@ -27,7 +27,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             place_of(run, "micro_batch_size"),
             f"micro-batch {micro} takes {up_to(context)}{gib(now)} of activations and logits; "
-            f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes {gib(most(result, 'activations', 'logits'))}, "
+            f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
+            f"{gib(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
             severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
             fix=change(
