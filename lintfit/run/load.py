@@ -11,7 +11,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, word_set
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside
@@ -69,6 +69,8 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
             taken |= _taken(run)
     for origin in _lonely_data(documents, taken, workspace):
         run = _built(origin, workspace, cli, mistakes)
+        if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
+            continue
         if run is not None and (origin.kind == "config" or run.training is not None):
             runs.append(run)
             taken |= _taken(run)
@@ -228,6 +230,33 @@ def _of_own_program(document: DataDocument, front_end: FrontEnd, workspace: Work
         return False
     declared = key_reads(workspace).declared(document.path, field)
     return bool(declared) and all(packages.isdisjoint(path.parts) for path in declared)
+
+
+_HANDBOOK = word_set("""
+    auto_insert_empty_system_msg base_model_revision chat_template dataset_configs dataset_mixer dataset_mixture
+    dataset_splits decontaminate model_code_revision preprocessing_num_workers text_column torch_dtype truncation_side
+    use_flash_attention_2
+    """)
+"""Keys of alignment-handbook's own dataclasses (``src/alignment/configs.py``), whose scripts train as TRL's command."""
+
+
+_AS_TRL = frozenset({"alignment", "open_r1"})
+"""Packages whose scripts hand what they declare beside TRL's classes to its trainers (alignment-handbook, open-r1)."""
+
+
+def _has_keys_of_the_tree(run: Run, workspace: Workspace) -> bool:
+    """Whether a recipe that is taken for TRL's has keys that only a dataclass of the tree has: what its script trains
+    by them, TRL's command does not."""
+    recipe = run.recipe
+    if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
+        return False
+    from lintfit.run.key_reads import key_reads
+    from lintfit.sources.recipes.trl_recipe import TrlRecipe
+
+    reads, path = key_reads(workspace), recipe.document.path
+    keys = recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ()
+    found = (reads.declared(path, key) for key in keys if key not in _HANDBOOK)
+    return any(places and all(_AS_TRL.isdisjoint(place.parts) for place in places) for places in found)
 
 
 def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:

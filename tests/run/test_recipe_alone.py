@@ -113,3 +113,11 @@ def test_a_tree_that_declares_the_arguments_itself_has_a_program_of_its_own(
     assert bool(found["runs"]) is judged
     assert bool(found["findings"]) is judged
     assert [each["path"] for each in found["skipped"]] == ([] if judged else ["sft.yaml"])
+
+
+@pytest.mark.parametrize(("package", "judged"), [("mamba", False), ("open_r1", True)])
+def test_keys_that_only_a_dataclass_of_the_tree_has_are_its_scripts(tmp_path: Path, package: str, judged: bool) -> None:
+    (tmp_path / "sft.yaml").write_text(TRL + "ssm_layers: [0, 2]\n")
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "configs.py").write_text(OWN.replace("my_own_key: int", "ssm_layers: list"))
+    assert bool(_checked(tmp_path, ".", "--gpu", "a100-80gb", "--gpus", "1")["runs"]) is judged
