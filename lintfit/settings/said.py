@@ -63,6 +63,9 @@ SAID: Mapping[str, Said] = {
         "gptq-int8": "train on a base that GPTQ has rounded to eight bits",
         None: "load the weights without quantization",
     }),
+    "reference_model": Said(by={
+        False: "hand over no reference model: the model with its adapters switched off is one",
+    }),
     "weights_dtype": Said("load the weights in {after}", by={"as loaded": "keep the weights as they are loaded"}),
     # How a micro-batch is computed
     "gradient_checkpointing": Said(by={

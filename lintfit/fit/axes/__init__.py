@@ -30,10 +30,15 @@ NAMES = (
     "optimizer",
     "quantization",
     "adapters",
+    "reference",
     "sequence",
     "cards",
 )
 """Modules of this package, in the order in which a plan's steps are told and carried out."""
+
+
+_FOLLOWING = frozenset({"reference_model"})
+"""Settings that a recipe need not be able to say: what is derived of others."""
 
 
 def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
@@ -42,6 +47,6 @@ def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
     for name in NAMES:
         found = [LEAVE, *import_module(f"{__name__}.{name}").options(subject)]
         if recipe is not None:
-            found = [option for option in found if option.changes.keys() <= recipe.adjustable]
+            found = [option for option in found if option.changes.keys() - _FOLLOWING <= recipe.adjustable]
         if len(found) > 1:
             yield tuple(found)

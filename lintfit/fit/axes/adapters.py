@@ -23,6 +23,8 @@ def options(subject: Subject) -> Iterator[Option]:
         "lora_targets": "all-linear",
         "weights_dtype": dtype,
     }
+    if spec.reference_model:
+        changes["reference_model"] = False  # the model with its adapters switched off is one
     trained = "adapters are trained and saved (at a higher learning rate), the model stays frozen"
     yield Option("LoRA", changes, Effect.ADAPTERS, trained, kind="LoRA")
     quantized = f"{trained} and is rounded to four bits"
