@@ -64,6 +64,7 @@ SAID: Mapping[str, Said] = {
         None: "load the weights without quantization",
     }),
     "reference_model": Said(by={
+        True: "hand over a reference model",
         False: "hand over no reference model: the model with its adapters switched off is one",
     }),
     "weights_dtype": Said("load the weights in {after}", by={"as loaded": "keep the weights as they are loaded"}),

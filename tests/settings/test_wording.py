@@ -32,6 +32,7 @@ BY_NAME: dict[str, tuple[Any, ...]] = {
     "fsdp": (Fsdp(), Fsdp(2, "SHARD_GRAD_OP", cpu_offload=True), None),
     "eval_predictions": ("none", "kept"),
     "zero3_init": (True, False),
+    "reference_model": (True, False),
     "optimizer": ("adamw_8bit", "paged_adamw_32bit"),
 }
 TYPED = {*ZERO_SECTION, "adamw_torch", *BY_NAME["optimizer"], "q_proj", "v_proj"}
