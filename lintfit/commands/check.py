@@ -218,7 +218,7 @@ class _Pass:
             return planned
         from lintfit.fit.alternatives import alternatives
 
-        return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options).plans)
+        return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options, outcome).plans)
 
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(

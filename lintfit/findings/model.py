@@ -119,6 +119,8 @@ class Rejected:
 
     description: str
     estimate: Estimate
+    why: str = ""
+    """What makes its high end, where only that is too much."""
 
 
 @frozen(eq=False)

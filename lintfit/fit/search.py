@@ -39,6 +39,11 @@ class Ranked(NamedTuple):
         """What the candidate makes of the run; made when it is asked for, for most candidates are not."""
         return _on_top(self.base, self.candidate)
 
+    @property
+    def quoted(self) -> float:
+        """The step time as it is quoted, relative to the run as it is, for the same number of tokens."""
+        return rounded(self.rank[5])
+
 
 def _on_top(base: Spec, candidate: Candidate) -> Spec:
     changes = candidate.changes
@@ -54,6 +59,11 @@ class Fitting:
     estimate: Estimate
     step_time: float
     rank: Rank
+
+    @property
+    def quoted(self) -> float:
+        """The step time as it is quoted."""
+        return rounded(self.step_time)
 
 
 @dataclass(slots=True)
@@ -83,8 +93,10 @@ class Tried:
 class Search:
     """Looks through a space for what fits with a margin."""
 
-    def __init__(self, space: Space, margin: Margin) -> None:
+    def __init__(self, space: Space, margin: Margin, tight: bool = False) -> None:
+        """``tight``: what may fit and is not sure to does, too."""
         self.space = space
+        self.tight = tight
         self.spec = space.subject.spec
         self.capacity = self.spec.capacity_bytes or 0
         self.limit = self.capacity - margin.bytes_of(self.capacity)
@@ -92,6 +104,8 @@ class Search:
         self.now = step_seconds(self.spec) / self.spec.seq_len
         self.launched = states_deepspeed(space.subject.run)
         self.bounds = Bounds(self._shortest(), self.launched)
+        self.ranked: list[Ranked] = []
+        """Those of the class that was looked at last which may fit, best first."""
         self.computing: dict[tuple[Any, ...], float] = {}
         """Seconds of arithmetic by what they depend on: the same for most engines."""
 
@@ -108,7 +122,8 @@ class Search:
 
     def of_class(self, effect: Effect) -> Iterator[Fitting]:
         """What fits of one class, best first: by rank, exactly."""
-        return self.first_fitting(list(self.reachable(effect)))
+        self.ranked = sorted(self.reachable(effect), key=lambda ranked: ranked.rank)
+        return self.first_fitting(self.ranked)
 
     def first_fitting(self, found: Sequence[Ranked]) -> Iterator[Fitting]:
         """Those of some candidates that fit, best first."""
@@ -117,6 +132,10 @@ class Search:
             result = self.result(candidate, spec)
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
+
+    def behind(self, found: Fitting) -> Iterator[Ranked]:
+        """What comes behind a candidate in its class, which was looked at last, and cuts no more tokens."""
+        return (other for other in self.ranked if other.rank > found.rank and other.rank[2] <= found.rank[2])
 
     def reachable(self, effect: Effect, wanted: Callable[[Candidate], bool] | None = None) -> Iterator[Ranked]:
         """The candidates of a class that their lasting memory does not rule out; only those that are wanted."""
@@ -149,21 +168,33 @@ class Search:
 
     def result(self, candidate: Candidate, spec: Spec) -> Estimate | None:
         """The estimate of a candidate that fits, None for one that does not; keeps count of those."""
-        bound = self.bounds.least(spec, candidate.changes)
+        bound = self._needed(self.bounds.least(spec, candidate.changes))
         if bound <= self.limit and spec.micro_batch_size > 1:
-            bound = self.bounds.of_one_sample(spec, candidate.changes).peak.high
+            bound = self._needed(self.bounds.of_one_sample(spec, candidate.changes))
         if bound > self.limit:
             self._rule_out(bound, candidate)
             return None
         result = estimate(spec)
         for older in self.space.subject.older:
-            if not suffices(result, self.limit):
+            if not self.enough(result):
                 break
-            result = _worse(result, estimate(changed_spec(older, candidate.changes, launched=self.launched)))
-        if suffices(result, self.limit):
+            result = self._worse(result, estimate(changed_spec(older, candidate.changes, launched=self.launched)))
+        if self.enough(result):
             return result
         self.tried.add(candidate, result)
         return None
+
+    def enough(self, result: Estimate) -> bool:
+        """Whether an estimate is what is looked for."""
+        return may_suffice(result, self.limit) if self.tight else suffices(result, self.limit)
+
+    def _needed(self, result: Estimate) -> int:
+        """The bytes of an estimate that must not be more than there are."""
+        return result.peak.likely if self.tight else result.peak.high
+
+    def _worse(self, newer: Estimate, older: Estimate) -> Estimate:
+        """The estimate of the version that does not do, else that of the newest with a range that covers both."""
+        return widened(newer, older) if self.enough(older) else older
 
     def _rule_out(self, bound: int, candidate: Candidate) -> None:
         self.tried.count += 1
@@ -182,15 +213,16 @@ class Search:
             candidate = tried.bounded[number][1]
             spec = changed_spec(self.spec, candidate.changes, launched=self.launched)
             if not sharp:
-                heappush(waiting, (max(bound, self.bounds.least(spec, candidate.changes)), number, True))
+                sharper = self.bounds.least(spec, candidate.changes).peak.high
+                heappush(waiting, (max(bound, sharper), number, True))
                 continue
             tried.consider(candidate, estimate(spec))
         tried.bounded.clear()
         return tried.nearest
 
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
-        """Lower is better: class, an offload to a host of unknown size, tokens cut, step time as it is quoted, number
-        of changes; the model's own step time breaks what is then left of ties."""
+        """Lower is better: class, an offload to a host of unknown size, tokens cut, what the plan costs (:func:`cost`),
+        number of changes; the model's own step time breaks what is then left of ties."""
         offloads = spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload)
         unknown_host = spec.host_memory_bytes is None and offloads
         return self._rank(candidate, unknown_host, spec.seq_len, step_seconds(spec))
@@ -198,11 +230,24 @@ class Search:
     def _rank(self, candidate: Candidate, unknown_host: bool, seq_len: int, seconds: float) -> Rank:
         time = seconds / seq_len / self.now
         cut = max(0, self.spec.seq_len - seq_len)
-        return candidate.effect, unknown_host, cut, rounded(time), len(candidate.options), time
+        return candidate.effect, unknown_host, cut, cost(time, candidate.count), candidate.count, time
 
     def step_time(self, spec: Spec) -> float:
         """Relative to the run as it is, for the same number of tokens."""
         return step_seconds(spec) / spec.seq_len / self.now
+
+
+A_CHANGE = 0.1
+"""What a change more must save of a step's time to be worth it: the least that times are quoted by."""
+
+
+def cost(time: float, changes: int) -> float:
+    """What ranks plans that do the same to the training, from a step time relative to now and a number of changes.
+
+    Steps that take no longer than now are as good as one another. Of two plans with as many changes the faster one
+    costs no more.
+    """
+    return rounded(max(1.0, time) * (1 + A_CHANGE * changes))
 
 
 class _Shared:
@@ -243,11 +288,6 @@ class _Shared:
         return self.search._rank(candidate, self.unknown_host, length, in_all(computing[key], self._rests[steps]))
 
 
-def _worse(newer: Estimate, older: Estimate) -> Estimate:
-    """The estimate of the version that does not fit, else that of the newest with a range that covers both."""
-    return widened(newer, older) if suffices(older) else older
-
-
 def widened(newer: Estimate, older: Estimate) -> Estimate:
     """The estimate of the newest version with a range that covers an older one."""
     peak = newer.peak
@@ -262,4 +302,11 @@ def suffices(result: Estimate, limit: int | None = None) -> bool:
         and not result.host_is_tight
         and not result.host_is_short
         and (limit is None or result.peak.high <= limit)
+    )
+
+
+def may_suffice(result: Estimate, limit: int) -> bool:
+    """Whether a run with this estimate is likely to fit its GPUs, and does not lack host memory."""
+    return (
+        result.verdict in (Verdict.FITS, Verdict.TIGHT) and not result.host_is_short and result.peak.likely <= limit
     )
