@@ -8,6 +8,8 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.boundary import Mistakes
+from lintfit.checks.helpers.context import RunContext
+from lintfit.checks.helpers.registry import breaks_the_command
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
@@ -153,6 +155,10 @@ def _unknown(result: RunResult) -> str:
         names = in_words(run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"
     open_count = run.count_open and result.verdict is not Verdict.FITS
+    if result.beyond is not None and not result.beyond.by_settings:
+        return f"no change of its settings makes it fit: {result.beyond.reason}"
+    if breaks_the_command(RunContext(run, result.estimate)):
+        return "its command is cut off or refused (lintfit check says where): what is left of it gets no plan"
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
 
 

@@ -183,6 +183,12 @@ _SLACK = GIB
 
 
 def _beats(one: Fitting, other: Fitting, slack: int) -> bool:
-    cheaper = all(mine <= theirs for mine, theirs in zip(one.rank[:5], other.rank[:5], strict=True))
+    cheaper = all(mine <= theirs for mine, theirs in zip(_costs(one), _costs(other), strict=True))
     mine, theirs = one.estimate, other.estimate
     return cheaper and mine.peak.high <= theirs.peak.high + slack and mine.host.peak <= theirs.host.peak + slack
+
+
+def _costs(one: Fitting) -> tuple[float, ...]:
+    """Class, offload to a host of unknown size, tokens cut, step time as it is quoted, number of changes."""
+    effect, unknown_host, cut, _, count, _ = one.rank
+    return effect, unknown_host, cut, one.quoted, count

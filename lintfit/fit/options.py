@@ -54,7 +54,7 @@ class Option:
     ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
     one only trim it. ``counts``: as how many changes it ranks. To take back what somebody set to save memory is one
-    more each: it must save so much more time.
+    more each, and two to compute no activations again: it must save so much more time.
     """
 
     name: str = ""

@@ -20,7 +20,7 @@ from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, apply_chang
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
-from lintfit.fit.search import Fitting, Search, widened
+from lintfit.fit.search import Fitting, Search, at_least, widened
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -69,10 +69,12 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     """What would make the run fit, else what may. The run must have a spec whose estimate does not fit."""
     assert run.spec is not None
     space = Space(Subject(run, run.spec), _FURTHEST)
+    search = Search(space, run.options.margin)
     feasibility = Feasibility(run, workspace, cli)
     refused = 0
-    for tight in (False, True) if estimate(run.spec).verdict is Verdict.DOES_NOT_FIT else (False,):
-        best = _Best(run, Search(space, run.options.margin, tight), feasibility)
+    may_do = [search.for_tight()] if estimate(run.spec).verdict is Verdict.DOES_NOT_FIT else []
+    for looking in (search, *may_do):
+        best = _Best(run, looking, feasibility)
         found = best.plan()
         refused += best.refused
         if found is not None:
@@ -136,16 +138,16 @@ class _Best:
         """The plan with why nothing cheaper does, and what changes less and may fit."""
         rejected = found.plan.rejected
         if not self.search.tight:
-            self.closer = _closer(self.run, self.search, found.fitting)
+            self.closer = _closer(self.search, found.fitting)
         if (near := self.closer) is not None:
             rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
         return replace(found.plan, proof=proof(self.search, found.cheaper), rejected=rejected)
 
 
-def _closer(run: Run, search: Search, found: Fitting) -> Fitting | None:
+def _closer(search: Search, found: Fitting) -> Fitting | None:
     """What leaves more of the training as it is than a plan, and only may fit: best first."""
     tier = next(number for number, tier in enumerate(_TIERS) if found.candidate.effect in tier)
-    looking = Search(search.space, run.options.margin, tight=True)
+    looking = search.for_tight()
     before = (effect for tier in _TIERS[:tier] for effect in tier)
     near = next(chain.from_iterable(looking.of_class(effect) for effect in before), None)
     return near if near is not None and near.candidate.options else None
@@ -200,7 +202,7 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
         reason = f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
         feasibility.undone(found.candidate.changes, name, reason)
         return reason
-    result = estimate(spec)
+    result = at_least(spec, estimate(spec))
     if not search.enough(result):
         why = _why_not(result, search)
         return f"written into these files it would {why}: they cannot say all that the plan counts on"

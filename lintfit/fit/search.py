@@ -8,6 +8,7 @@ those that one sample of the fewest tokens would not make fit are passed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -23,6 +24,7 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec, states_deepspeed
+from lintfit.verdict.beyond import not_freed
 
 Rank = tuple[int, bool, int, float, int, float]
 
@@ -82,21 +84,36 @@ class Tried:
         self.count += 1
         self.consider(candidate, result)
 
+    def take(self, others: Tried) -> None:
+        """Those that were ruled out before, which no estimate has spoken of."""
+        self.count += others.count
+        self.hosts += others.hosts
+        self.bounded += others.bounded
+
     def consider(self, candidate: Candidate, result: Estimate) -> None:
-        """Take it for the nearest if it is; what lacks host memory is not near."""
+        """Take it for the nearest if it is; what lacks host memory, or does not run at all, is not near."""
         if result.host_is_short:
             self.hosts += 1
-        elif self.nearest is None or result.peak.high < self.nearest[1].peak.high:
+        elif result.verdict is not Verdict.UNKNOWN and (
+            self.nearest is None or result.peak.high < self.nearest[1].peak.high
+        ):
             self.nearest = (candidate, result)
+
+
+class _Class(NamedTuple):
+    """The candidates of a class: those that their lasting memory does not rule out, best first, and the others."""
+
+    ranked: list[Ranked]
+    ruled_out: Tried
 
 
 class Search:
     """Looks through a space for what fits with a margin."""
 
-    def __init__(self, space: Space, margin: Margin, tight: bool = False) -> None:
-        """``tight``: what may fit and is not sure to does, too."""
+    def __init__(self, space: Space, margin: Margin) -> None:
         self.space = space
-        self.tight = tight
+        self.tight = False
+        """Whether what may fit and is not sure to does, too."""
         self.spec = space.subject.spec
         self.capacity = self.spec.capacity_bytes or 0
         self.limit = self.capacity - margin.bytes_of(self.capacity)
@@ -108,6 +125,15 @@ class Search:
         """Those of the class that was looked at last which may fit, best first."""
         self.computing: dict[tuple[Any, ...], float] = {}
         """Seconds of arithmetic by what they depend on: the same for most engines."""
+        self._classes: dict[Effect, _Class] = {}
+        self._estimates: dict[int, Estimate] = {}
+        """By candidates of those classes, which live as long."""
+
+    def for_tight(self) -> Search:
+        """The search for what may fit, over the same space; what is worked out already serves it, too."""
+        other = copy(self)
+        other.tight, other.tried, other.ranked = True, Tried(), []
+        return other
 
     def _shortest(self) -> int:
         lengths: list[int] = [
@@ -122,7 +148,14 @@ class Search:
 
     def of_class(self, effect: Effect) -> Iterator[Fitting]:
         """What fits of one class, best first: by rank, exactly."""
-        self.ranked = sorted(self.reachable(effect), key=lambda ranked: ranked.rank)
+        if effect not in self._classes:
+            mine, self.tried = self.tried, Tried()
+            ranked = sorted(self.reachable(effect), key=lambda ranked: ranked.rank)
+            self._classes[effect] = _Class(ranked, self.tried)
+            self.tried = mine
+        known = self._classes[effect]
+        self.ranked = known.ranked
+        self.tried.take(known.ruled_out)
         return self.first_fitting(self.ranked)
 
     def first_fitting(self, found: Sequence[Ranked]) -> Iterator[Fitting]:
@@ -174,7 +207,7 @@ class Search:
         if bound > self.limit:
             self._rule_out(bound, candidate)
             return None
-        result = estimate(spec)
+        result = self._estimate(candidate, spec)
         for older in self.space.subject.older:
             if not self.enough(result):
                 break
@@ -183,6 +216,11 @@ class Search:
             return result
         self.tried.add(candidate, result)
         return None
+
+    def _estimate(self, candidate: Candidate, spec: Spec) -> Estimate:
+        if id(candidate) not in self._estimates:
+            self._estimates[id(candidate)] = at_least(spec, estimate(spec))
+        return self._estimates[id(candidate)]
 
     def enough(self, result: Estimate) -> bool:
         """Whether an estimate is what is looked for."""
@@ -223,9 +261,11 @@ class Search:
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
         """Lower is better: class, an offload to a host of unknown size, tokens cut, what the plan costs (:func:`cost`),
         number of changes; the model's own step time breaks what is then left of ties."""
-        offloads = spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload)
-        unknown_host = spec.host_memory_bytes is None and offloads
-        return self._rank(candidate, unknown_host, spec.seq_len, step_seconds(spec))
+        return self._rank(candidate, self.unknown_host(spec), spec.seq_len, step_seconds(spec))
+
+    def unknown_host(self, spec: Spec) -> bool:
+        """Whether more is offloaded than the run itself does, to a host of unknown size."""
+        return spec.host_memory_bytes is None and bool(_offloads(spec) - _offloads(self.spec))
 
     def _rank(self, candidate: Candidate, unknown_host: bool, seq_len: int, seconds: float) -> Rank:
         time = seconds / seq_len / self.now
@@ -256,8 +296,7 @@ class _Shared:
     def __init__(self, search: Search, group: Sequence[Option]) -> None:
         self.search = search
         self.base = base = changed_spec(search.spec, merged(group), launched=search.launched)
-        offloads = base.offload_optimizer != "none" or (base.fsdp is not None and base.fsdp.cpu_offload)
-        self.unknown_host = base.host_memory_bytes is None and offloads
+        self.unknown_host = search.unknown_host(base)
         self._floors: dict[tuple[Any, ...], int] = {}
         self._rests: dict[int, Rest] = {}
         self._trains = arithmetic_of(base)
@@ -288,10 +327,22 @@ class _Shared:
         return self.search._rank(candidate, self.unknown_host, length, in_all(computing[key], self._rests[steps]))
 
 
+def _offloads(spec: Spec) -> set[str]:
+    """What of the states lies on the host, or beyond it."""
+    found = {name for name in ("offload_optimizer", "offload_param") if getattr(spec, name) != "none"}
+    return {"offload_optimizer", "offload_param"} if spec.fsdp is not None and spec.fsdp.cpu_offload else found
+
+
 def widened(newer: Estimate, older: Estimate) -> Estimate:
     """The estimate of the newest version with a range that covers an older one."""
     peak = newer.peak
     return replace(newer, peak=replace(peak, low=min(peak.low, older.peak.low), high=max(peak.high, older.peak.high)))
+
+
+def at_least(spec: Spec, result: Estimate) -> Estimate:
+    """An estimate with what a run needs beyond its settings, where other settings do without it."""
+    more = not_freed(spec, result)
+    return more.estimate if more is not None and more.estimate.peak.high > result.peak.high else result
 
 
 def suffices(result: Estimate, limit: int | None = None) -> bool:
@@ -307,6 +358,4 @@ def suffices(result: Estimate, limit: int | None = None) -> bool:
 
 def may_suffice(result: Estimate, limit: int) -> bool:
     """Whether a run with this estimate is likely to fit its GPUs, and does not lack host memory."""
-    return (
-        result.verdict in (Verdict.FITS, Verdict.TIGHT) and not result.host_is_short and result.peak.likely <= limit
-    )
+    return result.verdict in (Verdict.FITS, Verdict.TIGHT) and not result.host_is_short and result.peak.likely <= limit

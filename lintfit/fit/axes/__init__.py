@@ -30,7 +30,6 @@ NAMES = (
     "optimizer",
     "quantization",
     "adapters",
-    "reference",
     "sequence",
     "cards",
 )
