@@ -156,7 +156,7 @@ def _largest(figure: Callable[[int], Figure], limit: int, most: int) -> tuple[Fi
 
 def _fastest(run: Run, spec: Spec, margin: Margin) -> Iterator[Extreme]:
     """The shortest step with the training as it is; then, where that is shorter still, with other numerics."""
-    search = Search(Space(Subject(run, spec), Effect.NUMERICS), margin)
+    search = Search(Space(Subject(run, spec, recomputes=False), Effect.NUMERICS), margin)
     best: Figure | None = None
     questions = ("the shortest step with the same training", "the shortest step with other kernels or precision")
     for effect, question in zip((Effect.SAME, Effect.NUMERICS), questions, strict=True):

@@ -34,10 +34,12 @@ class Effect(IntEnum):
 
 @frozen
 class Subject:
-    """The run that is planned for."""
+    """The run that is planned for. ``recomputes``: whether it goes on to recompute activations where it does so; only
+    who asks for the fastest step is told to stop that."""
 
     run: Run
     spec: Spec
+    recomputes: bool = True
 
     @property
     def older(self) -> tuple[Spec, ...]:
@@ -54,7 +56,7 @@ class Option:
     ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
     one only trim it. ``counts``: as how many changes it ranks. To take back what somebody set to save memory is one
-    more each, and two to compute no activations again: it must save so much more time.
+    more each: it must save so much more time.
     """
 
     name: str = ""

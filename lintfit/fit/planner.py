@@ -8,6 +8,7 @@ that does not then fit is not offered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ class _Best:
             self.closer = _closer(self.search, found.fitting)
         if (near := self.closer) is not None:
             rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
-        return replace(found.plan, proof=proof(self.search, found.cheaper), rejected=rejected)
+        return replace(found.plan, proves=partial(proof, self.search, found.cheaper), rejected=rejected)
 
 
 def _closer(search: Search, found: Fitting) -> Fitting | None:

@@ -19,6 +19,8 @@ def cheaper(search: Search, found: Fitting) -> str:
     offload to a host of unknown size, more tokens that are cut.
     """
     alike = "leaves the training as it is" if found.candidate.effect is Effect.SAME else "changes the training no more"
+    if search.spec.gradient_checkpointing:
+        alike = f"goes on to recompute activations, {alike}"
     faster = [ranked for ranked in search.behind(found) if ranked.quoted < found.quoted]
     if not faster:
         return f"every one that {alike} and costs less time among them"

@@ -126,8 +126,8 @@ class Search:
         self.computing: dict[tuple[Any, ...], float] = {}
         """Seconds of arithmetic by what they depend on: the same for most engines."""
         self._classes: dict[Effect, _Class] = {}
-        self._estimates: dict[int, Estimate] = {}
-        """By candidates of those classes, which live as long."""
+        self._estimates: dict[int, tuple[Candidate, Estimate]] = {}
+        """By the candidate that each is of."""
 
     def for_tight(self) -> Search:
         """The search for what may fit, over the same space; what is worked out already serves it, too."""
@@ -219,8 +219,8 @@ class Search:
 
     def _estimate(self, candidate: Candidate, spec: Spec) -> Estimate:
         if id(candidate) not in self._estimates:
-            self._estimates[id(candidate)] = at_least(spec, estimate(spec))
-        return self._estimates[id(candidate)]
+            self._estimates[id(candidate)] = candidate, at_least(spec, estimate(spec))
+        return self._estimates[id(candidate)][1]
 
     def enough(self, result: Estimate) -> bool:
         """Whether an estimate is what is looked for."""
