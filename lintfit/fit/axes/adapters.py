@@ -30,7 +30,7 @@ def options(subject: Subject) -> Iterator[Option]:
     if spec.reference_model:
         changes["reference_model"] = False  # the model with its adapters switched off is one
     if spec.quantization is not None:
-        # Quantised weights do not train (transformers ``validate_quantization_for_training``); what is in few bits stays.
+        # They do not train (transformers ``validate_quantization_for_training``); what is in few bits stays so.
         del changes["weights_dtype"]
     trained = "adapters are trained and saved (at a higher learning rate), the model stays frozen"
     yield Option("LoRA", changes, Effect.ADAPTERS, trained, kind="LoRA")
