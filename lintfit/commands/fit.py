@@ -30,6 +30,7 @@ from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.report.figures import WORDS
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, run_plans
 from lintfit.report.styled import show_blocks
@@ -216,7 +217,8 @@ def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
     workspace.write(texts)
     names = ", ".join(shown_path(path) for path in texts)
     peak, capacity = plan.estimate.peak.high / 2**30, (plan.estimate.capacity_bytes or 0) / 2**30
-    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, fits.\n"
+    verdict = WORDS[plan.estimate.verdict]
+    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, {verdict}.\n"
 
 
 def _json(answer: Answer, asked: Asked) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Margin, Options
 from lintfit.run.change import changed_spec
 from tests.fit.generated import spec_of
-from tests.support import lintfit
+from tests.support import ROOT, lintfit
+
+PROJECTS = ROOT / "tests" / "projects"
 
 few = settings(
     max_examples=6,
@@ -206,3 +209,34 @@ def test_a_command_that_is_cut_off_gets_no_plan(tmp_path: Path) -> None:
         assert (run["plan"] is not None) is planned
         said = lintfit("fit", ".", *flags, cwd=tmp_path).out
         assert ("its command is cut off or refused" in " ".join(said.split())) is not planned
+
+
+def test_what_is_only_likely_to_fit_is_written_where_nothing_else_is(tmp_path: Path) -> None:
+    work = shutil.copytree(PROJECTS / "grpo-reward-model" / "input", tmp_path / "project")
+    (run,) = lintfit("check", ".", "--output-format", "json", cwd=work).json["runs"]
+    plan, capacity = run["plan"], run["estimate"]["capacity_bytes"]
+    assert (plan["verdict"], plan["applicability"]) == ("tight", "unsafe")
+    peak = plan["estimate"]["peak_bytes"]
+    assert peak["likely"] <= capacity < peak["high"]
+    said = " ".join(lintfit("check", ".", cwd=work).out.split())
+    assert f"it may take up to {peak['high'] / 2**30:.1f} of {capacity / 2**30:.1f} GiB (" in said
+    assert "tight." in lintfit("fit", ".", "--apply", "1", cwd=work).out
+    (after,) = lintfit("check", ".", "--output-format", "json", cwd=work).json["runs"]
+    assert after["verdict"] == "tight"
+
+
+NEARLY = {
+    "model": "Qwen/Qwen2.5-1.5B", "gpu_memory_gib": 4.0, "gpus": 1, "method": "lora", "weights_dtype": "bf16",
+    "mixed_precision": "bf16", "micro_batch_size": 2, "seq_len": 2048, "gradient_checkpointing": True,
+    "attention": "sdpa", "loss": "full",
+}  # fmt: skip
+
+
+def test_what_leaves_more_of_the_training_and_may_fit_is_named_beside_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(NEARLY))
+    (run,) = lintfit("fit", "--spec", "run.json", "--output-format", "json", cwd=tmp_path).json["runs"]
+    first, near = run["plans"][:2]
+    assert first["verdict"] == "fits" and near["verdict"] == "tight"
+    assert near["by_hand"].startswith("it may take up to ")
+    assert any("four bits" in effect for effect in first["effects"])
+    assert not any("four bits" in effect for effect in near["effects"])
