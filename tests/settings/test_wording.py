@@ -33,6 +33,7 @@ BY_NAME: dict[str, tuple[Any, ...]] = {
     "eval_predictions": ("none", "kept"),
     "zero3_init": (True, False),
     "reference_model": (True, False),
+    "whole_state_dict": (True, False),
     "optimizer": ("adamw_8bit", "paged_adamw_32bit"),
 }
 TYPED = {*ZERO_SECTION, "adamw_torch", *BY_NAME["optimizer"], "q_proj", "v_proj"}

@@ -26,6 +26,7 @@ NAMES = (
     "loss",
     "attention",
     "sharding",
+    "saving",
     "buckets",
     "optimizer",
     "quantization",
