@@ -78,10 +78,12 @@ def _least_tokens(space: Space, group: Sequence[Option]) -> list[tuple[Candidate
 def _missing(nearest: _Nearest) -> str:
     least = nearest.estimate
     capacity = least.capacity_bytes or 0
-    over = (least.peak.high - capacity) / GIB
-    if over > 0:
-        needed, have = least.peak.high / GIB, capacity / GIB
-        what = f"at the least {needed:.1f} GiB have to be planned for on each GPU, {over:.1f} GiB more than {have:.1f}"
+    likely, high, have = least.peak.likely / GIB, least.peak.high / GIB, capacity / GIB
+    if likely > have:
+        what = f"the least that it takes is {likely:.1f} GiB on each GPU, {likely - have:.1f} GiB more than {have:.1f}"
+        return f"{what} ({nearest.name})"
+    if high > have:
+        what = f"the least that it takes is {likely:.1f} GiB on each GPU, and up to {high:.1f} of {have:.1f}"
         return f"{what} ({nearest.name})"
     if least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
         lacking = (least.host.peak - least.host_capacity_bytes) / GIB
