@@ -12,4 +12,13 @@ def dumps(value: object) -> str:
 
     What GitHub's runner would obey in a log (:func:`lintfit.errors.defused`) is spelt with an escape.
     """
-    return json.dumps(value, indent=2).replace("##[", r"##\u005b") + "\n"
+    return _escaped(json.dumps(value, indent=2)) + "\n"
+
+
+def compact(value: object) -> str:
+    """The same in one line: json's own encoder is many times as slow where it indents."""
+    return _escaped(json.dumps(value))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("##[", r"##\u005b")
