@@ -24,8 +24,8 @@ MAX_MODEL_CONFIG = 8 << 20
 MAX_NAMED_CONFIG = 16 << 20
 """Bytes of a config that a flag names."""
 
-MAX_REQUIREMENTS = 32 << 20
-"""Bytes of a file of requirements: lock files are large."""
+MAX_REQUIREMENTS = 8 << 20
+"""Bytes of a file of requirements: lock files are large, of big projects 1 to 2 MiB."""
 
 MAX_BASELINE = 64 << 20
 """Bytes of a baseline."""

@@ -45,11 +45,13 @@ install with pip counts, and the files of a folder come last: many of them are e
 """
 _INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments."""
+_MOST = 30
+"""Files of one pattern that are read."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
 _REQUIREMENT = lazy_pattern(
-    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*(?:{{\s*version\s*=\s*)?["'])?[( ]*"""
+    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]{{0,200}}\])?["']?\s*+(?:=\s*+(?:{{\s*+version\s*+=\s*+)?["'])?[( ]*+"""
     r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
     r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
     re.ASCII,
@@ -181,7 +183,8 @@ def _installed_by(text: str) -> Iterator[tuple[str, str]]:
 
 def _matching(folder: Path) -> Iterator[Path]:
     for pattern in _FILES:
-        yield from sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
+        found = sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
+        yield from found[:_MOST]
 
 
 def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:
