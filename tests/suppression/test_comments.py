@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.documents.directives import Directive, directives, without
+from lintfit.documents.directives import MOST, Directive, directives, without
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.workspace import reader
@@ -228,3 +228,10 @@ def test_blanks_behind_a_comment_take_no_time(comment: str, sign: str) -> None:
     (found,) = directives(read(Kind.JSON, text))
     assert found.word == "ignore"
     assert time.process_time() - before < 5
+
+
+def test_signs_within_a_comment_and_comments_without_end_take_no_time() -> None:
+    before = time.process_time()
+    assert len(directives(read(Kind.PYTHON, "x = 1\n" + "# lintfit: ignore[" * 20_000 + "\n"))) == 1
+    assert len(directives(read(Kind.PYTHON, "x = 1\n" + "# lintfit: ignore[LF101]\n" * 3_000))) == MOST
+    assert time.process_time() - before < 20
