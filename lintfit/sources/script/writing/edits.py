@@ -235,10 +235,7 @@ class Writer:
         return isinstance(parent, holders)
 
     def _flag_for(self, node: cst.CSTNode, value: Any) -> Edits | None:
-        """A new flag on the launch line for a field whose default says nothing (None), or has no literal."""
-        nothing = isinstance(node, cst.Name) and node.value == "None"
-        if not nothing and self._is_plain(node):
-            return None
+        """A new flag on the launch line for a field of the command line that has its default: that is everybody's."""
         for made in self.source.walk.parsed:
             for name, current in made.attributes.items():
                 if current.origin is node:
