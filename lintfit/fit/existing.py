@@ -1,0 +1,126 @@
+"""A DeepSpeed JSON of the repository that says already what a new one would, in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lintfit.documents import door
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.fit.confirm import texts_after
+from lintfit.frozen import frozen
+from lintfit.memo import Memo
+from lintfit.memory import estimate
+from lintfit.memory.result import Verdict
+from lintfit.options.model import Options
+from lintfit.run.build import build
+from lintfit.run.discover import not_searched
+from lintfit.run.key_reads import root_of
+from lintfit.run.model import Run
+from lintfit.run.naming import pointed_at
+from lintfit.run.sharing import changed_settings
+from lintfit.settings.registry import ZERO_SECTION
+from lintfit.sources import detect
+
+MOST = 200
+"""JSON files of a tree that are looked at, those nearest to the run first."""
+
+_TRIED = 4
+"""Of those that say the same stage and offload, how many are read as the run's."""
+
+_LONGEST = 64 << 10
+"""Characters of a JSON that may be a DeepSpeed config: they have a hundred lines at most."""
+
+
+@frozen(eq=False)
+class Existing:
+    """A run that reads a file of the tree in the place of a new one: the files then, and what is named for what."""
+
+    run: Run
+    texts: Mapping[Path, str]
+    dropped: Path
+    name: str
+
+
+def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Options) -> Existing | None:
+    """The run and the files of a plan with a file that the tree has for the one that it would make, if there is one.
+
+    The settings must be the same but for the sizes of buffers, and the run must fit with those.
+    """
+    document = run.deepspeed.document if run.deepspeed is not None else None
+    if document is None or document.path not in texts or workspace.exists(document.path):
+        return None
+    changed = workspace.with_overlay(texts)
+    for candidate in _saying(document, run, workspace):
+        name = os.path.relpath(candidate, document.path.parent)
+        named = pointed_at(run, document, name)
+        if named is None:
+            break
+        after = {**texts, **texts_after(named, changed)}
+        del after[document.path]
+        other = build(run.origin, workspace.with_overlay(after), cli)
+        if other.deepspeed is None or other.spec is None or other.doubtful:
+            continue
+        if other.deepspeed.document.path == document.path or set(changed_settings(run, other)) - ZERO_SECTION:
+            continue
+        if estimate(other.spec).verdict is Verdict.FITS:
+            return Existing(other, after, document.path, name)
+    return None
+
+
+def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[Path]:
+    """The DeepSpeed JSONs of the tree with the stage and offload of a new one, the nearest first."""
+    wanted, found = _zero(document), 0
+    for other in _configs(run, workspace):
+        if _zero(other) == wanted:
+            yield other.path
+            found += 1
+        if found == _TRIED:
+            return
+
+
+def _zero(document: DataDocument) -> tuple[object, ...] | None:
+    """Stage and devices of a DeepSpeed JSON, and which blocks of precision it has switched on for good."""
+    root = document.root
+    zero = root.get("zero_optimization") if root is not None and root.shape == "mapping" else None
+    if root is None or zero is None:
+        return None
+    stage = zero.get("stage")
+    devices = [zero.get(key, "device") for key in ("offload_optimizer", "offload_param")]
+    return (
+        stage.value if stage is not None else None,
+        *((device.value if device is not None else None) or "none" for device in devices),
+    )
+
+
+def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
+    base = (workspace.root / run.base).resolve()
+    return _OF_WORKSPACES.get(workspace, base, lambda: tuple(_read(base, workspace)))
+
+
+_OF_WORKSPACES: Memo[tuple[DataDocument, ...]] = Memo(most=16)
+
+
+def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:
+    top = workspace.root.resolve()
+    paths = sorted(_paths(root_of(base, top)), key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path))
+    for path in paths[:MOST]:
+        shown = path.relative_to(top) if path.is_relative_to(top) else path
+        try:
+            text = workspace.file(shown).text
+            if len(text) > _LONGEST or '"zero_optimization"' not in text:
+                continue
+            document = workspace.read(shown, Kind.JSON)
+        except ReadError:
+            continue
+        if isinstance(document, DataDocument) and document.root is not None and detect.dialect(document) == "deepspeed":
+            yield document
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    for here, folders, names in door.walk(root):
+        folders[:] = sorted(name for name in folders if not not_searched(name))
+        yield from (here / name for name in names if name.endswith(".json"))
