@@ -64,11 +64,30 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
         other = build(run.origin, workspace.with_overlay(after), cli)
         if other.deepspeed is None or other.spec is None or other.doubtful:
             continue
-        if other.deepspeed.document.path == document.path or set(changed_settings(run, other)) - ZERO_SECTION:
+        if other.deepspeed.document.path == document.path or not _as_good(run, other):
             continue
-        if estimate(other.spec).verdict is Verdict.FITS:
+        if _fits(other):
             return Existing(other, after, document.path, name)
     return None
+
+
+def _as_good(new: Run, other: Run) -> bool:
+    """Whether a run differs in nothing but buffers and in who makes the same Adam: the trainer, or DeepSpeed's file."""
+    left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
+    optimizers = [str(run.value("optimizer")).lower() for run in (new, other)]
+    adam = all("adam" in name and not any(word in name for word in _OTHER_ADAMS) for name in optimizers)
+    return not left - ({"optimizer"} if adam else set())
+
+
+def _fits(run: Run) -> bool:
+    assert run.spec is not None
+    result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
+    within = result.peak.high <= capacity - run.options.margin.bytes_of(capacity)
+    return within and result.verdict is Verdict.FITS
+
+
+_OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam", "radam")
+"""Parts of the names of optimizers that are Adam's by name alone."""
 
 
 def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[Path]:
@@ -83,7 +102,7 @@ def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[
 
 
 def _zero(document: DataDocument) -> tuple[object, ...] | None:
-    """Stage and devices of a DeepSpeed JSON, and which blocks of precision it has switched on for good."""
+    """Stage and devices of a DeepSpeed JSON."""
     root = document.root
     zero = root.get("zero_optimization") if root is not None and root.shape == "mapping" else None
     if root is None or zero is None:
