@@ -91,10 +91,14 @@ _OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam",
 
 
 def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[Path]:
-    """The DeepSpeed JSONs of the tree with the stage and offload of a new one, the nearest first."""
+    """The DeepSpeed JSONs with the stage and offload of a new one, the nearest first.
+
+    They lie below a folder of the run's own: a repository of many projects has those of others, too.
+    """
     wanted, found = _zero(document), 0
+    homes = {run.base, *(each.path.parent for each in run.documents)}
     for other in _configs(run, workspace):
-        if _zero(other) == wanted:
+        if _zero(other) == wanted and any(other.path.is_relative_to(home) for home in homes):
             yield other.path
             found += 1
         if found == _TRIED:
