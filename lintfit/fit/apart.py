@@ -26,6 +26,7 @@ from lintfit.settings.registry import ZERO
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_NO_OFFLOAD = re.compile(r"[-_]?(?:no|without)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
 
 class Apart:
@@ -96,6 +97,7 @@ class Apart:
             (bool(engines) and self._aim["engine"] not in engines)
             or (stage is not None and (not zero or int(stage["stage"]) != self._aim["zero_stage"]))
             or (offloads and stage is not None and zero and not self._offloads)
+            or (_NO_OFFLOAD.search(stem) is not None and self._offloads)
         )
 
     @property
@@ -117,7 +119,7 @@ class Apart:
             named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem
             return named if named != stem and said else f"{stem}_{said or 'changed'}"
         offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
-        plain = _OFFLOAD.sub("", stem)
+        plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))
         if (stage := _STAGE.search(plain)) is not None:
             word = f"{stage['word']}{stage['between']}{aim['zero_stage']}{offload}"
             return f"{plain[: stage.start()]}{word}{plain[stage.end() :]}"

@@ -97,7 +97,7 @@ def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[
     """
     wanted, found = _zero(document), 0
     homes = {run.base, *(each.path.parent for each in run.documents)}
-    for other in _configs(run, workspace):
+    for other in (*_siblings(document, workspace), *_configs(run, workspace)):
         if _zero(other) == wanted and any(other.path.is_relative_to(home) for home in homes):
             yield other.path
             found += 1
@@ -119,6 +119,17 @@ def _zero(document: DataDocument) -> tuple[object, ...] | None:
     )
 
 
+def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocument]:
+    """DeepSpeed configs beside a new one that end as it does (``stage3_offloading.conf``)."""
+    suffix, folder = document.path.suffix, document.path.parent
+    if suffix == ".json":
+        return
+    here = (workspace.root / folder).resolve()
+    for name in next(((names) for _, _, names in door.walk(here)), []):
+        if name.endswith(suffix):
+            yield from _config(folder / name, workspace)
+
+
 def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
     base = (workspace.root / run.base).resolve()
     return _OF_WORKSPACES.get(workspace, base, lambda: tuple(_read(base, workspace)))
@@ -132,15 +143,19 @@ def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:
     paths = sorted(_paths(root_of(base, top)), key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path))
     for path in paths[:MOST]:
         shown = path.relative_to(top) if path.is_relative_to(top) else path
-        try:
-            text = workspace.file(shown).text
-            if len(text) > _LONGEST or '"zero_optimization"' not in text:
-                continue
-            document = workspace.read(shown, Kind.JSON)
-        except ReadError:
-            continue
-        if isinstance(document, DataDocument) and document.root is not None and detect.dialect(document) == "deepspeed":
-            yield document
+        yield from _config(shown, workspace)
+
+
+def _config(path: Path, workspace: Workspace) -> Iterator[DataDocument]:
+    try:
+        text = workspace.file(path, Kind.JSON).text
+        if len(text) > _LONGEST or '"zero_optimization"' not in text:
+            return
+        document = workspace.read(path, Kind.JSON)
+    except ReadError:
+        return
+    if isinstance(document, DataDocument) and document.root is not None and detect.dialect(document) == "deepspeed":
+        yield document
 
 
 def _paths(root: Path) -> Iterator[Path]:

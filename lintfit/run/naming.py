@@ -21,9 +21,9 @@ def pointed_at(run: Run, document: DataDocument, name: str) -> tuple[FileEdit, .
         for flag in _naming(run.launch.flags, document):
             assert flag.value is not None
             return flag.write(_beside(flag.value, name)) if flag.write is not None else None
-        named = run.launch.settings.get("accelerate_config")
-        if named is not None and isinstance(named.value, str) and _is(named.value, document):
-            return run.launch.set_option("config_file", _beside(named.value, name))
+        for option, given in run.launch.invocation.options.items():
+            if given.value is not None and _is(given.value, document):
+                return run.launch.set_option(option, _beside(given.value, name))
     yaml = run.accelerate.document if run.accelerate is not None else None
     stated = yaml.root.get(*_IN_YAML) if yaml is not None and yaml.root is not None else None
     if yaml is not None and stated is not None and isinstance(stated.value, str) and _is(stated.value, document):

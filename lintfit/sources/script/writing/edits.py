@@ -22,6 +22,7 @@ from lintfit.sources.script.interpreter.values import Const, Object, Record, Tab
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN
 from lintfit.sources.script.reading.fabric import BY_STRATEGY
+from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
@@ -340,12 +341,16 @@ class Writer:
         """Gradient checkpointing: the arguments' field, else a call on the model after it is loaded."""
         if self.found.arguments is not None:
             return self.argument(self._checkpointing_names(), value)
+        off = self.parsed_fields(_CHECKPOINTS, lambda given: given is False) if value is True else {}
+        if len(off) == 1:
+            return self.for_this_run(*next(iter(off.values())), True)
         load = self.found.trained_load
         if value is not True or load is None or load.statement is None or load.assigned_to is None:
             return None
         line = load.statement
         if len(line.body) != 1 or not self.calls.is_written(line):
             return None
+        for_one_caller(self.calls, line)
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
         return edited(self.calls, line, python_edits.insert_statement_after, code)
 
@@ -357,6 +362,13 @@ class Writer:
         return tuple(reversed(CHECKPOINTING))
 
 
+_CHECKPOINTS = frozenset(
+    {
+        "activation_checkpointing", "enable_gradient_checkpointing", "grad_checkpoint", "grad_checkpointing",
+        "gradient_checkpoint", "gradient_checkpointing", "use_gradient_checkpointing",
+    }
+)  # fmt: skip
+"""Fields by which scripts ask for gradient checkpointing."""
 _OFFLOADS = frozenset({"adam_offload", "cpu_offload", "offload", "offload_optimizer", "optimizer_offload"})
 """Fields by which scripts ask for an optimizer on the host."""
 

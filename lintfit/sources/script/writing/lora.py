@@ -25,6 +25,7 @@ from lintfit.errors import CannotWrite
 from lintfit.sources.script.interpreter.models import owner_of
 from lintfit.sources.script.interpreter.values import Object, Record, objects, plain
 from lintfit.sources.script.reading.collector import sure_none
+from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def _wrapped_after_load(writer: Writer, rank: int) -> Edits | None:
     target = first.targets[0].target if isinstance(first, cst.Assign) and len(first.targets) == 1 else None
     if not isinstance(target, cst.Name):
         raise CannotWrite(_NO_LOAD)
+    for_one_caller(writer.calls, load.statement)
     return _wrapping(writer, load.node, load.statement, target.value, rank, above=False)
 
 
