@@ -57,7 +57,8 @@ class Apart:
             if named is None:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
-            copy = FileEdit(path, Edit(Span(0, 0), apply(document.text, own)))
+            text = apply(document.text, own)
+            copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
         return edits

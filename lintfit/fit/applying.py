@@ -51,6 +51,17 @@ class Applied:
     written: tuple[Written, ...]
 
 
+class NotAlone(str):
+    """Why changes are left to a person who knows the other runs that have the files; with the lines that they take."""
+
+    applied: Applied
+
+    def __new__(cls, reason: str, applied: Applied) -> NotAlone:
+        made = super().__new__(cls, reason)
+        made.applied = applied
+        return made
+
+
 Change = tuple[str, Any]
 """The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 
@@ -155,9 +166,9 @@ def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Opti
             return refused[0][1]
         wanted = [change for change, _ in refused]
     copy.take_existing()
-    if reason := copy.apart.why_not(copy.texts):
-        return reason
-    return Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
+    applied = Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
+    reason = copy.apart.why_not(copy.texts)
+    return NotAlone(reason, applied) if reason else applied
 
 
 class _Copy:
