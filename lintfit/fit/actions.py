@@ -56,7 +56,7 @@ def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tu
 
 _OF_OTHERS = frozenset(
     {
-        "deepspeed_config", "kbit_upcast", "lora_dropout", "lora_rank", "lora_targets", "quantization",
+        "deepspeed_config", "evaluation", "kbit_upcast", "lora_dropout", "lora_rank", "lora_targets", "quantization",
         "use_reentrant", "zero3_init", *ZERO, *ZERO_SECTION,
     }
 )  # fmt: skip
