@@ -352,6 +352,8 @@ class Writer:
             return None
         for_one_caller(self.calls, line)
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
+        if _opens_input(self.source):
+            code += f"\n{load.assigned_to}.enable_input_require_grads()"
         return edited(self.calls, line, python_edits.insert_statement_after, code)
 
     def _checkpointing_names(self) -> tuple[str, ...]:
@@ -381,6 +383,14 @@ def _keyword(plugin: Record | None, name: str) -> str | None:
     if plugin is None:
         return None
     return (BY_STRATEGY if plugin.name == "DeepSpeedStrategy" else BY_PLUGIN).get(name)
+
+
+def _opens_input(source: Script) -> bool:
+    """Whether adapters of a frozen model are trained, whose input nobody opens for reentrant checkpointing."""
+    method = source.settings.get("method")
+    opened = ("enable_input_require_grads", "prepare_model_for_kbit_training", "prepare_model_for_int8_training")
+    calls = {record.name for record in source.reading.records if record.taken is not False}
+    return method is not None and method.value == "lora" and calls.isdisjoint(opened)
 
 
 def _equal(left: Any, right: Any) -> bool:
