@@ -1,0 +1,346 @@
+"""Run by the interpreter that has the real libraries: a launch's launcher and script, up to the parsed arguments.
+
+    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N, "step": false}
+
+The launcher's own parser takes the command apart, the script runs with every module that is missing replaced by a
+stub, and ends where it has parsed its arguments. Last line on stdout: one JSON object (``parsed``, ``error``,
+``values``, ``stage``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import runpy
+import sys
+import types
+from typing import Any
+from unittest.mock import MagicMock
+
+PLAIN = (int, float, str, bool, type(None))
+
+
+class Parsed(BaseException):
+    """The script has its arguments."""
+
+    def __init__(self, values: Any) -> None:
+        super().__init__()
+        self.values = values
+
+
+class Stub(types.ModuleType):
+    """A module that has whatever is asked of it."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in ("__version__",):
+            raise AttributeError(name)
+        if name == "__version__":
+            return "99.0.0"
+        made: Any = type(name, (), {"__getattr__": lambda self, key: MagicMock()}) if name[:1].isupper() else MagicMock()
+        setattr(self, name, made)
+        return made
+
+
+class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Last of the finders: a module that none of the others knows is a stub, where code that is loaded asks for it."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        parent = name.rpartition(".")[0]
+        if parent and not isinstance(sys.modules.get(parent), Stub) and parent.split(".")[0] in PRIVATE:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> Any:
+        self.made.append(spec.name)
+        return Stub(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        pass
+
+
+PRIVATE = frozenset({"torch", "numpy", "sympy", "deepspeed", "accelerate", "peft", "datasets"})
+"""Packages that try their own optional modules and mean the ``ImportError``."""
+
+
+def stub_missing() -> Stubs:
+    """Put stubs in the place of modules, and of names of modules, that are not there."""
+    stubs = Stubs()
+    real = builtins.__import__
+
+    def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        own = (globals or {}).get("__file__") or ""
+        if "site-packages" in own or "/lib/python3" in own:
+            return real(name, globals, locals, fromlist, level)
+        sys.meta_path.append(stubs)
+        try:
+            module = real(name, globals, locals, (), level) if not fromlist else None
+            if module is not None:
+                return module
+            try:
+                module = real(name, globals, locals, ("__name__",), level)
+            except ImportError:
+                raise
+            for each in fromlist:
+                if each != "*" and not hasattr_quiet(module, each):
+                    try:
+                        real(f"{module.__name__}.{each}")
+                    except Exception:
+                        setattr(module, each, Stub(each).Made if each[:1].isupper() else MagicMock())
+            return real(name, globals, locals, fromlist, level)
+        finally:
+            sys.meta_path.remove(stubs)
+
+    builtins.__import__ = imported
+    return stubs
+
+
+def hasattr_quiet(module: Any, name: str) -> bool:
+    try:
+        return hasattr(module, name)
+    except Exception:
+        return False
+
+
+def values_of(parsed: Any) -> dict[str, Any]:
+    """The plain values of one namespace or of several dataclasses."""
+    each = parsed if isinstance(parsed, tuple) else (parsed,)
+    found: dict[str, Any] = {}
+    for one in each:
+        if hasattr(one, "__dict__"):
+            found |= {key: value for key, value in vars(one).items() if isinstance(value, PLAIN)}
+    return found
+
+
+def pretend_gpus() -> None:
+    """transformers' arguments ask the machine for its GPUs: it says that it has new ones."""
+    import torch
+    import transformers
+    import transformers.training_args as arguments
+    import transformers.utils as utils
+
+    for place in (arguments, utils, utils.import_utils):
+        for name in ("is_torch_bf16_gpu_available", "is_torch_bf16_available", "is_torch_tf32_available",
+                     "is_torch_bf16_cpu_available"):
+            if hasattr(place, name):
+                setattr(place, name, lambda *_, **__: True)
+
+    def devices(self: Any) -> Any:
+        self._n_gpu = 1
+        return torch.device("cuda:0")
+
+    setattr(transformers.TrainingArguments, "_setup_devices", property(devices))
+    import deepspeed
+
+    deepspeed.__version__ = getattr(deepspeed, "__version__", "0.16.0")
+    for place in (arguments, utils, utils.import_utils):
+        if hasattr(place, "is_accelerate_available"):
+            setattr(place, "is_accelerate_available", lambda *_, **__: True)
+
+
+def stop_after_parsing(on_parsed: Any) -> None:
+    """Every parser that scripts use hands over what it has parsed."""
+    import transformers
+
+    inside = [0]
+    real_known = argparse.ArgumentParser.parse_known_args
+
+    def known(self: Any, args: Any = None, namespace: Any = None) -> Any:
+        got = real_known(self, args, namespace)
+        if not inside[0] and args is None and called_by_script():
+            on_parsed(got[0])
+        return got
+
+    def outside(self: Any, args: Any = None, namespace: Any = None) -> Any:
+        inside[0] += 1
+        try:
+            got, rest = real_known(self, args, namespace)
+        finally:
+            inside[0] -= 1
+        if rest:
+            self.error("unrecognized arguments: " + " ".join(rest))
+        if not inside[0] and called_by_script():
+            on_parsed(got)
+        return got
+
+    argparse.ArgumentParser.parse_known_args = known  # type: ignore[method-assign]
+    argparse.ArgumentParser.parse_args = outside  # type: ignore[method-assign]
+    parser = transformers.HfArgumentParser
+    for name in ("parse_args_into_dataclasses", "parse_json_file", "parse_yaml_file", "parse_dict"):
+        real = getattr(parser, name)
+
+        def wrapped(self: Any, *args: Any, __real: Any = real, **kwargs: Any) -> Any:
+            inside[0] += 1
+            try:
+                got = __real(self, *args, **kwargs)
+            finally:
+                inside[0] -= 1
+            if not inside[0]:
+                on_parsed(got)
+            return got
+
+        setattr(parser, name, wrapped)
+    try:
+        import fire
+    except ImportError:
+        return
+
+    def fired(component: Any = None, command: Any = None, name: Any = None, serialize: Any = None) -> Any:
+        real_fire(lambda **words: on_parsed(types.SimpleNamespace(**checked(component, words))))
+
+    real_fire = fire.Fire
+
+    def checked(component: Any, words: dict[str, Any]) -> dict[str, Any]:
+        import inspect
+
+        bound = inspect.signature(component).bind(**words)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    fire.Fire = fired
+
+
+def called_by_script() -> bool:
+    """Whether the parser is called by code of the checkout, not by a library's."""
+    frame: Any = sys._getframe(2)
+    return "site-packages" not in frame.f_code.co_filename and "/lib/python3" not in frame.f_code.co_filename
+
+
+def taken_apart(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """The script with its arguments, and what the launcher's own parser and validation said."""
+    program = os.path.basename(argv[0])
+    words = argv[1:]
+    if program.startswith("python"):
+        while words and words[0] in ("-u", "-O", "-B"):
+            words = words[1:]
+        if words[:1] == ["-m"] and words[1:2] and words[1] in ("torch.distributed.run", "torch.distributed.launch"):
+            program, words = "torchrun", words[2:]
+        elif words[:2] == ["-m", "accelerate.commands.launch"]:
+            program, words = "accelerate", ["launch", *words[2:]]
+        else:
+            return words, {}
+    if program == "torchrun":
+        from torch.distributed.run import get_args_parser
+
+        args = get_args_parser().parse_args([word.replace("--use_env", "") for word in words if word != "--use_env"])
+        return (["-m"] if args.module else []) + [args.training_script, *args.training_script_args], {"launcher": "torchrun"}
+    if program == "deepspeed":
+        from deepspeed.launcher.runner import parse_args
+
+        args = parse_args(words)
+        return (["-m"] if args.module else []) + [args.user_script, *args.user_args], {"launcher": "deepspeed"}
+    if program == "accelerate" and words[:1] == ["launch"]:
+        from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+
+        args = launch_command_parser().parse_args(words[1:])
+        args, _, _ = _validate_launch_command(args)
+        if args.use_deepspeed:
+            from accelerate.utils.launch import prepare_deepspeed_cmd_env
+
+            try:
+                _, env = prepare_deepspeed_cmd_env(args)
+                os.environ.update({k: v for k, v in env.items() if k.startswith(("ACCELERATE", "FSDP"))})
+            except Exception as error:
+                if "pdsh" not in str(error):
+                    raise
+        return (["-m"] if args.module else []) + [args.training_script, *args.training_script_args], {
+            "launcher": "accelerate"
+        }
+    raise ValueError(f"no launcher that is known: {program}")
+
+
+def deepspeed_config(values: dict[str, Any], gpus: int) -> dict[str, Any]:
+    """DeepSpeed's own class over the config of the arguments, its ``auto`` filled as the Trainer does."""
+    named = values.get("deepspeed") or values.get("deepspeed_config") or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE")
+    if not isinstance(named, str) or not os.path.isfile(named):
+        return {"deepspeed_config": None if not named else f"not there: {named}"}
+    from deepspeed.runtime.config import DeepSpeedConfig
+
+    with open(named) as file:
+        config = json.load(file)
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: filled(each) for key, each in value.items() if each != "auto"}
+        return value
+
+    config = filled(config)
+    for key in ("scheduler", "optimizer"):
+        if key in config and "params" in config[key]:
+            config[key]["params"].setdefault("lr", 1e-5)
+    micro = values.get("per_device_train_batch_size") or config.get("train_micro_batch_size_per_gpu") or 1
+    steps = values.get("gradient_accumulation_steps") or config.get("gradient_accumulation_steps") or 1
+    for key, value in (("train_micro_batch_size_per_gpu", micro), ("gradient_accumulation_steps", steps)):
+        config.setdefault(key, value)
+    parallel = types.SimpleNamespace(get_data_parallel_world_size=lambda: gpus)
+    read = DeepSpeedConfig(config, mpu=parallel)
+    return {"deepspeed_config": named, "zero_stage": read.zero_optimization_stage}
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    os.chdir(asked["cwd"])
+    said: dict[str, Any] = {"parsed": False, "stage": "launcher"}
+    try:
+        words, launcher = taken_apart(asked["argv"])
+        said |= launcher
+        said["stage"] = "script"
+        os.environ.update({"RANK": "0", "LOCAL_RANK": "-1", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
+                           "MASTER_PORT": "29511", "HF_HUB_OFFLINE": "1", "WANDB_DISABLED": "true"})
+        os.environ.pop("LOCAL_RANK")
+        pretend_gpus()
+        module = words[:1] == ["-m"]
+        words = words[1:] if module else words
+        sys.argv = list(words)
+        if asked.get("step"):
+            from bench_step import prepare  # type: ignore[import-not-found]
+
+            prepare(asked, said)
+        else:
+
+            def stop(values: Any) -> None:
+                raise Parsed(values)
+
+            stop_after_parsing(stop)
+        stub_missing()
+        if module:
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+            sys.path.insert(1, os.getcwd())
+            runpy.run_path(words[0], run_name="__main__")
+        said["error"] = "ended without parsing"
+    except Parsed as parsed:
+        values = values_of(parsed.values)
+        said |= {"parsed": True, "values": {k: values[k] for k in KEPT if k in values}}
+        try:
+            said |= deepspeed_config(values, asked["gpus"])
+        except BaseException as error:
+            said |= {"parsed": False, "stage": "deepspeed config", "error": f"{type(error).__name__}: {error}"[:300]}
+    except SystemExit as error:
+        said["error"] = f"exit {error.code}"
+    except BaseException as error:
+        said["error"] = f"{type(error).__name__}: {error}"[:300]
+    print("\n" + json.dumps(said))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+KEPT = (
+    "per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "fp16", "bf16_full_eval", "tf32", "deepspeed",
+    "fsdp", "gradient_checkpointing", "optim", "model_max_length", "cutoff_len", "max_seq_length", "bits", "batch_size",
+    "micro_batch_size", "lora_enable", "use_lora", "load_in_4bit", "load_in_8bit", "torch_dtype",
+)  # fmt: skip
+"""The arguments that a table shows."""
+
+if __name__ == "__main__":
+    main()
