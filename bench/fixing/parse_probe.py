@@ -1,6 +1,6 @@
 """Run by the interpreter that has the real libraries: a launch's launcher and script, up to the parsed arguments.
 
-    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N, "step": false}
+    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N}
 
 The launcher's own parser takes the command apart, the script runs with every module that is missing replaced by a
 stub, and ends where it has parsed its arguments. Last line on stdout: one JSON object (``parsed``, ``error``,
@@ -42,7 +42,9 @@ class Stub(types.ModuleType):
             raise AttributeError(name)
         if name == "__version__":
             return "99.0.0"
-        made: Any = type(name, (), {"__getattr__": lambda self, key: MagicMock()}) if name[:1].isupper() else MagicMock()
+        made: Any = (
+            type(name, (), {"__getattr__": lambda self, key: MagicMock()}) if name[:1].isupper() else MagicMock()
+        )
         setattr(self, name, made)
         return made
 
@@ -128,8 +130,12 @@ def pretend_gpus() -> None:
     import transformers.utils as utils
 
     for place in (arguments, utils, utils.import_utils):
-        for name in ("is_torch_bf16_gpu_available", "is_torch_bf16_available", "is_torch_tf32_available",
-                     "is_torch_bf16_cpu_available"):
+        for name in (
+            "is_torch_bf16_gpu_available",
+            "is_torch_bf16_available",
+            "is_torch_tf32_available",
+            "is_torch_bf16_cpu_available",
+        ):
             if hasattr(place, name):
                 setattr(place, name, lambda *_, **__: True)
 
@@ -231,7 +237,9 @@ def taken_apart(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
         from torch.distributed.run import get_args_parser
 
         args = get_args_parser().parse_args([word.replace("--use_env", "") for word in words if word != "--use_env"])
-        return (["-m"] if args.module else []) + [args.training_script, *args.training_script_args], {"launcher": "torchrun"}
+        return (["-m"] if args.module else []) + [args.training_script, *args.training_script_args], {
+            "launcher": "torchrun"
+        }
     if program == "deepspeed":
         from deepspeed.launcher.runner import parse_args
 
@@ -241,7 +249,9 @@ def taken_apart(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
         from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 
         args = launch_command_parser().parse_args(words[1:])
-        args, _, _ = _validate_launch_command(args)
+        args, defaults, _ = _validate_launch_command(args)
+        given = list(defaults.deepspeed_config.keys()) if defaults and args.use_deepspeed else []
+        args.deepspeed_fields_from_accelerate_config = ",".join(given)
         if args.use_deepspeed:
             from accelerate.utils.launch import prepare_deepspeed_cmd_env
 
@@ -259,7 +269,9 @@ def taken_apart(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 def deepspeed_config(values: dict[str, Any], gpus: int) -> dict[str, Any]:
     """DeepSpeed's own class over the config of the arguments, its ``auto`` filled as the Trainer does."""
-    named = values.get("deepspeed") or values.get("deepspeed_config") or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE")
+    named = (
+        values.get("deepspeed") or values.get("deepspeed_config") or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE")
+    )
     if not isinstance(named, str) or not os.path.isfile(named):
         return {"deepspeed_config": None if not named else f"not there: {named}"}
     from deepspeed.runtime.config import DeepSpeedConfig
@@ -293,23 +305,27 @@ def main() -> None:
         words, launcher = taken_apart(asked["argv"])
         said |= launcher
         said["stage"] = "script"
-        os.environ.update({"RANK": "0", "LOCAL_RANK": "-1", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
-                           "MASTER_PORT": "29511", "HF_HUB_OFFLINE": "1", "WANDB_DISABLED": "true"})
+        os.environ.update(
+            {
+                "RANK": "0",
+                "LOCAL_RANK": "-1",
+                "WORLD_SIZE": "1",
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": "29511",
+                "HF_HUB_OFFLINE": "1",
+                "WANDB_DISABLED": "true",
+            }
+        )
         os.environ.pop("LOCAL_RANK")
         pretend_gpus()
         module = words[:1] == ["-m"]
         words = words[1:] if module else words
         sys.argv = list(words)
-        if asked.get("step"):
-            from bench_step import prepare  # type: ignore[import-not-found]
 
-            prepare(asked, said)
-        else:
+        def stop(values: Any) -> None:
+            raise Parsed(values)
 
-            def stop(values: Any) -> None:
-                raise Parsed(values)
-
-            stop_after_parsing(stop)
+        stop_after_parsing(stop)
         stub_missing()
         if module:
             sys.path.insert(0, os.getcwd())
