@@ -56,13 +56,13 @@ def offered(report: Mapping[str, Any], launch: str) -> tuple[dict[str, Any] | No
     run = next((each for each in report["runs"] if each["id"] == launch), None)
     if run is None:
         return None, None, "no such run"
-    fixes = (each.get("fix") for each in report["findings"] if each["run"] == launch and each["rule"] == "does-not-fit")
+    fixes = (each.get("fix") for each in report["findings"] if (each["run"], each["rule"]) == (launch, "does-not-fit"))
     fix = next((each for each in fixes if each), None)
     return run["plan"], fix, run["verdict"]
 
 
 def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
-    """Whether the sequences of a step on one rank are the same, by the arguments that the script got; None: not said."""
+    """Whether a rank has as many sequences in a step as before, by its arguments; None: they do not say it."""
     counts = []
     for said in (before, after):
         values = said.get("values") or {}

@@ -9,7 +9,8 @@ from typing import Any
 
 LAUNCHERS = ("python", "python3", "torchrun", "deepspeed", "accelerate")
 NOTHING = ("rm", "mkdir", "wandb", "pip", "pip3", "conda", "module", "sleep", "git", "wget", "curl", "ln", "cp", "mv",
-           "huggingface-cli", "nvidia-smi", "ulimit", "chmod", "tee", "touch", "ray", "ssh", "scp", "kill", "pkill")  # fmt: skip
+           "huggingface-cli", "nvidia-smi", "ulimit", "chmod", "tee", "touch", "ray", "ssh", "scp", "kill",
+           "pkill")  # fmt: skip
 """What scripts do beside: it must not happen here."""
 KEPT = ("dirname", "basename", "date", "seq", "tr", "cut", "head", "tail", "sort", "wc", "cat", "grep", "sed", "awk",
         "realpath", "readlink", "hostname", "bash", "sh", "env", "expr", "shuf", "ls")  # fmt: skip

@@ -18,7 +18,8 @@ import os
 import runpy
 import sys
 import types
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 from unittest.mock import MagicMock
 
 PLAIN = (int, float, str, bool, type(None))
@@ -35,7 +36,7 @@ class Parsed(BaseException):
 class Stub(types.ModuleType):
     """A module that has whatever is asked of it."""
 
-    __path__: list[str] = []
+    __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in ("__version__",):
@@ -143,13 +144,13 @@ def pretend_gpus() -> None:
         self._n_gpu = 1
         return torch.device("cuda:0")
 
-    setattr(transformers.TrainingArguments, "_setup_devices", property(devices))
+    transformers.TrainingArguments._setup_devices = property(devices)
     import deepspeed
 
     deepspeed.__version__ = getattr(deepspeed, "__version__", "0.16.0")
     for place in (arguments, utils, utils.import_utils):
         if hasattr(place, "is_accelerate_available"):
-            setattr(place, "is_accelerate_available", lambda *_, **__: True)
+            place.is_accelerate_available = lambda *_, **__: True
 
 
 def stop_after_parsing(on_parsed: Any) -> None:
@@ -222,7 +223,7 @@ def called_by_script() -> bool:
 
 def taken_apart(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
     """The script with its arguments, and what the launcher's own parser and validation said."""
-    program = os.path.basename(argv[0])
+    program = Path(argv[0]).name
     words = argv[1:]
     if program.startswith("python"):
         while words and words[0] in ("-u", "-O", "-B"):
@@ -272,11 +273,11 @@ def deepspeed_config(values: dict[str, Any], gpus: int) -> dict[str, Any]:
     named = (
         values.get("deepspeed") or values.get("deepspeed_config") or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE")
     )
-    if not isinstance(named, str) or not os.path.isfile(named):
+    if not isinstance(named, str) or not Path(named).is_file():
         return {"deepspeed_config": None if not named else f"not there: {named}"}
     from deepspeed.runtime.config import DeepSpeedConfig
 
-    with open(named) as file:
+    with Path(named).open() as file:
         config = json.load(file)
 
     def filled(value: Any) -> Any:
@@ -328,11 +329,11 @@ def main() -> None:
         stop_after_parsing(stop)
         stub_missing()
         if module:
-            sys.path.insert(0, os.getcwd())
+            sys.path.insert(0, str(Path.cwd()))
             runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         else:
-            sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
-            sys.path.insert(1, os.getcwd())
+            sys.path.insert(0, str(Path(words[0]).resolve().parent))
+            sys.path.insert(1, str(Path.cwd()))
             runpy.run_path(words[0], run_name="__main__")
         said["error"] = "ended without parsing"
     except Parsed as parsed:

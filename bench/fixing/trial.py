@@ -13,7 +13,7 @@ from bench.fixing import carry, commands
 PROBE = Path(__file__).with_name("parse_probe.py")
 
 
-def probed(python: str, command: Mapping[str, Any], gpus: int, seconds: float = 60) -> dict[str, Any]:
+def probed(python: str, command: Mapping[str, Any], gpus: int, seconds: float = 150) -> dict[str, Any]:
     """What the probe says of a command: ``parsed``, and ``error`` with the ``stage`` where not."""
     asked = json.dumps({**command, "gpus": gpus})
     try:
@@ -72,4 +72,4 @@ def said_of(python: str, root: Path, launch: str, nth: int, gpus: int, work: Pat
 def trains(command: Mapping[str, Any], folder: Path) -> bool:
     """Whether a command names a script that is there (from the folder that it is started in)."""
     words = [word for word in command["argv"][1:] if word.endswith(".py")]
-    return bool(words) and (Path(command["cwd"]) / words[0]).is_file() or "-m" in command["argv"]
+    return (bool(words) and (Path(command["cwd"]) / words[0]).is_file()) or "-m" in command["argv"]
