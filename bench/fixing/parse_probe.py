@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import importlib
 import importlib.abc
 import importlib.machinery
 import json
@@ -51,59 +52,59 @@ class Stub(types.ModuleType):
 
 
 class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Last of the finders: a module that none of the others knows is a stub, where code that is loaded asks for it."""
+    """Last of the finders: a module that none of the others knows is a stub, where code of the checkout asks for it."""
 
     def __init__(self) -> None:
-        self.made: list[str] = []
+        self.asked = ""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         parent = name.rpartition(".")[0]
-        if parent and not isinstance(sys.modules.get(parent), Stub) and parent.split(".")[0] in PRIVATE:
+        meant = self.asked == name or self.asked.startswith(f"{name}.")
+        if not meant and not isinstance(sys.modules.get(parent), Stub):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: Any) -> Any:
-        self.made.append(spec.name)
         return Stub(spec.name)
 
     def exec_module(self, module: Any) -> None:
         pass
 
 
-PRIVATE = frozenset({"torch", "numpy", "sympy", "deepspeed", "accelerate", "peft", "datasets"})
-"""Packages that try their own optional modules and mean the ``ImportError``."""
+def of_a_library(file: str) -> bool:
+    """Whether a file is not one of the checkout."""
+    return "site-packages" in file or "/lib/python3" in file or not file
 
 
-def stub_missing() -> Stubs:
+def stub_missing() -> None:
     """Put stubs in the place of modules, and of names of modules, that are not there."""
     stubs = Stubs()
+    sys.meta_path.append(stubs)
     real = builtins.__import__
 
     def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-        own = (globals or {}).get("__file__") or ""
-        if "site-packages" in own or "/lib/python3" in own:
-            return real(name, globals, locals, fromlist, level)
-        sys.meta_path.append(stubs)
+        before, stubs.asked = stubs.asked, ""
         try:
-            module = real(name, globals, locals, (), level) if not fromlist else None
-            if module is not None:
-                return module
-            try:
-                module = real(name, globals, locals, ("__name__",), level)
-            except ImportError:
-                raise
-            for each in fromlist:
+            if of_a_library((globals or {}).get("__file__") or ""):
+                return real(name, globals, locals, fromlist, level)
+            stubs.asked = "" if level else name
+            module = real(name, globals, locals, ("__name__",), level)
+            for each in fromlist or ():
                 if each != "*" and not hasattr_quiet(module, each):
-                    try:
-                        real(f"{module.__name__}.{each}")
-                    except Exception:
-                        setattr(module, each, Stub(each).Made if each[:1].isupper() else MagicMock())
+                    fill(module, each)
+            stubs.asked = "" if level else name
             return real(name, globals, locals, fromlist, level)
         finally:
-            sys.meta_path.remove(stubs)
+            stubs.asked = before
+
+    def fill(module: Any, name: str) -> None:
+        """A name that a module of another version lacks."""
+        try:
+            importlib.import_module(f"{module.__name__}.{name}")
+        except Exception:
+            setattr(module, name, getattr(Stub(module.__name__), name))
 
     builtins.__import__ = imported
-    return stubs
 
 
 def hasattr_quiet(module: Any, name: str) -> bool:
