@@ -23,7 +23,7 @@ def _command(finding: Finding) -> str:
     end = place.document.position(place.span.end)
     path = clean(shown_path(place.document.path))
     properties = {
-        "title": f"lintfit ({finding.rule})",
+        "title": f"lintfit ({finding.rule} {finding.code})",
         "file": path,
         "line": str(start.line),
         "col": str(start.column),
@@ -32,7 +32,7 @@ def _command(finding: Finding) -> str:
     if end.line == start.line:
         properties["endColumn"] = str(end.column)
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = f"{path}:{start.line}:{start.column}: {finding.rule} {clean(finding.message)}"
+    message = f"{path}:{start.line}:{start.column}: {finding.rule} ({finding.code}) {clean(finding.message)}"
     if advice := finding.help or (finding.fix.message if finding.fix else ""):
         message += f"\n  help: {clean(advice)}"
     return f"::{_COMMANDS[finding.severity]} {said}::{_data(message)}"

@@ -1,7 +1,8 @@
 """``--gpu auto``: what the tools of this machine and Slurm's environment say, and what they leave open.
 
-The outputs are written in the form that the tools print (fields as they are asked for), not captured from machines; some
-figures are those of outputs that people quote in public: a 3090 with driver 535, A100 80GB under MIG, a DGX Spark, ROCm 6.2 with an integrated GPU beside the card.
+The outputs are written in the form that the tools print (fields as they are asked for), not captured from machines;
+some figures are those that people quote in public: a 3090 with driver 535, A100 80GB under MIG, a DGX Spark, ROCm 6.2
+with an integrated GPU beside the card.
 """
 
 from __future__ import annotations
