@@ -274,9 +274,10 @@ LAUNCHES = (
     ),
     (
         "launches_15",
-        "of sixteen further repositories, most of which the work on the precision of findings had met before, written "
-        "down before their settings were compared; five of the six wrong are flags such as ``--peft_config.r`` of one "
-        "repository, ten of the 14 unknown one launch whose folder a script asks for with ``cd`` and ``pwd``",
+        "of fifteen further repositories, thirteen of which the work on the precision of findings had met before, "
+        "written down before their settings were compared; five of the six wrong are flags such as "
+        "``--peft_config.r`` of one repository, ten of the 14 unknown one launch whose folder a script asks for with "
+        "``cd`` and ``pwd``",
     ),
     (
         "recipes",
