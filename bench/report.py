@@ -277,7 +277,7 @@ LAUNCHES = (
         "of fifteen further repositories, thirteen of which the work on the precision of findings had met before, "
         "written down before their settings were compared; five of the six wrong are flags such as "
         "``--peft_config.r`` of one repository, ten of the 14 unknown one launch whose folder a script asks for with "
-        "``cd`` and ``pwd``",
+        "``cd`` and ``pwd``, one was wrong in the table",
     ),
     (
         "recipes",
