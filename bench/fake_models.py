@@ -115,8 +115,8 @@ def materialise(model: Any, mode: Any) -> None:
 
 
 def reference(spec: dict[str, Any], mode: Any) -> Any:
-    """DPO's frozen copy, where the spec has one: beside adapters the policy without them stands for it."""
-    if not spec.get("reference_model"):
+    """DPO's frozen copy; with adapters the policy without them stands for it."""
+    if not spec.get("reference_model") or spec["method"] == "lora":
         return None
     return build({**spec, "gradient_checkpointing": False}, mode).eval()
 
