@@ -8,7 +8,7 @@ line break between two cells): places in it are mapped to where the last piece e
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from lintfit.documents.model import Edit, Span
@@ -54,6 +54,14 @@ class Piece:
     def end(self) -> int:
         return self.start + self.length
 
+    @property
+    def is_plain(self) -> bool:
+        return self.length == self.outer_end - self.outer
+
+    def cuts(self, offset: int) -> bool:
+        """Whether a place is within a piece that has none."""
+        return self.start < offset < self.end and not self.is_plain
+
 
 _start = attrgetter("start")
 
@@ -80,7 +88,7 @@ class Embedding:
             return self.pieces[0].outer if self.pieces else 0
         if offset >= piece.end:
             return piece.outer_end
-        return piece.outer + (offset - piece.start) if piece.length == piece.outer_end - piece.outer else piece.outer
+        return piece.outer + (offset - piece.start) if piece.is_plain else piece.outer
 
     def region(self, offset: int) -> int | None:
         """The region that a place of the inner text is in, or that ends before it."""
@@ -90,14 +98,34 @@ class Embedding:
     def span(self, span: Span) -> Span:
         """The outer characters of an inner span."""
         start = self.offset(span.start)
-        if span.end == span.start:
+        last = self._piece(span.end - 1) if span.end > span.start else None
+        if last is None:
             return Span(start, start)
-        last = self._piece(span.end - 1)
-        whole = last is not None and last.length != last.outer_end - last.outer
-        end = last.outer_end if last is not None and whole else self.offset(span.end - 1) + 1
-        if last is not None and span.end - 1 >= last.end:
-            end = last.outer_end
-        return Span(start, max(start, end))
+        whole = not last.is_plain or span.end > last.end
+        return Span(start, max(start, last.outer_end if whole else self.offset(span.end - 1) + 1))
+
+    def place_in_region(self, offset: int, text: str) -> tuple[int, int] | None:
+        """The number of the region that holds a place of the inner ``text``, and the line of it; None where it has none."""
+        region = self.region(offset)
+        if region is None or region >= len(self.labels):
+            return None
+        number, above = self.labels[region]
+        start = next(piece.start for piece in self.pieces if piece.region == region)
+        return number, above + text.count("\n", start, max(start, offset)) + 1
+
+    def part(self, span: Span) -> Embedding:
+        """What a part of the inner text is embedded in, as an inner text of its own."""
+        return Embedding(self.outer, tuple(self._cut(span)), self.styles, self.labels)
+
+    def _cut(self, span: Span) -> Iterator[Piece]:
+        for piece in self.pieces:
+            start, end = max(piece.start, span.start), min(piece.end, span.end)
+            if start >= end:
+                continue
+            outer, outer_end = piece.outer, piece.outer_end
+            if piece.is_plain:
+                outer, outer_end = outer + start - piece.start, outer_end - (piece.end - end)
+            yield Piece(start - span.start, end - start, outer, outer_end, piece.region)
 
     def edit(self, edit: Edit) -> Edit:
         """An edit of the inner text as one of the outer text.
@@ -108,16 +136,15 @@ class Embedding:
         if end > start and self._is_gap(end - 1) and text.endswith("\n"):
             end, text = end - 1, text[:-1]  # the line break that was made up stays
         first = self._piece(start)
-        if first is None:
-            raise ValueError(f"{edit} changes what stands in no place of the file")
-        if start > first.end:
-            # Behind the break that was made up after a region: what is inserted goes to the next one's beginning.
-            raise ValueError(f"{edit} changes what stands in no place of the file")
+        if first is not None and start == end > first.end and text.endswith("\n"):
+            start, end, text = first.end, first.end, "\n" + text[:-1]  # below the last line of a region
         last = self._piece(end - 1) if end > start else first
-        if last is None or last.region != first.region or (end > start and end > last.end):
+        if first is None or last is None or start > first.end or end > last.end or last.region != first.region:
             raise ValueError(f"{edit} reaches beyond one part of the file")
+        if first.cuts(start) or last.cuts(end):
+            raise ValueError(f"{edit} changes a part of what stands otherwise in the file")
         at = self.offset(start)
-        until = at if end == start else (last.outer_end if end == last.end else self.offset(end))
+        until = at if end == start else last.outer_end if end == last.end else self.offset(end)
         style = self.styles[first.region]
         return Edit(Span(at, until), style.written(text, ends_region=self._ends_region(end, first.region)))
 
@@ -163,5 +190,5 @@ class Embedder:
 
 
 def _goes_on(before: Piece, text: str, outer: int, outer_end: int, region: int, length: int) -> bool:
-    plain = before.length == before.outer_end - before.outer and len(text) == outer_end - outer
+    plain = before.is_plain and len(text) == outer_end - outer
     return plain and before.outer_end == outer and before.end == length and before.region == region

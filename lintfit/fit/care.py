@@ -15,7 +15,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import DataDocument, Document, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.documents.workspace import Workspace
+from lintfit.documents.workspace import Workspace, reader
 from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import frozen, replace
 from lintfit.settings.model import Place
@@ -116,7 +116,7 @@ class Care:
     def _file(self, document: Document) -> Document:
         """The whole file: a document that a shell script writes has the comments of the script around it."""
         if isinstance(document, DataDocument) and document.reader is not None:
-            return self._workspace.read(document.path)
+            return self._workspace.read(document.path, Kind.SHELL if document.file.within is not None else None)
         return document
 
     def _changed(self, file: Document, text: str) -> Document:
@@ -125,6 +125,8 @@ class Care:
             return read_again(file, text)
         if file.kind is Kind.PYTHON:
             return Document(replace(file.file, text=text), file.kind)
+        if file.file.within is not None:
+            return reader(file.kind)(replace(file.file, text=text))
         return self._workspace.with_overlay({file.path: text}).read(file.path, file.kind)
 
 

@@ -143,7 +143,7 @@ def texts_after(edits: Iterable[FileEdit], workspace: Workspace) -> dict[Path, s
     """The whole text of every edited file with its edits made. Raises ValueError where edits overlap."""
     by_path: dict[Path, list[Edit]] = {}
     for edit in edits:
-        by_path.setdefault(edit.path, []).append(edit.edit)
+        by_path.setdefault(edit.path, []).append(edit.in_file)
     return {path: apply(text_of(path, workspace), group) for path, group in by_path.items()}
 
 

@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.documents.files import ReadError
+from lintfit.documents.files import ReadError, is_notebook
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
@@ -21,6 +21,7 @@ from lintfit.run.files import RunFiles
 from lintfit.run.hardware import find_hardware
 from lintfit.run.lacking import SCRIPT, named_recipes
 from lintfit.run.model import OlderRun, Origin, Run
+from lintfit.run.notebooks import asked_by, machine_of
 from lintfit.run.precedence import Sources
 from lintfit.run.precision import on_card
 from lintfit.run.processes import all_there_are, number_of_gpus
@@ -48,7 +49,7 @@ _MOST_VERSIONS = 6
 def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
     options = _options(origin, cli)
-    versions = versions_of(origin.path, workspace.root, options)
+    versions = versions_of(origin.path, workspace.root, options, asked_by(origin.path, workspace))
     run = _Builder(origin, workspace, options, versions).run()
     dated = with_transformers(dated_by(run, versions))
     if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
@@ -92,7 +93,7 @@ class _Builder:
     def __init__(self, origin: Origin, workspace: Workspace, options: Options, versions: Versions) -> None:
         self.origin, self.options, self.versions = origin, options, versions
         self.files = RunFiles(origin, workspace)
-        self.sources = Sources(options)
+        self.sources = Sources(options, machine=machine_of(origin.path, workspace))
         self.usual_command: str | None = None
 
     def run(self) -> Run:
@@ -161,7 +162,12 @@ class _Builder:
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()
-        return f"{path}:{self.sources.launch.line}" if self.sources.launch is not None else path
+        if self.sources.launch is not None:
+            return f"{path}:{self.sources.launch.line}"
+        if self.sources.script is not None and is_notebook(self.origin.path):
+            start = self.sources.script.starts_training()
+            return f"{path}:{start.document.position(start.span.start).line}"
+        return path
 
     def _merely_opened(self) -> tuple[Document, ...]:
         """What the script opens that is no config of this run."""
@@ -238,11 +244,13 @@ class _Builder:
 
         if launch is None:
             path: Path | None = self.origin.path
+        elif self._written(launch) is not None:
+            path = None
         else:
             path = self._launched(launch)
             if path is None and launch.script and launch.script.endswith(".py") and not launch.module:
                 self._not_there(launch, launch.script)
-        document = self.files.read(path) if path is not None else None
+        document = self._written(launch) or (self.files.read(path) if path is not None else None)
         if not isinstance(document, PythonDocument):
             return None
         told = launch is None or launch.sure or maybe_training_script(document.text)
@@ -259,6 +267,8 @@ class _Builder:
             open_data=self.files.data,
             open_arguments=self.files.arguments,
         )
+        if launch is None and is_notebook(self.origin.path):
+            return read(has_launch=True)  # a kernel's own command line is no script's
         if launch is None:
             return self._alone(read)
         return read(
@@ -269,6 +279,12 @@ class _Builder:
             positional=launch.positional,
             overrides=launch.overrides,
         )
+
+    def _written(self, launch: Launch | None) -> Document | None:
+        """The script of a launch that its own file writes above it (``%%writefile train.py``, a here-document)."""
+        if launch is None or not launch.script or launch.module:
+            return None
+        return self.files.here(launch.script, Kind.PYTHON)
 
     def _not_there(self, launch: Launch, script: str) -> None:
         """Take a script that is not at hand for the example that a library publishes under its name, or note it."""

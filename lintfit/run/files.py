@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.documents.files import ReadError
+from lintfit.documents.files import ReadError, is_notebook
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
@@ -15,6 +15,7 @@ from lintfit.run.model import Origin
 from lintfit.sources import detect
 
 if TYPE_CHECKING:
+    from lintfit.documents.shell_document import ShellDocument
     from lintfit.sources.launchers.launch import Launch
 
 _LONGEST_NAME = 500
@@ -32,7 +33,7 @@ class RunFiles:
         self.documents: list[Document] = []
         self.opened: list[Document] = []
         """Data that the script opens itself."""
-        self.written: dict[tuple[int, Kind], DataDocument] = {}
+        self.written: dict[tuple[int, Kind], Document] = {}
         """Files that the launch script writes, by their index and what they are read as."""
 
     @property
@@ -87,7 +88,7 @@ class RunFiles:
     def data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
         here = self.here(name, kind)
-        if here is not None:
+        if isinstance(here, DataDocument):
             return here
         path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
         place = handed(self.launch, name)
@@ -107,20 +108,31 @@ class RunFiles:
             self.opened.append(document)
         return document
 
-    def here(self, name: str, kind: Kind) -> DataDocument | None:
-        """A file that the launch script itself writes above its launch line."""
-        launch = self.launch
-        if launch is None or not launch.document.files:
+    def here(self, name: str, kind: Kind) -> Document | None:
+        """A file that the launch script itself writes above its launch line, or a notebook for its own cells."""
+        document, before = self._writer()
+        if document is None or not document.files:
             return None
         from lintfit.documents.here_documents import find_here, read_here
 
-        index = find_here(launch.document, name, launch.place.span.start)
+        index = find_here(document, name, before)
         if index is None:
             return None
         if (index, kind) not in self.written:
-            self.written[index, kind] = read_here(launch.document, index, kind)
+            self.written[index, kind] = read_here(document, index, kind)
             self.documents.append(self.written[index, kind])
         return self.written[index, kind]
+
+    def _writer(self) -> tuple[ShellDocument | None, int]:
+        """What may write files for this run, and up to where."""
+        if self.launch is not None:
+            return self.launch.document, self.launch.place.span.start
+        if self.origin.kind != "script" or not is_notebook(self.origin.path):
+            return None, 0
+        from lintfit.documents.shell_document import ShellDocument
+
+        document = self.workspace.read(self.origin.path, Kind.SHELL)
+        return (document, len(document.text)) if isinstance(document, ShellDocument) else (None, 0)
 
     def arguments(self, name: str) -> Document | None:
         """A file of words that add to the command line."""

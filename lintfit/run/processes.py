@@ -112,9 +112,10 @@ def _started_by_script(sources: Sources) -> Setting | None:
 def kind_of_gpu(sources: Sources) -> Setting | None:
     """The kind of GPU: what a batch system calls ``a100`` comes in sizes, and a config that names one is meant."""
     launch, config = sources.said("launch", "gpu"), sources.config("gpu")
+    machine = sources.machine.get("gpu")
     if launch is not None and config is not None and _bare(launch.value) in _bare(config.value):
-        return first("gpu", sources.flag("gpu"), config, launch)
-    return first("gpu", sources.flag("gpu"), launch, config)
+        return first("gpu", sources.flag("gpu"), config, launch, machine)
+    return first("gpu", sources.flag("gpu"), launch, config, machine)
 
 
 def _bare(name: object) -> str:

@@ -12,6 +12,10 @@ _LIBRARY = lazy_pattern(r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|
 _TRAINS = lazy_pattern(
     r"Trainer\b|\bTrainingArguments\b|\.backward\(|\bdeepspeed\.initialize\b|\bAccelerator\(|\bFabric\(|\bHfArgumentParser\b"
 )
+_LAUNCHER = lazy_pattern(
+    r"accelerate[ -]launch|torchrun|deepspeed |torch\.distributed|llamafactory-cli|\b(?:axolotl|litgpt|swift|tune|trl) [a-z]"
+    r"|[!%][ \t]*(?:run |python[\d.]* )[^\n\"]*\.py"
+)
 _TEST_FILE = lazy_pattern(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
 _TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*Test", re.MULTILINE)
 
@@ -19,6 +23,11 @@ _TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*T
 def maybe_training_script(text: str) -> bool:
     """Whether a script names a training library and something that trains."""
     return _LIBRARY.search(text) is not None and _TRAINS.search(text) is not None
+
+
+def maybe_notebook(text: str) -> bool:
+    """Whether a notebook's JSON speaks of a training library and something that trains, or of a launcher."""
+    return '"cells"' in text and (maybe_training_script(text) or _LAUNCHER.search(text) is not None)
 
 
 def is_test(name: str, text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import DataDocument, Document, FileEdit, Kind
+from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults
@@ -161,6 +161,15 @@ class ScriptSource:
                 if known is None or (record.taken and not known.taken):
                     best[id(record.node)] = record
         return tuple(self.reading.calls.call(record) for record in sorted(best.values(), key=lambda each: each.order))
+
+    def starts_training(self) -> Place:
+        """Where the training starts that was read: what launches it, its trainer's ``train``, or the trainer itself."""
+        trainer = self.facts.trainer
+        launched = self.calls("notebook_launcher")
+        trained = [call for call in self.calls("train") if trainer is not None and call.receiver == trainer.assigned_to]
+        made = (trainer, self.facts.initialize, self.facts.accelerator)
+        found = next((call for call in (*launched, *trained, *made) if call is not None), None)
+        return found.place if found is not None else Place(self.document, Span(0, 0))
 
     def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
         """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
