@@ -28,7 +28,9 @@ _ENDS = {
     "'": lazy_pattern(r"(?:[^'\\\n]|\\.)*'", re.DOTALL),
 }
 _MAGIC = lazy_pattern(r"(?P<indent>[ \t]*)(?P<sign>!!?|%)[ \t]*(?=\S)")
-_ASSIGNED = lazy_pattern(r"(?P<before>[ \t]*[A-Za-z_][\w.]*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*[ \t]*=[ \t]*)(?P<sign>!|%)(?=\S)")
+_ASSIGNED = lazy_pattern(
+    r"(?P<before>[ \t]*[A-Za-z_][\w.]*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*[ \t]*=[ \t]*)(?P<sign>!|%)(?=\S)"
+)
 _HELP = lazy_pattern(r"[ \t]*(?:\?{1,2}[\w.%]+|%{0,2}[\w.\[\]]+\?{1,2})[ \t]*$")
 _CELL_MAGIC = lazy_pattern(r"\s*%%(?P<name>\w+!?)(?P<rest>[^\n]*)")
 _PYTHON_CELLS = frozenset(

@@ -26,7 +26,9 @@ UNKNOWN_NAME = "_of_python"
 
 _SHELLS = frozenset({"bash", "sh"})
 _FILE = lazy_pattern(r"(?:\s+-a)?\s+(?P<quote>[\"']?)(?P<name>[^\s\"']+)(?P=quote)\s*$")
-_INSERTED = lazy_pattern(r"\{(?P<name>[A-Za-z_]\w*)\}|\{(?P<expression>[A-Za-z_][^{}\n]*)\}|(?P<dollars>\$\$(?=[A-Za-z_]))")
+_INSERTED = lazy_pattern(
+    r"\{(?P<name>[A-Za-z_]\w*)\}|\{(?P<expression>[A-Za-z_][^{}\n]*)\}|(?P<dollars>\$\$(?=[A-Za-z_]))"
+)
 _OWN_SHELL = lazy_pattern(r"\b(?:cd|export|source|set|pushd)\b|^\s*[A-Za-z_]\w*=")
 _SET = lazy_pattern(r"(?:env|set_env)\s+(?P<name>[A-Za-z_]\w*)(?:\s*=\s*|\s+)(?P<value>.*\S)")
 _WORKS = lazy_pattern(r"![ \t]*\S|%|writefile|environ")
@@ -75,7 +77,9 @@ class _Script:
         self.embedder.made_up(f"{'' if cell.source.endswith(chr(10)) else chr(10)}{END}\n")
 
     def _python_cell(self, cell: Cell) -> None:
-        statements = sorted([*_assignments(cell), *((line.start, line) for line in magic_lines(cell.source))], key=_start)
+        statements = sorted(
+            [*_assignments(cell), *((line.start, line) for line in magic_lines(cell.source))], key=_start
+        )
         for _, each in statements:
             if isinstance(each, Line):
                 self._line(cell, each)

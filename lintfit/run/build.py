@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.documents.files import ReadError, is_notebook
+from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
@@ -23,7 +23,7 @@ from lintfit.run.lacking import SCRIPT, named_recipes
 from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.notebooks import asked_by, machine_of
 from lintfit.run.precedence import Sources
-from lintfit.run.precision import on_card
+from lintfit.run.precision import on_card, without_overflow
 from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
@@ -93,7 +93,7 @@ class _Builder:
     def __init__(self, origin: Origin, workspace: Workspace, options: Options, versions: Versions) -> None:
         self.origin, self.options, self.versions = origin, options, versions
         self.files = RunFiles(origin, workspace)
-        self.sources = Sources(options, machine=machine_of(origin.path, workspace))
+        self.sources = Sources(options, machine=machine_of(origin.path, workspace), kernel=origin.in_notebook)
         self.usual_command: str | None = None
 
     def run(self) -> Run:
@@ -122,6 +122,7 @@ class _Builder:
         settings = on_card(settings, hardware.gpu)
         folders = (self.files.locator.base, self.origin.path.parent)
         model = find_model(sources, settings, folders)
+        settings = without_overflow(settings, model.facts.model_type if model.facts is not None else None)
         settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)
         assembled = assemble(sources, settings, model, hardware, self.versions, folders)
         lacking = self.files.lacking.reasons()
@@ -164,7 +165,7 @@ class _Builder:
         path = self.origin.path.as_posix()
         if self.sources.launch is not None:
             return f"{path}:{self.sources.launch.line}"
-        if self.sources.script is not None and is_notebook(self.origin.path):
+        if self.sources.script is not None and self.origin.in_notebook:
             start = self.sources.script.starts_training()
             return f"{path}:{start.document.position(start.span.start).line}"
         return path
@@ -267,7 +268,7 @@ class _Builder:
             open_data=self.files.data,
             open_arguments=self.files.arguments,
         )
-        if launch is None and is_notebook(self.origin.path):
+        if self.origin.in_notebook:
             return read(has_launch=True)  # a kernel's own command line is no script's
         if launch is None:
             return self._alone(read)

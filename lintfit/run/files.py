@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.documents.files import ReadError, is_notebook
+from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
@@ -127,7 +127,7 @@ class RunFiles:
         """What may write files for this run, and up to where."""
         if self.launch is not None:
             return self.launch.document, self.launch.place.span.start
-        if self.origin.kind != "script" or not is_notebook(self.origin.path):
+        if not self.origin.in_notebook:
             return None, 0
         from lintfit.documents.shell_document import ShellDocument
 

@@ -191,9 +191,7 @@ def _lonely_scripts(
     documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
     # What a notebook's cells train and what it launches are two things.
-    scripts = [
-        d for d in documents if d.kind is Kind.PYTHON and (resolved(d.path) not in taken or is_notebook(d.path))
-    ]
+    scripts = [d for d in documents if d.kind is Kind.PYTHON and (resolved(d.path) not in taken or is_notebook(d.path))]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):

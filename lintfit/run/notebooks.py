@@ -17,7 +17,14 @@ _INSTALLERS = lazy_pattern(r"(?:.*/)?(?:pip|pip3|uv|conda|mamba|poetry)|(?:.*/)?
 
 _COLAB = "T4"
 """What Colab gives a notebook that asks for a GPU and no kind of it: its free one, a T4 since 2022."""
-_COLAB_GPUS = {"T4": "T4", "A100": "A100-40GB", "V100": "V100-16GB", "L4": "L4", "H100": "H100-80GB", "G4": "RTX PRO 6000"}
+_COLAB_GPUS = {
+    "T4": "T4",
+    "A100": "A100-40GB",
+    "V100": "V100-16GB",
+    "L4": "L4",
+    "H100": "H100-80GB",
+    "G4": "RTX PRO 6000",
+}
 """Colab's ``gpuType`` as GPUs are called here. Its A100 has 40 GB, its V100 16."""
 _KAGGLE_GPUS = {"nvidiaTeslaT4": ("T4", 2), "nvidiaTeslaP100": ("P100", 1), "gpu": ("P100", 1)}
 """Kaggle's ``accelerator``: "GPU T4 x2" and "GPU P100" in its settings, of which the bare ``gpu`` is the older."""

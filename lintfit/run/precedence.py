@@ -38,6 +38,9 @@ class Sources:
     machine: Mapping[str, Setting] = field(default_factory=dict)
     """The GPUs that a notebook's metadata asks for, where the user names none."""
 
+    kernel: bool = False
+    """Whether the script is a notebook's cells, which the one process of its kernel runs."""
+
     def said(self, dialect: str, name: str) -> Setting | None:
         """What one of the documents says of a setting.
 

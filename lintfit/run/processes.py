@@ -15,6 +15,8 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
         return asked.over(_stated(sources, recipe))
     if alone is not None:
         return alone
+    if sources.kernel and recipe is None:
+        return _of_kernel(sources)
     stated = _stated(sources, recipe)
     if stated is not None and stated.known:
         return stated
@@ -34,7 +36,7 @@ def available(sources: Sources) -> Setting | None:
     """The GPUs that there are: on all machines where lintfit's options count these too, else on each that is used."""
     stated = sources.option("gpus")
     if stated is None:
-        return _by_name(sources)
+        return _by_name(sources) or sources.machine.get("gpus")
     nodes = _nodes_of_files(sources) if sources.option("nodes") is None else None
     machines = nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1
     return replace(stated, value=stated.value * machines)
@@ -77,6 +79,17 @@ def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
         return None
     why = f"python starts one process, which is judged on its first GPU of {asked.value}"
     return Setting("gpus", 1, Provenance("assumed", why), (asked,))
+
+
+def _of_kernel(sources: Sources) -> Setting:
+    """The one process of a notebook's kernel, or those that its cells start."""
+    started = _started_by_script(sources)
+    if started is not None or _spawns(sources):
+        return started or Setting("gpus", UNKNOWN, Provenance("derived", "a cell starts processes of its own"))
+    there = available(sources)
+    more = f" of {there.value}" if there is not None and there.value != 1 else ""
+    why = f"a notebook's kernel is one process, which is judged on its first GPU{more}"
+    return Setting("gpus", 1, Provenance("assumed", why))
 
 
 def _spawns(sources: Sources) -> bool:

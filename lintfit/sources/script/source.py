@@ -20,7 +20,7 @@ from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk
 from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
-from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, stopping, training
+from lintfit.sources.script.reading import facts, launched, megatron, modelling, patching, splitting, stopping, training
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.writing import edits, file_edits
@@ -246,7 +246,7 @@ def read_script(
             {} if versions is None else versions,
             interpreter.globals.names,
         )
-        for part in (modelling, patching, training, splitting, megatron):
+        for part in (modelling, patching, training, splitting, megatron, launched):
             part.read(reading)
         return reading
 

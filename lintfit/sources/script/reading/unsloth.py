@@ -8,7 +8,7 @@ from __future__ import annotations
 from lintfit.settings.model import BY_CARD, BY_UNSLOTH, Provenance, Setting
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import Const, Record, plain
-from lintfit.sources.script.reading.collector import Reading, dtype_name
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something
 
 _LENGTH = 2048
 """Tokens that ``FastLanguageModel.from_pretrained`` loads a model for unless it is asked not to."""
@@ -49,6 +49,29 @@ def precision(reading: Reading) -> bool:
     else:
         reading.settings["bf16"] = Setting("bf16", True, Provenance("assumed", BY_CARD))
     return True
+
+
+def batch(reading: Reading) -> None:
+    """GRPO's batch, which the patched config raises to the number of generations where it holds no whole group.
+
+    ``patch_trl_rl_trainers`` of ``unsloth/models/rl.py`` (2025.11): of TRL's configs with ``steps_per_generation``
+    (0.19) the batches of all accumulated steps of all processes count; before that a batch had to hold whole groups.
+    """
+    made, batch = reading.found.arguments, reading.settings.get("micro_batch_size")
+    if made is None or batch is None or "GRPO" not in made.library or load_of(reading) is None:
+        return
+    given = (reading.attribute(made, name) for name in ("num_generations", "gradient_accumulation_steps"))
+    group, steps = (plain(value) if value is not None else None for value in given)
+    if type(group) is not int or group < 1 or type(steps) is not int or type(batch.value) is not int:
+        return
+    if any(something(made.attributes.get(name)) for name in ("steps_per_generation", "generation_batch_size")):
+        return
+    world = reading.walk.environment.get("WORLD_SIZE", "1") or "1"
+    ranks = int(world) if world.isdecimal() else 1
+    counted = batch.value * steps * ranks if reading.at_least("trl", 0, 19) else batch.value
+    if counted % group:
+        why = f"Unsloth raises the batch of {batch.value} to the {group} generations of a prompt"
+        reading.settings["micro_batch_size"] = Setting("micro_batch_size", group, Provenance("derived", why), (batch,))
 
 
 def length(reading: Reading) -> bool:
