@@ -10,7 +10,7 @@ is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the fo
 launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
 hand: it is read in an empty folder and needs no checkout. A row with ``recipe`` names a front end's recipe alone, which
 no launch line starts; ``also`` has further right values of a setting. A row with ``notebook`` names the line of a
-notebook's JSON at which its training starts, and in ``half`` whether it was tuned on (1) or is read by nobody first (2).
+notebook's JSON at which its training starts; ``half`` says whether it was tuned on (1) or measured once (2).
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """

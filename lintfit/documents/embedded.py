@@ -105,7 +105,7 @@ class Embedding:
         return Span(start, max(start, last.outer_end if whole else self.offset(span.end - 1) + 1))
 
     def place_in_region(self, offset: int, text: str) -> tuple[int, int] | None:
-        """The number of the region that holds a place of the inner ``text``, and the line of it; None where it has none."""
+        """The number of the region that holds a place of the inner ``text``, and its line; None without numbers."""
         region = self.region(offset)
         if region is None or region >= len(self.labels):
             return None

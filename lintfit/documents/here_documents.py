@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import TYPE_CHECKING
 
 from lintfit.documents.data_edits import reader_of
-from lintfit.documents.model import DataDocument, Document, FileText, Kind, Node, Span
+from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
 from lintfit.documents.shell_document import HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import blank
 from lintfit.documents.shell_reader import read_shell
 from lintfit.frozen import frozen, replace
+
+if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
 
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")
 
@@ -36,25 +40,8 @@ def find_all_here(document: ShellDocument, name: str, before: int) -> tuple[int,
     return tuple(found)
 
 
-def read_here(document: ShellDocument, index: int, kind: Kind) -> Document:
-    """The ``index``-th file that a script writes, as JSON, YAML or Python."""
-    if kind is Kind.PYTHON:
-        return _python(document, document.files[index])
-    return _read_data(document, index, kind)
-
-
-def _python(document: ShellDocument, here: HereFile) -> Document:
-    """A Python script that a script writes. Where the shell fills something in, its own form is what is read."""
-    from lintfit.documents.embedded import Embedding, Piece
-    from lintfit.documents.python_reader import read_python
-
-    span, within = here.span, document.file.within
-    if within is None:
-        within = Embedding(document.text, (Piece(0, len(document.text), 0, len(document.text)),))
-    return read_python(replace(document.file, text=document.slice(span), within=within.part(span)))
-
-
-def _read_data(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
+def read_here(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
+    """The ``index``-th file that a script writes, as JSON or YAML."""
     file = document.files[index]
     masked, unfilled = _masked(document.text, file, kind)
     made = reader_of(kind)(replace(document.file, text=masked))
@@ -65,6 +52,17 @@ def _read_data(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
         made.problems, made.strict = (), True
     made.reader = _Again(index, kind)
     return made
+
+
+def read_here_script(document: ShellDocument, index: int) -> PythonDocument:
+    """The same as a Python script. Where the shell fills something in, its own form is what is read."""
+    from lintfit.documents.embedded import Embedding, Piece
+    from lintfit.documents.python_reader import read_python
+
+    span, within = document.files[index].span, document.file.within
+    if within is None:
+        within = Embedding(document.text, (Piece(0, len(document.text), 0, len(document.text)),))
+    return read_python(replace(document.file, text=document.slice(span), within=within.part(span)))
 
 
 @frozen
@@ -78,7 +76,7 @@ class _Again:
         document = read_shell(file)
         if self.index >= len(document.files):
             return DataDocument(file, self.kind)
-        return _read_data(document, self.index, self.kind)
+        return read_here(document, self.index, self.kind)
 
 
 def _widened(node: Node, places: list[Span]) -> Node:

@@ -124,7 +124,7 @@ class _Tokens:
                 return
             self.next()
 
-    def keys(self) -> Iterator[str]:
+    def entries(self) -> Iterator[str]:
         """The keys of the object that begins here; each time at its value's first token, to be left at its last."""
         while True:
             token = self.next()
@@ -151,7 +151,7 @@ def _cells(text: str) -> Iterator[Cell]:
     tokens.next()
     number = 0
     escaped = text.isascii() and "\\u" in text
-    for key in tokens.keys():
+    for key in tokens.entries():
         if key != "cells":
             tokens.skip()
             continue
@@ -163,11 +163,12 @@ def _cells(text: str) -> Iterator[Cell]:
 
 
 def _cell(tokens: _Tokens, number: int, escaped: bool) -> Cell | None:
-    kind, strings, brackets = "", [], False
+    kind, brackets = "", False
+    strings: list[tuple[int, int, int]] = []
     if tokens.token != "{":
         tokens.skip()
         return None
-    for key in tokens.keys():
+    for key in tokens.entries():
         if key == "cell_type" and tokens.token[0] == '"':
             kind = str(json.loads(tokens.token))
         elif key == "source" and tokens.token == "[":

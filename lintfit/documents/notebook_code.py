@@ -15,7 +15,7 @@ from lintfit.documents.embedded import Embedder
 from lintfit.documents.model import FileText
 from lintfit.documents.notebook import Cell, Notebook
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import frozen, replace, word_set
 
 _TOKEN = lazy_pattern(
     r"(?P<string>(?:\"\"\"|''')|[\"'])|(?P<comment>\#[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])"
@@ -33,13 +33,10 @@ _ASSIGNED = lazy_pattern(
 )
 _HELP = lazy_pattern(r"[ \t]*(?:\?{1,2}[\w.%]+|%{0,2}[\w.\[\]]+\?{1,2})[ \t]*$")
 _CELL_MAGIC = lazy_pattern(r"\s*%%(?P<name>\w+!?)(?P<rest>[^\n]*)")
-_PYTHON_CELLS = frozenset(
-    {"capture", "time", "timeit", "prun", "memit", "mprun", "snakeviz", "wandb", "heat", "filprofile", "scalene", "skip",
-     "notify", "python", "python3", "pyspark", "local", "matplotlib"}
-)  # fmt: skip
-"""Cell magics whose cell is Python still; the name of any other is another language or a file."""
-_OUTSIDE = frozenset({"writefile", "file", "bash", "sh", "script", "html", "javascript", "js", "latex", "markdown", "svg",
-                      "sql", "R", "perl", "ruby", "cython", "system", "sx", "cmd", "dart", "julia"})  # fmt: skip
+_OTHER_LANGUAGES = word_set("""
+    bash cmd cython dart file html javascript js julia latex markdown perl R ruby script sh sql svg system sx writefile
+    """)
+"""Cell magics whose cell is no Python, whatever it looks like."""
 
 
 @frozen
@@ -60,13 +57,9 @@ def cell_magic(source: str) -> re.Match[str] | None:
 
 
 def is_python_cell(source: str) -> bool:
-    """Whether what follows a cell's magics is Python (``%%capture``, ``%%time``, or none)."""
+    """Whether a cell is Python, behind its cell magic too (``%%capture``, ``%%time``)."""
     found = cell_magic(source)
-    if found is None:
-        return True
-    if found["name"].rstrip("!") in _OUTSIDE:
-        return False
-    return found["name"] in _PYTHON_CELLS or _parses(_masked_lines(source))
+    return found is None or found["name"].rstrip("!") not in _OTHER_LANGUAGES
 
 
 def magic_lines(source: str) -> Iterator[Line]:

@@ -1,8 +1,8 @@
 """A notebook's shell commands as one script: ``!`` and ``%`` lines, ``%%bash`` cells, files that ``%%writefile`` makes.
 
 Each ``!`` line has a shell of its own, started in the notebook's folder or where ``%cd`` leads; ``%env`` and
-``os.environ`` of Python's lines hold for all that follow, and so do names of Python's that a line asks for (``{MODEL}``,
-``$MODEL``), as far as they are given plain values.
+``os.environ`` of Python's lines hold for all that follow, and so do names of Python's that a line asks for
+(``{MODEL}``, ``$MODEL``), as far as they are given plain values.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from operator import attrgetter
 
 from lintfit.documents.embedded import Embedder, Embedding, Style
 from lintfit.documents.model import FileText, Span
 from lintfit.documents.notebook import Cell, Notebook
 from lintfit.documents.notebook_code import Line, cell_magic, is_python_cell, magic_lines, python_of
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.frozen import replace
+from lintfit.frozen import frozen, replace
 
 END = "LINTFIT_END_OF_CELL"
 """The word that ends a here-document in which the text of ``%%writefile`` is read."""
@@ -77,18 +78,14 @@ class _Script:
         self.embedder.made_up(f"{'' if cell.source.endswith(chr(10)) else chr(10)}{END}\n")
 
     def _python_cell(self, cell: Cell) -> None:
-        statements = sorted(
-            [*_assignments(cell), *((line.start, line) for line in magic_lines(cell.source))], key=_start
-        )
-        for _, each in statements:
+        statements: list[_Assigned | Line] = [*_assignments(cell), *magic_lines(cell.source)]
+        for each in sorted(statements, key=attrgetter("start")):
             if isinstance(each, Line):
                 self._line(cell, each)
-            else:
-                text, span = each
-                outer = cell.outer(span.start, span.end)
-                region = self._region(cell, span.start)
-                self.embedder.add(text, outer.start, outer.end, region)
-                self.embedder.made_up("\n")
+                continue
+            outer = cell.outer(each.start, each.end)
+            self.embedder.add(each.text, outer.start, outer.end, self._region(cell, each.start))
+            self.embedder.made_up("\n")
 
     def _line(self, cell: Cell, line: Line) -> None:
         if line.sign in ("!", "!!", "=!"):
@@ -149,11 +146,16 @@ class _Script:
         return len(self._styles) - 1
 
 
-def _start(item: tuple[int, object]) -> int:
-    return item[0]
+@frozen
+class _Assigned:
+    """A statement of Python's that sets something, and the same in the shell's words."""
+
+    text: str
+    start: int
+    end: int
 
 
-def _assignments(cell: Cell) -> Iterator[tuple[int, tuple[str, Span]]]:
+def _assignments(cell: Cell) -> Iterator[_Assigned]:
     """What Python's lines at the top of a cell set that commands may ask for, in the shell's words.
 
     A name that is given something else than a plain value is known no longer.
@@ -177,7 +179,7 @@ def _assignments(cell: Cell) -> Iterator[tuple[int, tuple[str, Span]]]:
         for target in statement.targets:
             text = _in_shell(target, statement.value)
             if text is not None:
-                yield start, (text, Span(start, end))
+                yield _Assigned(text, start, end)
 
 
 def _characters(line: str, offset: int) -> int:

@@ -285,7 +285,7 @@ class _Builder:
         """The script of a launch that its own file writes above it (``%%writefile train.py``, a here-document)."""
         if launch is None or not launch.script or launch.module:
             return None
-        return self.files.here(launch.script, Kind.PYTHON)
+        return self.files.script_here(launch.script)
 
     def _not_there(self, launch: Launch, script: str) -> None:
         """Take a script that is not at hand for the example that a library publishes under its name, or note it."""

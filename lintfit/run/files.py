@@ -88,7 +88,7 @@ class RunFiles:
     def data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
         here = self.here(name, kind)
-        if isinstance(here, DataDocument):
+        if here is not None:
             return here
         path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
         place = handed(self.launch, name)
@@ -108,18 +108,28 @@ class RunFiles:
             self.opened.append(document)
         return document
 
-    def here(self, name: str, kind: Kind) -> Document | None:
-        """A file that the launch script itself writes above its launch line, or a notebook for its own cells."""
+    def here(self, name: str, kind: Kind) -> DataDocument | None:
+        """A config that the launch script itself writes above its launch line, or a notebook for its own cells."""
+        found = self._here(name, kind)
+        return found if isinstance(found, DataDocument) else None
+
+    def script_here(self, name: str) -> Document | None:
+        """A Python script that is written in the same way."""
+        return self._here(name, Kind.PYTHON)
+
+    def _here(self, name: str, kind: Kind) -> Document | None:
         document, before = self._writer()
         if document is None or not document.files:
             return None
-        from lintfit.documents.here_documents import find_here, read_here
+        from lintfit.documents.here_documents import find_here, read_here, read_here_script
 
         index = find_here(document, name, before)
         if index is None:
             return None
         if (index, kind) not in self.written:
-            self.written[index, kind] = read_here(document, index, kind)
+            python = kind is Kind.PYTHON
+            made = read_here_script(document, index) if python else read_here(document, index, kind)
+            self.written[index, kind] = made
             self.documents.append(self.written[index, kind])
         return self.written[index, kind]
 

@@ -1,4 +1,4 @@
-"""What a notebook says of its run beside its code: the versions that it installs, and the machine that it is made for."""
+"""What a notebook says of its run beside its code: the versions that it installs, the machine it is made for."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ _TRAINS = lazy_pattern(
     r"Trainer\b|\bTrainingArguments\b|\.backward\(|\bdeepspeed\.initialize\b|\bAccelerator\(|\bFabric\(|\bHfArgumentParser\b"
 )
 _LAUNCHER = lazy_pattern(
-    r"accelerate[ -]launch|torchrun|deepspeed |torch\.distributed|llamafactory-cli|\b(?:axolotl|litgpt|swift|tune|trl) [a-z]"
+    r"accelerate[ -]launch|torchrun|deepspeed |torch\.distributed|llamafactory-cli"
+    r"|\b(?:axolotl|litgpt|swift|tune|trl) [a-z]"
     r"|[!%][ \t]*(?:run |python[\d.]* )[^\n\"]*\.py"
 )
 _TEST_FILE = lazy_pattern(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
