@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from lintfit.documents.model import Edit, Span
+from lintfit.documents.spans import Edit, Span
 from lintfit.frozen import frozen
 
 

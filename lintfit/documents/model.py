@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.spans import Edit as Edit
+from lintfit.documents.spans import Position as Position
+from lintfit.documents.spans import Span as Span
 from lintfit.frozen import frozen
 
 if TYPE_CHECKING:
@@ -42,41 +45,11 @@ class Kind(StrEnum):
 
 
 @frozen
-class Span:
-    """A half-open range ``[start, end)`` of characters of a document's text."""
+class CellLine:
+    """A line of a notebook's cell; both 1-based, the cell counted among all cells."""
 
-    start: int
-    end: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.start <= self.end:
-            raise ValueError(f"not a span: {self.start}..{self.end}")
-
-    def __lt__(self, other: Span) -> bool:
-        return (self.start, self.end) < (other.start, other.end)
-
-    def __le__(self, other: Span) -> bool:
-        return (self.start, self.end) <= (other.start, other.end)
-
-
-@frozen
-class Position:
-    """A 1-based line and column, as an editor shows it (columns count characters)."""
-
+    cell: int
     line: int
-    column: int
-
-
-@frozen
-class Edit:
-    """Replace the characters of ``span`` by ``text``; an empty span inserts."""
-
-    span: Span
-    text: str
-
-    @classmethod
-    def insert(cls, offset: int, text: str) -> Edit:
-        return cls(Span(offset, offset), text)
 
 
 @frozen
@@ -228,10 +201,10 @@ class Document:
         """The character offset in the file."""
         return offset if self.file.within is None else self.file.within.offset(offset)
 
-    def cell(self, offset: int) -> Position | None:
-        """The cell of a notebook (1-based, of all its cells) that holds a place, with the line in it; else None."""
+    def cell(self, offset: int) -> CellLine | None:
+        """The cell of a notebook that holds a place, with the line in it; None in any other file."""
         found = self.file.within.place_in_region(offset, self.text) if self.file.within is not None else None
-        return Position(*found) if found is not None else None
+        return CellLine(*found) if found is not None else None
 
     def edit_in_file(self, edit: Edit) -> Edit:
         """An edit of ``text`` as one of the file. Raises ValueError where it cannot be written there."""

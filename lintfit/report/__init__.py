@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lintfit.frozen import frozen
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import Document
     from lintfit.findings.model import Finding
     from lintfit.findings.results import CheckResult
 
@@ -68,6 +69,16 @@ def shown_path(path: Path | str) -> str:
     except ValueError:  # another drive on Windows
         relative = str(path)
     return relative.replace(os.sep, "/")
+
+
+def whole(document: Document) -> Document:
+    """The file of a document as one text, in which the places of edits are those of the file."""
+    if document.file.within is None:
+        return document
+    from lintfit.documents.model import FileText, Kind
+    from lintfit.documents.model import Document as Whole
+
+    return Whole(FileText(document.path, document.whole), Kind.JSON)
 
 
 def fixable(finding: Finding, unsafe_fixes: bool) -> bool:
