@@ -75,8 +75,8 @@ def whole(document: Document) -> Document:
     """The file of a document as one text, in which the places of edits are those of the file."""
     if document.file.within is None:
         return document
-    from lintfit.documents.model import FileText, Kind
     from lintfit.documents.model import Document as Whole
+    from lintfit.documents.model import FileText, Kind
 
     return Whole(FileText(document.path, document.whole), Kind.JSON)
 
