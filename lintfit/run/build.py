@@ -125,6 +125,11 @@ class _Builder:
         settings = without_overflow(settings, model.facts.model_type if model.facts is not None else None)
         settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)
         assembled = assemble(sources, settings, model, hardware, self.versions, folders)
+        if sources.script is not None:
+            from lintfit.run.unsloth import not_counted
+
+            uncounted = not_counted(sources.script, settings, model.facts)
+            assembled = Assembled(None, (*uncounted, *assembled.unknown), ()) if uncounted else assembled
         lacking = self.files.lacking.reasons()
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]

@@ -41,10 +41,19 @@ def _switches_on(record: Record, quantized: bool) -> bool:
 
 
 def _unsloth(reading: Reading) -> None:
-    """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``)."""
+    """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``).
+
+    It is the default of ``get_peft_model`` (``unsloth/models/llama.py`` and ``vision.py``; plain checkpointing before
+    June 2024). Models for fewer than 512 tokens recompute without it (``apply_unsloth_gradient_checkpointing``).
+    """
     for record in reading.called("get_peft_model"):
-        value = record.keyword("use_gradient_checkpointing") if record.function.startswith("unsloth") else None
-        if value is not None:
+        if not record.function.startswith("unsloth"):
+            continue
+        value = record.keyword("use_gradient_checkpointing")
+        if value is None and not record.spreads:
+            reading.default("gradient_checkpointing", True, "Unsloth's default")
+            reading.default("activation_offload", True, "Unsloth's default")
+        elif value is not None:
             known = plain(value)
             reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
             if known == "unsloth":

@@ -148,6 +148,8 @@ def _arguments(reading: Reading, made: Object) -> None:
     liger = made.attributes.get("use_liger_kernel", made.attributes.get("use_liger"))
     if liger is not None and plain(liger) is not False:
         reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
+    elif "GRPO" in made.library and unsloth.load_of(reading) is not None:
+        reading.derive("loss", UNKNOWN, "Unsloth computes GRPO's loss over parts of a batch")
     elif unsloth.sft_load_of(reading) is not None:
         reading.default("loss", "chunked", "Unsloth computes the loss together with the head")
     elif made.library.endswith("SFTConfig"):
