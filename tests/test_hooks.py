@@ -43,6 +43,7 @@ def test_hook(hook: dict[str, Any]) -> None:
         ("conf/accelerate.yml", True),
         ("train.py", True),
         ("scripts/run.sh", True),
+        ("notebooks/train.ipynb", True),
         ("README.md", False),
         ("train.pyc", False),
         ("data.jsonl", False),
