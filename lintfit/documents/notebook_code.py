@@ -176,3 +176,28 @@ def as_python(file: FileText, notebook: Notebook) -> FileText:
 def unparsed(notebook: Notebook) -> tuple[int, ...]:
     """The numbers of the cells that are Python and cannot be parsed."""
     return tuple(cell.number for cell in notebook.cells if not python_of(cell)[1])
+
+
+class Statements:
+    """The statements at the top of a cell's Python, and where they and their parts stand in the cell."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._starts = [0, *(found.end() for found in re.finditer("\n", source))]
+        try:
+            self.body = ast.parse(source).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.body = []
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """The offsets of a node's first character and of the one behind its last."""
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self._offset(node.lineno, node.col_offset), self._offset(end_line, end_column)
+
+    def _offset(self, line: int, column: int) -> int:
+        """``ast`` counts bytes of UTF-8."""
+        start = self._starts[line - 1]
+        text = self.source[start : start + column]
+        if not text.isascii():
+            text = self.source[start:].encode()[:column].decode("utf-8", "ignore")
+        return start + len(text)

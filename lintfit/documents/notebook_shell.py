@@ -16,7 +16,8 @@ from operator import attrgetter
 from lintfit.documents.embedded import Embedder, Embedding, Style
 from lintfit.documents.model import FileText, Span
 from lintfit.documents.notebook import Cell, Notebook
-from lintfit.documents.notebook_code import Line, cell_magic, is_python_cell, magic_lines, python_of
+from lintfit.documents.notebook_code import Line, Statements, cell_magic, is_python_cell, magic_lines, python_of
+from lintfit.documents.notebook_files import Contents, Written
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 
@@ -53,11 +54,14 @@ class _Script:
         self.embedder = Embedder(notebook.text)
         self._styles: list[Style] = []
         self._labels: list[tuple[int, int]] = []
+        self._cells: list[Cell] = []
+        self._contents = Contents()
 
     def embedding(self) -> Embedding:
         return self.embedder.embedding(tuple(self._styles), tuple(self._labels))
 
     def add_cell(self, cell: Cell) -> None:
+        self._cells.append(cell)
         magic = cell_magic(cell.source)
         name = magic["name"].rstrip("!") if magic is not None else ""
         if magic is not None and name in ("writefile", "file"):
@@ -78,14 +82,34 @@ class _Script:
         self.embedder.made_up(f"{'' if cell.source.endswith(chr(10)) else chr(10)}{END}\n")
 
     def _python_cell(self, cell: Cell) -> None:
-        statements: list[_Assigned | Line] = [*_assignments(cell), *magic_lines(cell.source)]
-        for each in sorted(statements, key=attrgetter("start")):
+        python, _ = python_of(cell)
+        statements = Statements(python)
+        files = self._contents.of_cell(len(self._cells) - 1, statements)
+        found: list[_Assigned | Written | Line] = [*_assignments(statements), *files, *magic_lines(cell.source)]
+        for each in sorted(found, key=attrgetter("start")):
             if isinstance(each, Line):
                 self._line(cell, each)
-                continue
-            outer = cell.outer(each.start, each.end)
-            self.embedder.add(each.text, outer.start, outer.end, self._region(cell, each.start))
-            self.embedder.made_up("\n")
+            elif isinstance(each, Written):
+                self._written(each)
+            else:
+                self._made(each.text, cell, each.start, each.end)
+                self.embedder.made_up("\n")
+
+    def _written(self, file: Written) -> None:
+        """A file that Python writes, as a here-document."""
+        content = file.content
+        cell = self._cells[content.cell]
+        self.embedder.made_up(f"cat > {file.name} <<'{END}'\n")
+        if content.plain:
+            self._own(cell, content.start, content.end)
+        else:
+            self._made(content.text, cell, content.start, content.end)
+        self.embedder.made_up(f"\n{END}\n")
+
+    def _made(self, text: str, cell: Cell, start: int, end: int) -> None:
+        """Text that stands for some of a cell's, which is another."""
+        outer = cell.outer(start, end)
+        self.embedder.add(text, outer.start, outer.end, self._region(cell, start))
 
     def _line(self, cell: Cell, line: Line) -> None:
         if line.sign in ("!", "!!", "=!"):
@@ -155,36 +179,15 @@ class _Assigned:
     end: int
 
 
-def _assignments(cell: Cell) -> Iterator[_Assigned]:
+def _assignments(statements: Statements) -> Iterator[_Assigned]:
     """What Python's lines at the top of a cell set that commands may ask for, in the shell's words.
 
     A name that is given something else than a plain value is known no longer.
     """
-    source, _ = python_of(cell)
-    if "=" not in source:
-        return
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    starts = [0]
-    for line in source.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    for statement in body:
-        if not isinstance(statement, ast.Assign) or statement.end_lineno is None or statement.end_col_offset is None:
-            continue
-        lines = source.split("\n")
-        start = starts[statement.lineno - 1] + _characters(lines[statement.lineno - 1], statement.col_offset)
-        end = starts[statement.end_lineno - 1] + _characters(lines[statement.end_lineno - 1], statement.end_col_offset)
-        for target in statement.targets:
-            text = _in_shell(target, statement.value)
-            if text is not None:
-                yield _Assigned(text, start, end)
-
-
-def _characters(line: str, offset: int) -> int:
-    """An offset in bytes of UTF-8, as ``ast`` counts, in characters."""
-    return offset if line.isascii() else len(line.encode()[:offset].decode("utf-8", "ignore"))
+    for statement in statements.body:
+        if isinstance(statement, ast.Assign):
+            found = (_in_shell(target, statement.value) for target in statement.targets)
+            yield from (_Assigned(text, *statements.span(statement)) for text in found if text is not None)
 
 
 def _in_shell(target: ast.expr, value: ast.expr) -> str | None:

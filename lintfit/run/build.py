@@ -15,6 +15,7 @@ from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.configs import accelerate_of, deepspeed_of
 from lintfit.run.dating import dated_by
+from lintfit.run.discover import SUFFIXES
 from lintfit.run.examples import is_example
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.files import RunFiles
@@ -223,6 +224,9 @@ class _Builder:
         return of_script(launch.script, flags, text)
 
     def _named_recipe(self, name: str, place: Place) -> None:
+        kind = SUFFIXES.get(Path(name).suffix)
+        if kind in (Kind.JSON, Kind.YAML) and self.files.here(name, kind) is not None:
+            return
         path = self.files.locator.find(name)
         if path is None:
             self.files.lacking.lack("the recipe", name, place)

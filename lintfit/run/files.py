@@ -9,6 +9,7 @@ from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
+from lintfit.run.discover import SUFFIXES
 from lintfit.run.lacking import Lacking, handed
 from lintfit.run.locate import Locator
 from lintfit.run.model import Origin
@@ -81,6 +82,10 @@ class RunFiles:
             return None
 
     def open(self, name: str) -> Document | None:
+        """A file that a front end opens: one that the launch's own file writes above it, else one of the tree."""
+        here = self.here(name, kind) if (kind := SUFFIXES.get(Path(name).suffix)) in (Kind.JSON, Kind.YAML) else None
+        if here is not None:
+            return here
         itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
         return self.read(path) if path is not None else None

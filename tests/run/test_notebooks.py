@@ -235,3 +235,31 @@ def test_a_fixed_notebook_opens_with_nbformat(tmp_path: Path) -> None:
     write(path, "BATCH = 64", TRAIN)
     lintfit("check", "n.ipynb", "--gpu", "RTX 3090", "--fix", "--unsafe-fixes", cwd=tmp_path)
     nbformat.validate(nbformat.read(path, as_version=4))
+
+
+RECIPE = """
+base_model: Qwen/Qwen2.5-0.5B
+adapter: lora
+lora_r: 16
+sequence_len: 1024
+micro_batch_size: 3
+"""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        f'RECIPE = """{RECIPE}"""\nimport yaml\ndata = yaml.safe_load(RECIPE)\n'
+        'with open("x.yaml", "w") as f:\n    yaml.dump(data, f)',
+        f'NAME = "x.yaml"\nwith open(NAME, mode="w") as f:\n    f.write("""{RECIPE}""")',
+        f'from pathlib import Path\nPath("x.yaml").write_text("""{RECIPE}""")',
+        'import yaml\nwith open("x.yaml", "w") as f:\n    yaml.dump({"base_model": "Qwen/Qwen2.5-0.5B", '
+        '"adapter": "lora", "lora_r": 16, "sequence_len": 1024, "micro_batch_size": 3}, f)',
+        f"%%writefile x.yaml\n{RECIPE}",
+    ],
+)
+def test_a_recipe_that_python_writes_is_what_the_front_end_gets(tmp_path: Path, cell: str) -> None:
+    write(tmp_path / "n.ipynb", cell, "!axolotl train x.yaml")
+    (run,) = check(tmp_path, "n.ipynb", "--gpu", "A100")["runs"]
+    assert (value(run, "lora_rank"), value(run, "micro_batch_size"), value(run, "seq_len")) == (16, 3, 1024)
+    assert run["settings"]["lora_rank"]["from"]["cell"] == 1
