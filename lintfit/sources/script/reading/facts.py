@@ -141,8 +141,15 @@ def facts(found: FoundCalls, calls: Calls) -> ScriptFacts:
 
 
 def is_trainer(record: Record) -> bool:
-    """Whether a call constructs a Trainer (or a class of the script that inherits from one)."""
-    if record.name in ("get_trainer", "SageMakerTrainer") or any(cls.own for cls in record.classes):
+    """Whether a call constructs a Trainer (or a class of the script that inherits from one).
+
+    Unsloth's ``PatchDPOTrainer()`` changes TRL's class.
+    """
+    if (
+        record.name in ("get_trainer", "SageMakerTrainer")
+        or record.name.startswith("Patch")
+        or any(cls.own for cls in record.classes)
+    ):
         return False
     return bool(_TRAINER.search(record.function)) and record.function.rpartition(".")[2][:1].isupper()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lintfit.settings.model import BY_CARD, BY_UNSLOTH, Provenance, Setting
 from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.functions import OF_UNSLOTH
 from lintfit.sources.script.interpreter.values import Const, Record, plain
 from lintfit.sources.script.reading.collector import Reading, dtype_name, something
 
@@ -36,9 +37,20 @@ def sft_load_of(reading: Reading) -> Record | None:
     return load_of(reading) if trainer is not None and trainer.name in ("SFTTrainer", "UnslothTrainer") else None
 
 
+def _asks_card(reading: Reading) -> bool:
+    """``bf16=is_bfloat16_supported()``, beside ``fp16=not is_bfloat16_supported()``, as its notebooks have it."""
+    made = reading.found.arguments
+    value = made.attributes.get("bf16") if made is not None else None
+    return value is not None and any(r.function in OF_UNSLOTH and r.node is value.origin for r in reading.records)
+
+
 def precision(reading: Reading) -> bool:
     """Mixed precision in the model's dtype where the arguments ask for none; whether that is so."""
     load = load_of(reading)
+    if load is not None and _asks_card(reading):
+        reading.settings["bf16"] = Setting("bf16", True, Provenance("assumed", BY_CARD))
+        reading.settings.pop("fp16", None)
+        return True
     flags = [reading.settings.get(name) for name in ("bf16", "fp16")]
     if load is None or any(flag is not None and flag.value not in (None, False) for flag in flags):
         return False
