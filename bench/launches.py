@@ -10,7 +10,7 @@ is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the fo
 launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
 hand: it is read in an empty folder and needs no checkout. A row with ``recipe`` names a front end's recipe alone, which
 no launch line starts; ``also`` has further right values of a setting. A row with ``notebook`` names the line of a
-notebook's JSON at which its training starts; ``half`` says whether it was tuned on (1) or measured once (2).
+notebook's JSON at which its training starts.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -206,11 +206,9 @@ class Judged:
         return f"{self.judgement:8} {place} {self.name}: {said} instead of {expected} ({self.given.where})"
 
 
-def compare(folder: Path, table: str, half: int | None = None) -> Iterator[Judged]:
-    """Every setting of every row (of one half of the table) whose repository is there."""
+def compare(folder: Path, table: str) -> Iterator[Judged]:
+    """Every setting of every row whose repository is there."""
     for row in rows(table):
-        if half is not None and row.get("half") != half:
-            continue
         with _folder(folder, row) as root:
             if root is None:
                 continue
@@ -237,9 +235,8 @@ def main() -> int:
     parser.add_argument("--table", default="launches.jsonl", help="a table of bench/launches")
     parser.add_argument("--all", action="store_true", help="list right answers as well")
     parser.add_argument("--json", type=Path, help="write the counts there")
-    parser.add_argument("--half", type=int, help="of a table in two halves the rows of one")
     options = parser.parse_args()
-    found = list(compare(Path(options.checkouts).absolute(), options.table, options.half)) if options.checkouts else []
+    found = list(compare(Path(options.checkouts).absolute(), options.table)) if options.checkouts else []
     if not found:
         print(f"no checkouts of the repositories in {options.table}: nothing to compare")
         return 0

@@ -257,6 +257,16 @@ LAUNCHES = (
         "the end of a path, which is no longer compared, and two launches were wrong in the table",
     ),
     (
+        "notebooks",
+        "public notebooks that fine-tune language models, picked so that they differ: Trainer, TRL, Unsloth, QLoRA, "
+        "launchers, recipes that a cell writes",
+    ),
+    (
+        "notebooks_2",
+        "of the same kind, chosen and read at the same time, measured once after the first half was tuned on; the one "
+        "wrong was wrong in the table (plain python starts one process)",
+    ),
+    (
         "recipes",
         "recipes of eight front ends alone, and launches of them, drawn at random before any was looked at; of the "
         "wrong, 96 were an engine and ZeRO that the number of GPUs or a file beside the recipe decides",
