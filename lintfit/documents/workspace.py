@@ -84,7 +84,7 @@ class Workspace:
         key = (resolved, kind)
         document = self._documents.get(key)
         if document is None:
-            if is_notebook(path):
+            if is_notebook(path) and kind in (Kind.PYTHON, Kind.SHELL):
                 file = _cells(path, file, kind)
             document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
         return document

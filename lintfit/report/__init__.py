@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lintfit.documents.model import Document
     from lintfit.findings.model import Finding
     from lintfit.findings.results import CheckResult
+    from lintfit.settings.model import Place
 
 REPORTERS: Mapping[str, str] = {
     "text": "lintfit.report.text",
@@ -79,6 +80,12 @@ def whole(document: Document) -> Document:
     from lintfit.documents.model import FileText, Kind
 
     return Whole(FileText(document.path, document.whole), Kind.JSON)
+
+
+def in_cell(place: Place) -> str:
+    """Of a place in a notebook the cell and its line, as ``(cell 3, line 2)`` behind a blank; else nothing."""
+    cell = place.document.cell(place.span.start)
+    return f" (cell {cell.cell}, line {cell.line})" if cell is not None else ""
 
 
 def fixable(finding: Finding, unsafe_fixes: bool) -> bool:

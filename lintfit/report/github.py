@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, clean, shown_path
+from lintfit.report import View, clean, in_cell, shown_path
 from lintfit.report.summary import summary_lines
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -31,7 +31,7 @@ def _command(finding: Finding) -> str:
     if end.line == start.line:
         properties["endColumn"] = str(end.column)
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = f"{path}:{start.line}:{start.column}: {finding.rule} {clean(finding.message)}"
+    message = f"{path}:{start.line}:{start.column}: {finding.rule} {clean(finding.message)}{in_cell(place)}"
     if advice := finding.help or (finding.fix.message if finding.fix else ""):
         message += f"\n  help: {clean(advice)}"
     return f"::{_COMMANDS[finding.severity]} {said}::{_data(message)}"

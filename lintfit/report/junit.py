@@ -7,7 +7,7 @@ from itertools import groupby
 
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, clean, shown_path
+from lintfit.report import View, clean, in_cell, shown_path
 from lintfit.report.summary import counts_lines, judged, skipped_files, unknown_runs
 
 
@@ -55,7 +55,7 @@ def _case(path: str, finding: Finding) -> str:
     at = finding.place.document.position(finding.place.span.start)
     kind = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}[finding.severity]
     name = _quoted(f"{finding.rule} ({at.line}:{at.column})")
-    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} {finding.message}"
+    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} {finding.message}{in_cell(finding.place)}"
     return (
         f'    <testcase name={name} classname={_quoted(path)} file={_quoted(path)} line="{at.line}">\n'
         f'      <failure type="{kind}" message={_quoted(finding.message)}>{_escaped(place)}</failure>\n'

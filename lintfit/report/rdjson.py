@@ -7,7 +7,7 @@ from typing import Any
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, shown_path, whole
+from lintfit.report import View, in_cell, shown_path, whole
 from lintfit.report.encoding import dumps
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
@@ -26,9 +26,9 @@ def render(result: CheckResult, view: View) -> str:
 def _diagnostic(finding: Finding) -> dict[str, Any]:
     place = finding.place
     suggestions = _suggestions(finding)
-    said = _said(finding, bool(suggestions))
+    said, message = _said(finding, bool(suggestions)), f"{finding.message}{in_cell(place)}"
     diagnostic: dict[str, Any] = {
-        "message": f"{finding.message}\n{said}" if said else finding.message,
+        "message": f"{message}\n{said}" if said else message,
         "location": _location(place.document, place.span),
         "severity": _SEVERITIES[finding.severity],
         "code": {"value": finding.rule},

@@ -12,7 +12,7 @@ from lintfit.errors import LintfitError
 from lintfit.findings.model import Finding, Fix, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.options.rules_catalog import load_rules
-from lintfit.report import View, shown_path, whole
+from lintfit.report import View, in_cell, shown_path, whole
 from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
 from lintfit.report.summary import skipped_files, unknown_runs
@@ -73,7 +73,7 @@ def _result(finding: Finding, index: int, fingerprint: str) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message},
+        "message": {"text": f"{finding.message}{in_cell(finding.place)}"},
         "locations": [_location(finding.place.document, finding.place.span)],
         "partialFingerprints": {"lintfit/v1": fingerprint},
     }
