@@ -13,7 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.run.discover import FoundFiles
 from lintfit.run.model import Run, Skipped
 from lintfit.sources import detect
-from lintfit.sources.script.prefilter import is_test
+from lintfit.sources.script.prefilter import is_test, maybe_notebook
 
 NO_KIND = "not a kind of file that lintfit reads"
 NO_CONFIG = "neither a DeepSpeed config, nor an Accelerate config, nor a recipe that lintfit knows"
@@ -115,6 +115,8 @@ def _of_notebook(reading: Reading, path: Path, text: str, named: bool) -> str | 
     """A notebook of which no run came: what it launches and was not understood, or that nothing in it trains."""
     from lintfit.sources.unread_code import unread_notebook
 
+    if not named and not maybe_notebook(text):
+        return None
     dropped = next((said for run in reading.dropped if run.origin.path == path and (said := _dropped(run))), None)
     return dropped if dropped is not None and named else unread_notebook(text, named)
 
