@@ -8,6 +8,7 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.boundary import Mistakes
+from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
@@ -44,15 +45,6 @@ class Asked:
     apply: int | None = None
     output_format: str = "text"
     view: View = field(default_factory=View)
-
-
-@frozen
-class Done:
-    """What to print, what to complain of, and the exit status."""
-
-    text: str
-    errors: tuple[str, ...] = ()
-    status: int = 0
 
 
 @frozen(eq=False)
@@ -93,6 +85,18 @@ def of_specs(source: str, options: Options, asked: Asked) -> Done:
     errors = tuple(f"spec {n}: {result.error}" for n, result in enumerate(results, 1) if result.spec is None)
     runs = tuple(_judged(result, n, options) for n, result in enumerate(results, 1) if result.spec is not None)
     return _done(runs, options, asked, errors, Workspace())
+
+
+def of_flags(flags: Mapping[str, str], options: Options, asked: Asked) -> Done:
+    """The plans of a run that flags describe. Raises LintfitError in the words of the flags."""
+    from lintfit.commands.described import described
+    from lintfit.options.config import config_for
+
+    options = config_for(Path(), options)
+    result = described(options, flags)
+    assert result.spec is not None
+    run = replace(run_of(result.spec), id=result.spec.facts.name, options=options)
+    return _done((RunResult.of(judge(run)),), options, asked, (), Workspace())
 
 
 def _judged(result: Estimated, number: int, options: Options) -> RunResult:

@@ -64,10 +64,11 @@ def _least_tokens(space: Space, group: Sequence[Option]) -> list[Spec]:
 
 def _missing(least: Estimate) -> str:
     capacity = least.capacity_bytes or 0
-    over = (least.peak.high - capacity) / GIB
-    if over > 0:
-        needed, have = least.peak.high / GIB, capacity / GIB
-        return f"at the least {needed:.1f} GiB have to be planned for on each GPU, {over:.1f} GiB more than {have:.1f}"
+    likely, high, have = least.peak.likely / GIB, least.peak.high / GIB, capacity / GIB
+    if likely > have:
+        return f"the least that it takes is {likely:.1f} GiB on each GPU, {likely - have:.1f} GiB more than {have:.1f}"
+    if high > have:
+        return f"the least that it takes is {likely:.1f} GiB on each GPU, and up to {high:.1f} of {have:.1f}"
     if least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
         lacking = (least.host.peak - least.host_capacity_bytes) / GIB
         return f"the GPUs would do, but the host lacks {lacking:.0f} GiB for the offload"

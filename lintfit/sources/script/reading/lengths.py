@@ -31,6 +31,15 @@ _CUTS = re.compile(
     r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
+_CUTS_SAMPLES = re.compile(r"truncation\s*=\s*(True|[\"'](longest_first|only_first|only_second)[\"'])")
+_FILLS = re.compile(
+    r"pack(s|ed|ing|er)?\b|pack_|concat_texts|group_texts|group_by_block|chunk|concatenat|block_size|chain\(|"
+    r"ConstantLength|total_length|padding\s*=\s*(?!True\b|False\b|[\"']longest[\"'])|pad_to_max|pad_to_length",
+    re.I,
+)
+"""What may fill a sequence up to its length: samples put together, or padding to more than the longest of a batch."""
+_BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+in\s+range\(")
+"""Blocks of texts that are put together, as ``group_texts`` of ``run_clm.py`` makes them."""
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
@@ -42,8 +51,18 @@ def read(reading: Reading) -> None:
     if load is not None and load.function.startswith("diffusers."):
         return  # a tokenizer's limit there is that of the prompts, not of what is trained
     _length_of_text(reading)
+    _merely_cut(reading)
     if load is not None and _TWO_HALVES in load.function and "decoder_seq_len" not in reading.settings:
         _of_answers(reading)
+
+
+def _merely_cut(reading: Reading) -> None:
+    """Whether samples are cut at the length and nothing in sight fills them up to it."""
+    if "seq_len" not in reading.settings or "packing" in reading.settings:
+        return
+    texts = list(reading.calls.texts())
+    if any(map(_CUTS_SAMPLES.search, texts)) and not any(map(_FILLS.search, texts)):
+        reading.derive("pads_to_length", False, "samples are cut at the length, and padded to the longest of a batch")
 
 
 def _of_answers(reading: Reading) -> None:
@@ -67,9 +86,8 @@ def _length_of_text(reading: Reading) -> None:
     made = reading.found.arguments
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
-    if _first_known(reading):
-        return
-    _in_parts(reading)
+    if not (_of_blocks(reading) or _first_known(reading)):
+        _in_parts(reading)
     if "seq_len" not in reading.settings:
         _handed_on(reading)
     if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
@@ -104,6 +122,16 @@ def _of_config(reading: Reading) -> bool:
     kwargs = plain(handed) if handed is not None else None
     if isinstance(kwargs, Mapping) and kwargs.get("skip_prepare_dataset") is True:
         reading.suppose("seq_len", _UNPREPARED)
+    return True
+
+
+def _of_blocks(reading: Reading) -> bool:
+    """The block that texts are put together and cut to, where the script computes it: its tokenizer's limit is then
+    that of a document."""
+    known = {size for value in reading.walk.lengths if type(size := plain(value)) is int}
+    if len(known) != 1 or not any(map(_BLOCKS.search, reading.calls.texts())):
+        return False
+    reading.put("seq_len", next(value for value in reading.walk.lengths if plain(value) in known))
     return True
 
 
