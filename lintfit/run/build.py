@@ -278,7 +278,8 @@ class _Builder:
             open_arguments=self.files.arguments,
         )
         if self.origin.in_notebook:
-            return read(has_launch=True)  # a kernel's own command line is no script's
+            # A kernel's own command line is no script's.
+            return read(has_launch=True, which=self.origin.index)
         if launch is None:
             return self._alone(read)
         return read(

@@ -11,7 +11,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
-from lintfit.frozen import frozen, word_set
+from lintfit.frozen import frozen, replace, word_set
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside
@@ -64,9 +64,10 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
             taken |= {path for run in quoted for path in _taken(run)}
             continue
         run = _built(origin, workspace, cli, mistakes)
-        if run is not None and run.script is not None and run.script.facts.trains:
-            runs.append(run)
-            taken |= _taken(run)
+        for each in (run, *_further(run, workspace, cli, mistakes)):
+            if each is not None and each.script is not None and each.script.facts.trains:
+                runs.append(each)
+                taken |= _taken(each)
     for origin in _lonely_data(documents, taken, workspace):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
@@ -205,6 +206,14 @@ def _lonely_scripts(
         if beside is not None and resolved(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
+
+
+def _further(run: Run | None, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run | None]:
+    """The other trainings of a notebook, behind its first."""
+    if run is None or run.script is None or not run.origin.in_notebook:
+        return
+    for index in range(1, run.script.trainings):
+        yield _built(replace(run.origin, index=index), workspace, cli, mistakes)
 
 
 def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Iterable[Origin]:

@@ -28,6 +28,6 @@ def _reasons(load: Record, settings: Mapping[str, Setting], facts: ModelFacts | 
     stored = settings.get("quantization")
     if facts is not None and facts.model_type in _OWN_EXPERTS and stored is not None and stored.value is not None:
         yield f"not modelled: the experts of {facts.model_type} as Unsloth quantizes them"
-    fast, vllm = load.keyword("fast_inference"), settings.get("use_vllm")
-    if fast is not None and operators.truth(fast) is not False and vllm is not None and vllm.value is not False:
+    fast = load.keyword("fast_inference")
+    if fast is not None and operators.truth(fast) is not False:
         yield "not modelled: vLLM within Unsloth, which shares the weights and takes what is left (fast_inference)"

@@ -263,3 +263,19 @@ def test_a_recipe_that_python_writes_is_what_the_front_end_gets(tmp_path: Path, 
     (run,) = check(tmp_path, "n.ipynb", "--gpu", "A100")["runs"]
     assert (value(run, "lora_rank"), value(run, "micro_batch_size"), value(run, "seq_len")) == (16, 3, 1024)
     assert run["settings"]["lora_rank"]["from"]["cell"] == 1
+
+
+def test_each_training_of_a_notebook_is_a_run(tmp_path: Path) -> None:
+    again = (
+        'args = TrainingArguments("more", per_device_train_batch_size=9, fp16=True)\n'
+        "trainer = Trainer(model=model, args=args, train_dataset=data)\ntrainer.train()\n"
+    )
+    text = write(tmp_path / "n.ipynb", "BATCH = 3", TRAIN, again, "trainer.evaluate()")
+    found = check(tmp_path, "n.ipynb", "--gpu", "A100")["runs"]
+    assert [(value(run, "micro_batch_size"), value(run, "mixed_precision")) for run in found] == [
+        (3, "bf16"),
+        (9, "fp16"),
+    ]
+    at = [int(run["id"].partition(":")[2]) for run in found]
+    assert at[0] < at[1]
+    assert all("trainer.train()" in text.split("\n")[line - 1] for line in at)

@@ -162,11 +162,20 @@ class ScriptSource:
                     best[id(record.node)] = record
         return tuple(self.reading.calls.call(record) for record in sorted(best.values(), key=lambda each: each.order))
 
+    @property
+    def trainings(self) -> int:
+        """How many trainers it makes and trains, one after the other."""
+        return len(facts.trainers(self.reading.records))
+
     def starts_training(self) -> Place:
         """Where the training starts that was read: what launches it, its trainer's ``train``, or the trainer itself."""
         trainer = self.facts.trainer
         launched = self.calls("notebook_launcher")
-        trained = [call for call in self.calls("train") if trainer is not None and call.receiver == trainer.assigned_to]
+        trained = [
+            call
+            for call in self.calls("train")
+            if trainer is not None and call.receiver == trainer.assigned_to and call.order > trainer.order
+        ]
         made = (trainer, self.facts.initialize, self.facts.accelerator)
         found = next((call for call in (*launched, *trained, *made) if call is not None), None)
         return found.place if found is not None else Place(self.document, Span(0, 0))
@@ -211,6 +220,7 @@ def read_script(
     open_data: Callable[[str, Kind], DataDocument | None] | None = None,
     overrides: Sequence[Flag] = (),
     open_arguments: Callable[[str], Document | None] | None = None,
+    which: int = 0,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -218,7 +228,7 @@ def read_script(
     the libraries' versions where they are known. ``open_data`` opens the config files that the script reads,
     ``open_arguments`` files of words that add to its command line. Without a launch, what the command line would
     decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
-    assumed.
+    assumed. ``which`` of several trainings is meant, one after the other.
     """
     known = has_launch or bool(flags)
     library = defaults.CatalogDefaults({} if versions is None else versions)
@@ -240,7 +250,7 @@ def read_script(
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
         reading = Reading(
-            facts.find(walk.records, calls),
+            facts.find(walk.records, calls, which),
             walk,
             calls,
             {} if versions is None else versions,
