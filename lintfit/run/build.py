@@ -273,7 +273,7 @@ class _Builder:
             read_script,
             document,
             versions=self.versions,
-            open_file=self.files.read,
+            open_file=self.files.module,
             open_data=self.files.data,
             open_arguments=self.files.arguments,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,6 +122,14 @@ class RunFiles:
     def script_here(self, name: str) -> Document | None:
         """A Python script that is written in the same way."""
         return self._here(name, Kind.PYTHON)
+
+    def module(self, path: Path) -> Document | None:
+        """A module that the script imports: of the tree, or one that is written beside it."""
+        document, _ = self._writer()
+        here = None
+        if document is not None and document.files:
+            here = self.script_here(os.path.relpath(path, self.origin.path.parent).replace(os.sep, "/"))
+        return here or self.read(path)
 
     def _here(self, name: str, kind: Kind) -> Document | None:
         document, before = self._writer()

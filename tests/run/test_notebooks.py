@@ -279,3 +279,39 @@ def test_each_training_of_a_notebook_is_a_run(tmp_path: Path) -> None:
     at = [int(run["id"].partition(":")[2]) for run in found]
     assert at[0] < at[1]
     assert all("trainer.train()" in text.split("\n")[line - 1] for line in at)
+
+
+def test_a_module_that_a_cell_writes_is_the_one_that_a_script_imports(tmp_path: Path) -> None:
+    write(
+        tmp_path / "n.ipynb",
+        "%%writefile sizes.py\nBATCH = 6\n",
+        f"%%writefile train.py\nfrom sizes import BATCH\n{TRAIN}",
+        "!python train.py",
+    )
+    (run,) = check(tmp_path, "n.ipynb", "--gpu", "A100")["runs"]
+    assert value(run, "micro_batch_size") == 6
+
+
+def test_text_from_standard_input_is_fixed_as_a_notebook(tmp_path: Path) -> None:
+    text = write(tmp_path / "n.ipynb", "BATCH = 1", TRAIN.replace("bf16", "fp16"))
+    flags = ("--stdin-filename", "n.ipynb", "--gpu", "A100", "--fix", "--unsafe-fixes")
+    outcome = lintfit("check", *flags, cwd=tmp_path, stdin=text.encode())
+    assert _differences(text, outcome.out) == [1]
+    assert (tmp_path / "n.ipynb").read_text("utf-8") == text
+
+
+def test_a_plan_is_applied_to_the_cell(tmp_path: Path) -> None:
+    text = write(tmp_path / "n.ipynb", "BATCH = 64", TRAIN)
+    shown = lintfit("fit", "n.ipynb", "--gpu", "RTX 3060", "--seq-len", "2048", cwd=tmp_path).out
+    assert "n.ipynb" in shown
+    lintfit("fit", "n.ipynb", "--gpu", "RTX 3060", "--seq-len", "2048", "--apply", "1", cwd=tmp_path)
+    assert set(_differences(text, (tmp_path / "n.ipynb").read_text("utf-8"))) <= {0, 1}
+    (run,) = check(tmp_path, "n.ipynb", "--gpu", "RTX 3060", "--seq-len", "2048")["runs"]
+    assert run["verdict"] == "fits"
+
+
+def test_lines_that_are_no_bash_are_no_finding(tmp_path: Path) -> None:
+    write(tmp_path / "n.ipynb", "!ls {a[0]} | awk '{print $1", "!if [ x", "BATCH = 1", TRAIN, "x = !cat {f")
+    found = check(tmp_path, "n.ipynb", "--gpu", "A100")
+    assert [run["verdict"] for run in found["runs"]] == ["fits"]
+    assert "syntax-error" not in {each["rule"] for each in found["findings"]}
