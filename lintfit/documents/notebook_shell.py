@@ -132,7 +132,12 @@ class _Script:
             self.embedder.made_up("\n")
 
     def _command(self, cell: Cell, line: Line, start: int) -> None:
-        """A command as the shell gets it, in a shell of its own where it would change the script's."""
+        """A command as the shell gets it, in a shell of its own where it would change the script's.
+
+        One whose quotes do not close is left out: it would take the next ones along.
+        """
+        if not _closes(cell.source[start : line.end]):
+            return
         own = line.sign != "%" and _OWN_SHELL.search(cell.source, start, line.end) is not None
         if line.indented:
             self.embedder.made_up(f'if [ "${UNKNOWN_NAME}" ]; then\n')
@@ -168,6 +173,14 @@ class _Script:
         self._styles.append(cell.style)
         self._labels.append((cell.number, cell.source.count("\n", 0, start)))
         return len(self._styles) - 1
+
+
+def _closes(command: str) -> bool:
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return False
+    return True
 
 
 @frozen

@@ -311,7 +311,8 @@ def test_a_plan_is_applied_to_the_cell(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_no_bash_are_no_finding(tmp_path: Path) -> None:
-    write(tmp_path / "n.ipynb", "!ls {a[0]} | awk '{print $1", "!if [ x", "BATCH = 1", TRAIN, "x = !cat {f")
+    (tmp_path / "train.py").write_text(TRAIN.replace("BATCH", "2"), "utf-8")
+    write(tmp_path / "n.ipynb", "!ls {a[0]} | awk '{print $1", "!echo it's", "BATCH = 1", TRAIN, "!python train.py")
     found = check(tmp_path, "n.ipynb", "--gpu", "A100")
-    assert [run["verdict"] for run in found["runs"]] == ["fits"]
+    assert [(run["verdict"], value(run, "micro_batch_size")) for run in found["runs"]] == [("fits", 2), ("fits", 1)]
     assert "syntax-error" not in {each["rule"] for each in found["findings"]}
