@@ -168,7 +168,8 @@ class ScriptSource:
         return len(facts.trainers(self.reading.records))
 
     def starts_training(self) -> Place:
-        """Where the training starts that was read: what launches it, its trainer's ``train``, or the trainer itself."""
+        """Where the training starts that was read: what launches it, its trainer's ``train``, the trainer itself, or
+        the backward pass of a loop."""
         trainer = self.facts.trainer
         launched = self.calls("notebook_launcher")
         trained = [
@@ -176,7 +177,7 @@ class ScriptSource:
             for call in self.calls("train")
             if trainer is not None and call.receiver == trainer.assigned_to and call.order > trainer.order
         ]
-        made = (trainer, self.facts.initialize, self.facts.accelerator)
+        made = (trainer, *self.calls("backward"), self.facts.initialize, self.facts.accelerator)
         found = next((call for call in (*launched, *trained, *made) if call is not None), None)
         return found.place if found is not None else Place(self.document, Span(0, 0))
 
