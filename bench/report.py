@@ -267,6 +267,11 @@ LAUNCHES = (
         "wrong was wrong in the table (plain python starts one process)",
     ),
     (
+        "notebooks_3",
+        "nine more, chosen and read after that; in two rows the table named a line of Markdown, which is corrected in "
+        "both counts",
+    ),
+    (
         "recipes",
         "recipes of eight front ends alone, and launches of them, drawn at random before any was looked at; of the "
         "wrong, 96 were an engine and ZeRO that the number of GPUs or a file beside the recipe decides",
