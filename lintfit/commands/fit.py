@@ -8,6 +8,8 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.boundary import Mistakes
+from lintfit.checks.helpers.context import RunContext
+from lintfit.checks.helpers.registry import breaks_the_command
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
@@ -29,6 +31,7 @@ from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.report.figures import WORDS
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, run_plans
 from lintfit.report.styled import show_blocks
@@ -157,6 +160,10 @@ def _unknown(result: RunResult) -> str:
         names = in_words(run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"
     open_count = run.count_open and result.verdict is not Verdict.FITS
+    if result.beyond is not None and not result.beyond.by_settings:
+        return f"no change of its settings makes it fit: {result.beyond.reason}"
+    if breaks_the_command(RunContext(run, result.estimate)):
+        return "its command is cut off or refused (lintfit check says where): what is left of it gets no plan"
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
 
 
@@ -214,7 +221,8 @@ def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
     workspace.write(texts)
     names = ", ".join(shown_path(path) for path in texts)
     peak, capacity = plan.estimate.peak.high / 2**30, (plan.estimate.capacity_bytes or 0) / 2**30
-    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, fits.\n"
+    verdict = WORDS[plan.estimate.verdict]
+    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, {verdict}.\n"
 
 
 def _json(answer: Answer, asked: Asked) -> dict[str, Any]:
