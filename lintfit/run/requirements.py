@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
-    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune",
+    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune", "unsloth",
 )  # fmt: skip
 
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")

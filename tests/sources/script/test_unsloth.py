@@ -99,6 +99,16 @@ def test_its_own_checkpointing_is_the_default(adapters: str, on: bool, offload: 
 
 
 @pytest.mark.parametrize(
+    ("version", "loss", "offload"),
+    [("2024.8", "full", False), ("2024.12.1", "chunked", False), ("2025.9.1", "chunked", True)],
+)
+def test_what_its_older_versions_do(version: str, loss: str, offload: bool) -> None:
+    found = adapted(unsloth=version)
+    assert (found["loss"], found["activation_offload"]) == (loss, offload)
+    assert found["gradient_checkpointing"] is True
+
+
+@pytest.mark.parametrize(
     ("batch", "steps", "trl", "comes_to"),
     [
         (1, 1, "0.22.2", 8),

@@ -43,8 +43,8 @@ def _switches_on(record: Record, quantized: bool) -> bool:
 def _unsloth(reading: Reading) -> None:
     """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``).
 
-    It is the default of ``get_peft_model`` (``unsloth/models/llama.py`` and ``vision.py``; plain checkpointing before
-    June 2024). Models for fewer than 512 tokens recompute without it (``apply_unsloth_gradient_checkpointing``).
+    It is the default of ``get_peft_model`` (``unsloth/models/llama.py`` since 2025.7.4, ``vision.py``; plain
+    checkpointing before).
     """
     for record in reading.called("get_peft_model"):
         if not record.function.startswith("unsloth"):
@@ -52,7 +52,8 @@ def _unsloth(reading: Reading) -> None:
         value = record.keyword("use_gradient_checkpointing")
         if value is None and not record.spreads:
             reading.default("gradient_checkpointing", True, "Unsloth's default")
-            reading.default("activation_offload", True, "Unsloth's default")
+            offloads = reading.at_least("unsloth", 2025, 7, 4)
+            reading.default("activation_offload", offloads, "Unsloth's default" + " before 2025.7.4" * (not offloads))
         elif value is not None:
             known = plain(value)
             reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)

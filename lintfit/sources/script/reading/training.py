@@ -154,7 +154,7 @@ def _arguments(reading: Reading, made: Object) -> None:
     elif "GRPO" in made.library and unsloth.load_of(reading) is not None:
         reading.derive("loss", UNKNOWN, "Unsloth computes GRPO's loss over parts of a batch")
     elif unsloth.sft_load_of(reading) is not None:
-        reading.default("loss", "chunked", "Unsloth computes the loss together with the head")
+        reading.default("loss", *unsloth.loss(reading))
     elif made.library.endswith("SFTConfig"):
         _sft_loss(reading, made, record)
     _use_cache(reading, made, record)

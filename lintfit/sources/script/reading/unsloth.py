@@ -63,6 +63,14 @@ def precision(reading: Reading) -> bool:
     return True
 
 
+def loss(reading: Reading) -> tuple[str, str]:
+    """How the loss of whole sequences is computed, and why: with the head since 2024.11.7 (Cut Cross Entropy, its own
+    since 2025.10), from whole logits before (``fused_linear_cross_entropy`` in ``unsloth/models/llama.py``)."""
+    if reading.at_least("unsloth", 2024, 11, 7):
+        return "chunked", "Unsloth computes the loss together with the head"
+    return "full", "Unsloth before 2024.11.7 makes all logits"
+
+
 def batch(reading: Reading) -> None:
     """GRPO's batch, which the patched config raises to the number of generations where it holds no whole group.
 
