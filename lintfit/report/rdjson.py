@@ -28,7 +28,7 @@ def _diagnostic(finding: Finding) -> dict[str, Any]:
     suggestions = _suggestions(finding)
     said, message = _said(finding, bool(suggestions)), f"{finding.message}{in_cell(place)}"
     diagnostic: dict[str, Any] = {
-        "message": f"{message}\n{said}" if said else message,
+        "message": "\n".join(filter(None, (f"{message} ({finding.code})", said))),
         "location": _location(place.document, place.span),
         "severity": _SEVERITIES[finding.severity],
         "code": {"value": finding.rule},

@@ -55,6 +55,18 @@ class RunFiles:
             self.documents.append(document)
         return document
 
+    def module(self, path: Path) -> Document | None:
+        """A module that the script imports, of the project: a report would show what one outside holds. One that the
+        launch's own file writes beside the script comes first."""
+        writer, _ = self._writer()
+        if writer is not None and writer.files:
+            here = self.script_here(os.path.relpath(path, self.origin.path.parent).replace(os.sep, "/"))
+            if here is not None:
+                return here
+        if self.workspace.is_absent(path) or (self.workspace.exists(path) and not self.is_near(path)):
+            return None
+        return self.read(path)
+
     def is_near(self, path: Path) -> bool:
         """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
         folder = resolved(self.workspace.root / self.origin.path.parent)
@@ -78,7 +90,7 @@ class RunFiles:
         """The text of a file that is none of the kinds that lintfit reads."""
         path = self.locator.find(name)
         try:
-            return self.workspace.file(path).text if path is not None else None
+            return self.workspace.file(path).text if path is not None and self.is_near(path) else None
         except ReadError:
             return None
 
@@ -89,7 +101,7 @@ class RunFiles:
             return here
         itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
-        return self.read(path) if path is not None else None
+        return self.read(path) if path is not None and self.is_near(path) else None
 
     def data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
@@ -122,14 +134,6 @@ class RunFiles:
     def script_here(self, name: str) -> Document | None:
         """A Python script that is written in the same way."""
         return self._here(name, Kind.PYTHON)
-
-    def module(self, path: Path) -> Document | None:
-        """A module that the script imports: of the tree, or one that is written beside it."""
-        document, _ = self._writer()
-        here = None
-        if document is not None and document.files:
-            here = self.script_here(os.path.relpath(path, self.origin.path.parent).replace(os.sep, "/"))
-        return here or self.read(path)
 
     def _here(self, name: str, kind: Kind) -> Document | None:
         document, before = self._writer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lintfit.commands.check import load_runs
 from lintfit.errors import LintfitError
 from lintfit.options.config import from_flags
 from lintfit.options.model import Options
-from lintfit.run import environment
+from lintfit.run import environment, requirements
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
 from lintfit.run.versions import in_words, versions_of
@@ -290,3 +291,14 @@ def test_what_the_release_of_axolotl_pins_is_known(tmp_path: Path) -> None:
     found = versions_of(tmp_path / "r.yml", tmp_path, Options())
     assert (found["axolotl"], found["transformers"], found["peft"]) == ("0.9.0", "4.51.3", "0.14.0")
     assert found.sources["transformers"] == "pinned by axolotl 0.9.0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["transformers" + " " * 200_000 + "x", "transformers" + "==4.4," * 30_000, "transformers[" * 30_000],
+    ids=["blanks", "bounds", "brackets"],
+)
+def test_requirements_that_take_no_time(text: str) -> None:
+    before = time.process_time()
+    assert not [match for match in requirements._REQUIREMENT.finditer(text) if len(match["asked"]) < 50]
+    assert time.process_time() - before < 5
