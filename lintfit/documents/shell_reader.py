@@ -52,8 +52,9 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
     for walk in walks:
         walk.run()
     own = not is_workflow(file.path) and not is_python(file.path)
-    # What make or GitHub itself fills in need not be bash.
-    bash = walks[0].source if own and not is_makefile(file.path) else None
+    # What make, GitHub or IPython itself fills in need not be bash.
+    filled = is_makefile(file.path) or file.within is not None
+    bash = walks[0].source if own and not filled else None
     return ShellDocument(
         file,
         Kind.SHELL,
