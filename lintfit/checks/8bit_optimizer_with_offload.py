@@ -12,6 +12,8 @@ from lintfit.run.model import Run
 
 _BITSANDBYTES = lazy_pattern(r"8bit$|^paged_|_bnb")
 
+DECIDED_BY = ("optimizer",)
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

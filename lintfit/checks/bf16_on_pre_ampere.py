@@ -14,6 +14,8 @@ from lintfit.run.precision_switch import swapped
 _EMULATES = "2.3"
 """The first torch whose ``torch.cuda.is_bf16_supported`` counts emulation (2.2.2 says no on a V100, pytorch#124996)."""
 
+DECIDED_BY = ("mixed_precision",)
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

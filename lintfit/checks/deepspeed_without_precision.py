@@ -11,6 +11,8 @@ from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place
 
+DECIDED_BY = ("mixed_precision",)
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

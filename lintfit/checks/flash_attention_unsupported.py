@@ -21,17 +21,19 @@ def check_run(context: RunContext) -> Iterator[Report]:
     reason = _card(run.hardware.gpu) or _model(run.spec) or _precision(run)
     if reason is None:
         return
-    message, other = reason
+    message, other, decided_by = reason
     yield Report(
         attention.provenance.place,
         message,
         fix=change(run, f"use {other}", Applicability.UNSAFE, {"attention": other}) if other else None,
         help=f'pass attn_implementation="{other}"' if other else "train with bf16=True or fp16=True",
+        decided_by=("attention", *decided_by),
     )
 
 
-Reason = tuple[str, str]
-"""What stops the run, and the kernel that runs instead; none where the kernel is not what has to change."""
+Reason = tuple[str, str, tuple[str, ...]]
+"""What stops the run, the kernel that runs instead (none where the kernel is not what has to change), and the settings
+beside it that decide."""
 
 
 def _card(gpu: Gpu | None) -> Reason | None:
@@ -41,6 +43,7 @@ def _card(gpu: Gpu | None) -> Reason | None:
         f"{gpu.name} has compute capability {capability(gpu)}, FlashAttention 2 needs 8.0: the run stops with "
         '"FlashAttention only supports Ampere GPUs or newer"',
         "sdpa",
+        (),
     )
 
 
@@ -56,6 +59,7 @@ def _model(spec: Spec | None) -> Reason | None:
     return (
         f'{name} has no FlashAttention 2 in transformers: loading stops with "does not support Flash Attention 2"',
         "sdpa" if all(has_sdpa(code, version, torch) for version in versions) else "eager",
+        ("model",),
     )
 
 
@@ -70,4 +74,5 @@ def _precision(run: Run) -> Reason | None:
         "fp32 weights without mixed precision reach FlashAttention 2 as they are: the first step stops with "
         '"FlashAttention only support fp16 and bf16 data type"',
         "",
+        ("weights_dtype", "mixed_precision"),
     )

@@ -9,6 +9,8 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.run.precision_switch import swapped
 
+DECIDED_BY = ("mixed_precision", "model")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

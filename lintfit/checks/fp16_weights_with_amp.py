@@ -15,6 +15,8 @@ _ADAPTERS_UPCAST = "0.12"
 """peft keeps adapters in fp32 from this version on (``autocast_adapter_dtype``)."""
 _UPCAST = lazy_pattern(r"\bparam\w*|\bp\b")
 
+DECIDED_BY = ("mixed_precision", "weights_dtype")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

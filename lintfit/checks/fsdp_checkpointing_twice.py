@@ -15,6 +15,8 @@ from lintfit.settings.values import Fsdp
 _NAMES = ("activation_checkpointing", "gradient_checkpointing")
 _KEYS = ("activation_checkpointing", "fsdp_activation_checkpointing")
 
+DECIDED_BY = ("gradient_checkpointing",)
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

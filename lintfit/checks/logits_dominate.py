@@ -7,6 +7,7 @@ from lintfit.checks.helpers.runs import breaks_or_strains, enough, most, place_o
 from lintfit.checks.helpers.wording import of_gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.axes.loss import has_liger
+from lintfit.memory.loss.preference import sequences
 from lintfit.memory.spec import GIB
 from lintfit.verdict.capped import shortest
 
@@ -22,11 +23,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     least = most(low, "logits") if low is not None else logits
     if breaks_or_strains(context) is None or least <= _SHARE * estimate.capacity_bytes:
         return
-    tokens, sizes = f"{spec.tokens:,} tokens", of_gib(logits, estimate.capacity_bytes)
+    batch = sequences(spec)
+    tokens, sizes = f"{batch * spec.seq_len:,} tokens", of_gib(logits, estimate.capacity_bytes)
     if least < logits:
-        tokens = f"{spec.micro_batch_size * shortest(run):,} to {tokens} (samples are cut at {spec.seq_len:,})"
+        tokens = f"{batch * shortest(run):,} to {tokens} (samples are cut at {spec.seq_len:,})"
         sizes = f"{least / GIB:,.1f} to {sizes}"
     fuses = has_liger(run, spec)
+    if batch > spec.micro_batch_size:
+        tokens += ", those of the preferred and of the rejected answers"
     word = run.training.spelled("use_liger_kernel", True) if run.training is not None and fuses else None
     message = "compute the loss with Liger's fused kernel"
     yield Report(

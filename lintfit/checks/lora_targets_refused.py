@@ -18,6 +18,8 @@ _PASSED_BY = ("conv1d", "out_proj")
 _MOST = 6
 """Names of modules that a message lists."""
 
+DECIDED_BY = ("model", "lora_targets")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

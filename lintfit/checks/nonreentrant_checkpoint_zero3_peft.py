@@ -12,6 +12,8 @@ from lintfit.run.model import Run
 _MENDED = "0.19.4"
 """The first release of DeepSpeed with #8148: frozen parameters stay whole while a layer is recomputed."""
 
+DECIDED_BY = ("gradient_checkpointing", "use_reentrant", "method")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

@@ -33,6 +33,8 @@ _ALWAYS = ("awq", "gptq", "mxfp4")
 _MERGED, _COMPARED = "4.38", "4.56"
 """The first transformers with ``merge_quantization_configs``, and the first in which it compares the classes."""
 
+DECIDED_BY = ("model", "quantization")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

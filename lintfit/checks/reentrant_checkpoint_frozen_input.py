@@ -22,6 +22,8 @@ _OPENS = (
 """Each of these makes the first layer's input carry a gradient."""
 _OPENS_BY_NAME = ("enable_input_require_grads", "make_inputs_require_grad", "inputs_embeds", "output.requires_grad_")
 
+DECIDED_BY = ("gradient_checkpointing", "use_reentrant", "method")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     yield from _adapters(context.run)

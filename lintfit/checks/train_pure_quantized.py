@@ -11,6 +11,8 @@ from lintfit.settings.model import Place
 
 _ADAPTERS = ("add_adapter", "load_adapter", "get_peft_model", "PeftModel", "inject_adapter_in_model", "get_peft_config")
 
+DECIDED_BY = ("quantization", "method")
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

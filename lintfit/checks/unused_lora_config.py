@@ -7,6 +7,8 @@ from lintfit.checks.helpers.wording import billions
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.run.model import Run
 
+DECIDED_BY = ("method",)
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

@@ -12,7 +12,7 @@ from lintfit.documents.model import Document
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
-from lintfit.settings.model import Provenance, Setting
+from lintfit.settings.model import BY_SCRIPT, Provenance, Setting
 from lintfit.settings.registry import NUMERICS
 
 if TYPE_CHECKING:
@@ -169,6 +169,11 @@ class Run:
         blocks = zero.values() if isinstance(zero, Mapping) else ()
         paths = (block.get("nvme_path") for block in blocks if isinstance(block, Mapping))
         return self.options.nvme_path or next((path for path in paths if isinstance(path, str)), None)
+
+    def by_default(self, name: str) -> bool:
+        """Whether a setting is a default of the script's parser, which an unseen command line may change."""
+        setting = self.settings.get(name)
+        return setting is not None and setting.provenance.detail == BY_SCRIPT and name in self.unseen_flags
 
     @property
     def unseen_flags(self) -> tuple[str, ...]:

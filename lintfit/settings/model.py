@@ -29,6 +29,9 @@ class Special(Enum):
 AUTO = Special.AUTO
 UNKNOWN = Special.UNKNOWN
 
+BY_SCRIPT = "the script's default; no launch line is known"
+"""What a setting is taken from where a script that parses its arguments stands alone."""
+
 BY_CARD = "unsloth takes bfloat16 wherever the GPU has it"
 """Why a script has a half precision that only the GPU decides."""
 

@@ -111,6 +111,7 @@ def test_forms_of_zero_optimization(json_document: Read, zero: str, expected: di
     ("text", "expected"),
     [
         ('{"bfloat16": {"enabled": true}}', {"bf16": True}),
+        ('{"bfloat16": {"enabled": "auto"}}', {"bf16": True}),
         ('{"bfloat16": {"enabled": true}, "bf16": {"enabled": false}}', {"bf16": False}),
         ('{"fp16": {"enabled": True\n}}', {"fp16": True}),
         ('{"train_batch_size": "8"}', {"train_batch_size": UNKNOWN}),

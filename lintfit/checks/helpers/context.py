@@ -34,6 +34,8 @@ class Report:
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
     help: str = ""
+    decided_by: tuple[str, ...] = ()
+    """The settings that decide whether this holds; none for those that the rule's module names (``DECIDED_BY``)."""
 
 
 @frozen(eq=False)

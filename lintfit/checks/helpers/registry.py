@@ -4,6 +4,9 @@ A rule's module has the name of its page with underscores and defines ``check_fi
 ``check_unused`` is asked last, when it is known which comments have silenced something. One about launch lines may
 define ``breaks_the_command``: whether what it reports makes a run another than the one that was meant.
 ``OF_THE_FILES_ALONE = True`` says of a rule that what it reports of such a run holds all the same.
+
+``DECIDED_BY`` names the settings that make what a rule reports of a run true. Where a script on its own has one of them
+from its parser's default, nobody may ever train with it: what is reported is information.
 """
 
 from __future__ import annotations
@@ -111,7 +114,18 @@ def _of_run(rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart
         if check is not None:
             with apart(context.run.id):
                 for report in check(context):
-                    yield _finding(rule, report, context.run.id)
+                    names = report.decided_by or getattr(module, "DECIDED_BY", ())
+                    yield _finding(rule, _of_defaults(report, context.run, names), context.run.id)
+
+
+def _of_defaults(report: Report, run: Run, names: Collection[str]) -> Report:
+    """A report as information where a default of the script makes it, which a command line may take the place of."""
+    if not any(run.by_default(name) for name in names):
+        return report
+    return replace(report, severity=Severity.INFO, message=f"{report.message} ({_UNSEEN})")
+
+
+_UNSEEN = "by the script's defaults: no launch line is known"
 
 
 def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
-from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
+from lintfit.settings.model import BY_SCRIPT, UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults
 from lintfit.sources.script.interpreter.interpreter import Interpreter
@@ -301,4 +301,4 @@ def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict
 
 
 def _guessed(setting: Setting) -> Provenance:
-    return Provenance("assumed", "the script's default; no launch line is known", setting.provenance.place)
+    return Provenance("assumed", BY_SCRIPT, setting.provenance.place)

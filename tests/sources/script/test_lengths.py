@@ -268,3 +268,22 @@ Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments(
 )
 def test_tokens_of_a_sample_are_cut_at_a_field_of_any_name(cut: str, length: int) -> None:
     assert values(script(SLICED.format(cut=cut), ""))["seq_len"] == length
+
+
+@pytest.mark.parametrize(
+    ("call", "full"),
+    [
+        ("tokenized.map(group_texts, batched=True)", True),
+        ("tokenized.map(function=group_texts, batched=True)", True),
+        ("tokenized.map(clean)", None),
+        ("tokenized.map(group_texts) if args.group else tokenized", None),
+    ],
+)
+def test_texts_that_are_put_together_fill_a_sequence(call: str, full: bool | None) -> None:
+    text = PARTS.replace(
+        "data = load", "def group_texts(rows):\n    return join(rows)\ndef clean(rows):\n    return rows\ndata = load"
+    )
+    text = text.replace("{computed}", "pass").replace(
+        ".map(preprocess)", f".map(preprocess)\ntokenized = data\ndata = {call}"
+    )
+    assert values(script(text, "")).get("pads_to_length") is full

@@ -39,6 +39,9 @@ def nobody_calls_this():
 Trainer(AutoModelForCausalLM.from_pretrained("huggyllama/llama-7b"), TrainingArguments("out")).train()
 """
 
+PACKAGED = "from patches import replace_llama_attn_with_flash_attn, replace_llama_attn_with_xformers_attn"
+"""Functions of a package that is not there to be read."""
+
 
 @pytest.mark.parametrize(
     ("text", "kernels"),
@@ -56,6 +59,10 @@ Trainer(AutoModelForCausalLM.from_pretrained("huggyllama/llama-7b"), TrainingArg
         ("LlamaSdpaAttention.forward = scores", None),
         ("LlamaAttention.reset = flash", None),
         ("", None),
+        (f"{PACKAGED}\nreplace_llama_attn_with_flash_attn()", {"llama": ("flash_attention_2", True)}),
+        (f"{PACKAGED}\nreplace_llama_attn_with_xformers_attn()", {"llama": ("sdpa", True)}),
+        (f"{PACKAGED}\nif long:\n    replace_llama_attn_with_flash_attn()", {"llama": ("flash_attention_2", False)}),
+        (PACKAGED, None),
     ],
 )
 def test_the_kernel_that_the_project_calls(text: str, kernels: object) -> None:
