@@ -30,7 +30,7 @@ _SUFFIXES = {
     Kind.JSON: (".json", ".jsonc", ".hjson"),
     Kind.YAML: (".yaml", ".yml"),
     Kind.PYTHON: (".py",),
-    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args", ".mk"),
+    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args", ".mk", ".md", ".markdown", ".mdx"),
 }
 _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes}
 _SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})

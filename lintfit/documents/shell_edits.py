@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from dataclasses import replace
 
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation, line_start, starts_line
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.documents.markdown import is_page
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.documents.shell_reader import read_shell
 from lintfit.documents.shell_words import Word
@@ -214,11 +216,16 @@ def _next_line(document: ShellDocument, command: Command, end: int, more: int) -
     scalars may be folded.
     """
     text, start = document.text, command.span.start
-    if not has_no_room(text, end, more) or not starts_line(text, start) or is_workflow(document.path):
+    if not has_no_room(text, end, more) or not starts_line(text, start) or _is_framed(document.path):
         return None
     outer = indentation(text, start)
     others = (match["indent"] for match in _CONTINUATION.finditer(text))
     return next((indent for indent in others if indent.startswith(outer) and indent != outer), f"{outer}    ")
+
+
+def _is_framed(path: Path) -> bool:
+    """Whether commands stand among other text, which a further line may not fit into."""
+    return is_workflow(path) or is_page(path)
 
 
 def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:

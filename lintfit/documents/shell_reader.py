@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.documents.limits import MAX_BYTES, too_large
+from lintfit.documents.markdown import is_page, shells
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
+from lintfit.documents.placeholders import unfilled
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.shell_elsewhere import (
     in_docstring,
@@ -29,7 +31,7 @@ from lintfit.frozen import replace
 
 
 def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocument:
-    """Read a shell script, or the commands of a Makefile, a GitHub workflow or a Python script's docstring.
+    """Read a shell script, or the commands of a Makefile, a GitHub workflow, a page, or a Python script's docstring.
 
     Never raises for bad text.
 
@@ -47,18 +49,22 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         walks[0].scope.variables.update(make_variables(file.text, steps))
     elif is_python(file.path):
         walks = [Walk(file, steps, in_docstring(file.text))]
+    elif is_page(file.path):
+        walks = [Walk(file, steps, text) for text in shells(file.text)]
     else:
         walks = [Walk(file, steps, open_text=open_text)]
     for walk in walks:
         walk.run()
-    own = not is_workflow(file.path) and not is_python(file.path)
+    documented = is_python(file.path) or is_page(file.path)
+    own = not is_workflow(file.path) and not documented
     # What make or GitHub itself fills in need not be bash.
     bash = walks[0].source if own and not is_makefile(file.path) else None
+    commands = tuple(command for walk in walks for command in walk.commands)
     return ShellDocument(
         file,
         Kind.SHELL,
         tuple(_problems(bash, file, steps)),
-        commands=tuple(command for walk in walks for command in walk.commands),
+        commands=tuple(map(unfilled, commands)) if documented else commands,
         directives=walks[0].directives if own else (),
         variables=walks[0].scope.variables if own else {},
         files=tuple(written for walk in walks for written in walk.files),

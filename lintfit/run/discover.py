@@ -25,6 +25,9 @@ SUFFIXES: dict[str, Kind] = {
     ".sbatch": Kind.SHELL,
     ".job": Kind.SHELL,
     ".mk": Kind.SHELL,
+    ".md": Kind.SHELL,
+    ".markdown": Kind.SHELL,
+    ".mdx": Kind.SHELL,
 }
 
 NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})

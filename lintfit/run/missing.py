@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents import door
+from lintfit.documents.markdown import is_page
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
@@ -96,6 +97,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if (launch is not None and _in_container(launch)) or _leads_out(name, locator) or _in_submodule(locator):
         return "elsewhere"
+    if launch is not None and is_page(launch.document.path):
+        return "elsewhere"  # pages also tell of other checkouts
     return "sure"
 
 
