@@ -11,8 +11,8 @@ import re
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
 from lintfit.documents.shell_document import HereFile, ShellDocument
-from lintfit.documents.written_commands import blank
 from lintfit.documents.shell_reader import read_shell
+from lintfit.documents.written_commands import blank
 from lintfit.frozen import frozen, replace
 
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")

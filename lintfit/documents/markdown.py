@@ -1,6 +1,7 @@
 """Pages of Markdown: the commands in their fenced blocks.
 
-Each block is read as a shell of its own. All that is no command is blanked out, so that every offset is one of the file.
+Each block is read as a shell of its own. All that is no command is blanked out, so that every offset is one of the
+file. A block of JSON or YAML under a file's name is that file, where there is none.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _OPENING = lazy_pattern(
     r"^(?P<prefix>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*)$", re.MULTILINE
 )
 _START = lazy_pattern(STARTS)
+_DATA = word_set("json jsonc json5 yaml yml")
+_NAMES = lazy_pattern(r"[\w.-]*[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
 _QUOTE = lazy_pattern(r"^[ \t]*(?:>[ \t]?)+")
 
 
@@ -93,6 +96,19 @@ def shells(text: str) -> Iterator[str]:
         else:
             kept = commands_in(lines)
         yield blank(text[: block.start]) + without_angles("".join(kept))
+
+
+def shown_files(text: str) -> Iterator[tuple[str, Block]]:
+    """The JSON and YAML files that a page shows: blocks with a file's name in the line above them or in their first."""
+    for block in blocks(text):
+        if block.language not in _DATA or block.quoted:
+            continue
+        opening = text.rfind("\n", 0, block.start - 1) + 1
+        above = text[:opening].rstrip().rpartition("\n")[2]
+        first = text[block.start : block.end].lstrip().partition("\n")[0]
+        names = _NAMES.findall(above) or (_NAMES.findall(first) if first.startswith(("#", "//")) else [])
+        if len(set(names)) == 1:
+            yield names[0], block
 
 
 def _without_quote(line: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from dataclasses import replace
+from pathlib import Path
 
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation, line_start, starts_line
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.shell_document import Command, ShellDocument
-from lintfit.documents.markdown import is_page
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.documents.shell_reader import read_shell
 from lintfit.documents.shell_words import Word

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.documents.limits import MAX_BYTES, too_large
-from lintfit.documents.markdown import is_page, shells
+from lintfit.documents.markdown import is_page, shells, shown_files
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
 from lintfit.documents.placeholders import unfilled
-from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_document import HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import (
     in_docstring,
     is_makefile,
@@ -67,10 +67,16 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         commands=tuple(map(unfilled, commands)) if documented else commands,
         directives=walks[0].directives if own else (),
         variables=walks[0].scope.variables if own else {},
-        files=tuple(written for walk in walks for written in walk.files),
+        files=(*_shown(file), *(written for walk in walks for written in walk.files)),
         redirected=tuple(name for walk in walks for name in walk.redirections),
         open_text=open_text if own else None,
     )
+
+
+def _shown(file: FileText) -> Iterator[HereFile]:
+    """The files that a page shows."""
+    for name, block in shown_files(file.text) if is_page(file.path) else ():
+        yield HereFile(name, Span(block.start, block.end))
 
 
 def _problems(source: Source | None, file: FileText, steps: Steps) -> Iterator[Problem]:

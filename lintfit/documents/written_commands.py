@@ -12,9 +12,9 @@ from lintfit.documents.patterns import lazy_pattern
 
 _NOT_BREAK = lazy_pattern(r"[^\r\n]")
 _LAUNCHER = (
-    r"(?:\S*/)?(?:accelerate(?:[ \t]+launch|-launch)|torchrun|deepspeed|python[\d.]*|swift|megatron|llamafactory-cli|lmf"
-    r"|axolotl|tune[ \t]+run|trl|litgpt|xtuner|uv[ \t]+run|poetry[ \t]+run|pipenv[ \t]+run|srun|mpirun|nohup|env|composer"
-    r"|fabric[ \t]+run|ray[ \t]+job[ \t]+submit|modal[ \t]+run|sky[ \t]+launch)"
+    r"(?:\S*/)?(?:accelerate(?:[ \t]+launch|-launch)|torchrun|deepspeed|python[\d.]*|swift|megatron|llamafactory-cli"
+    r"|lmf|axolotl|tune[ \t]+run|trl|litgpt|xtuner|(?:uv|poetry|pipenv|fabric|modal)[ \t]+run|srun|mpirun|nohup|env"
+    r"|composer|ray[ \t]+job[ \t]+submit)"
 )
 STARTS = rf"(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|\S*)[ \t]+)*{_LAUNCHER}[ \t]+\S"
 """How a command begins that may start a training."""

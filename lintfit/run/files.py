@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
@@ -108,13 +109,16 @@ class RunFiles:
         return document
 
     def here(self, name: str, kind: Kind) -> DataDocument | None:
-        """A file that the launch script itself writes above its launch line."""
+        """A file that the launch script itself writes above its launch line; one that a page shows, if there is none."""
         launch = self.launch
         if launch is None or not launch.document.files:
             return None
         from lintfit.documents.here_documents import find_here, read_here
 
-        index = find_here(launch.document, name, launch.place.span.start)
+        page = is_page(launch.document.path)
+        if page and self.locator.find(name) is not None:
+            return None
+        index = find_here(launch.document, name, len(launch.document.text) if page else launch.place.span.start)
         if index is None:
             return None
         if (index, kind) not in self.written:

@@ -17,8 +17,8 @@ from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside
 from lintfit.run.build import build
-from lintfit.run.documented import documented
 from lintfit.run.discover import SUFFIXES, FoundFiles
+from lintfit.run.documented import documented
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect

@@ -91,7 +91,8 @@ def _classifies(reading: Reading) -> None:
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
-    handed = record.value(1, "ref_model") if kind in ("dpo", "kto") else record.keyword("ref_model", "reference_model")
+    compares = kind in ("dpo", "kto") or record.name.endswith("BCOTrainer")
+    handed = record.value(1, "ref_model") if compares else record.keyword("ref_model", "reference_model")
     if something(handed):
         reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
         return
@@ -106,7 +107,7 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
         reading.derive(
             "reference_model", needed, f"beta is {known}" + (", and the adapter is switched off for it" * with_adapter)
         )
-    elif kind in ("dpo", "kto", "ppo"):
+    elif compares or kind == "ppo":
         why = (
             "the adapter is switched off for it" if with_adapter else f"{record.name} makes one where none is handed in"
         )
