@@ -171,7 +171,7 @@ def answer(run: Run, name: str) -> Answer:
 def judge(expected: Any, given: Answer, name: str, also: Sequence[Any] = ()) -> str:
     """``right``, ``wrong``, ``assumed`` (wrong, but marked as assumed) or ``unknown``; ``also`` are right as well."""
     if expected is None and name != "quantization":
-        return "right" if not given.known or given.kind == "assumed" else "wrong"
+        return "right" if not given.known or given.value is None or given.kind == "assumed" else "wrong"
     if not given.known:
         return "unknown"
     value = given.value.rstrip("/") if name == "model" and isinstance(given.value, str) else given.value

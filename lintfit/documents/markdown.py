@@ -12,15 +12,15 @@ from pathlib import Path
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import without_angles
-from lintfit.documents.written_commands import STARTS, blank, commands_in, has_prompts, joined, of_prompts
+from lintfit.documents.written_commands import STARTS, commands_in, has_prompts, joined, of_prompts
 from lintfit.frozen import frozen, word_set
 
 SUFFIXES = (".md", ".markdown", ".mdx")
 
 _SHELLS = word_set("bash sh shell zsh ksh console shell-session shellsession terminal commandline command-line cmd")
 """Names of languages (GitHub's Linguist, Pygments, and what people write) of blocks that hold commands."""
-_PLAIN = word_set("text txt plaintext plain none")
-"""Names of blocks that may hold commands among other text, as those without a name may."""
+_NO_COMMANDS = word_set("json jsonc json5 yaml yml toml ini xml html css diff patch csv mermaid bibtex latex")
+"""Names of blocks that hold no commands. Those of any other language, or of none, may hold them among other text."""
 _OPENING = lazy_pattern(
     r"^(?P<prefix>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*)$", re.MULTILINE
 )
@@ -73,8 +73,7 @@ def _next_fence(text: str, position: int) -> int:
 def with_commands(text: str) -> Iterator[Block]:
     """The blocks that may start something."""
     for block in blocks(text):
-        known = not block.language or block.language in _SHELLS or block.language in _PLAIN
-        if known and _START.search(text, block.start, block.end):
+        if block.language not in _NO_COMMANDS and _START.search(text, block.start, block.end):
             yield block
 
 
@@ -95,7 +94,12 @@ def shells(text: str) -> Iterator[str]:
             kept = map(joined, lines)
         else:
             kept = commands_in(lines)
-        yield blank(text[: block.start]) + without_angles("".join(kept))
+        yield _passed_over(block.start) + without_angles("".join(kept))
+
+
+def _passed_over(length: int) -> str:
+    """So many characters that are one comment, which is parsed at once."""
+    return "#".ljust(length - 1) + "\n" if length else ""
 
 
 def shown_files(text: str) -> Iterator[tuple[str, Block]]:

@@ -18,7 +18,7 @@ _LAUNCHER = (
 )
 STARTS = rf"(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|\S*)[ \t]+)*{_LAUNCHER}[ \t]+\S"
 """How a command begins that may start a training."""
-PROMPT = r"(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*[$%!][ \t]*|>>>[ \t]+"
+PROMPT = r"(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
 """What stands in front of it: a shell's prompt, IPython's ``!``."""
 
 _COMMAND = lazy_pattern(
