@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import without_angles
-from lintfit.documents.written_commands import STARTS, commands_in, has_prompts, joined, of_prompts
+from lintfit.documents.written_commands import STARTED, WORDS, commands_in, has_prompts, joined, of_prompts
 from lintfit.frozen import frozen, word_set
 
 SUFFIXES = (".md", ".markdown", ".mdx")
@@ -24,7 +24,11 @@ _NO_COMMANDS = word_set("json jsonc json5 yaml yml toml ini xml html css diff pa
 _OPENING = lazy_pattern(
     r"^(?P<prefix>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*)$", re.MULTILINE
 )
-_START = lazy_pattern(STARTS)
+_START = lazy_pattern(STARTED)
+_SCRIPT = lazy_pattern(r"\.py\b|[ \t]-m[ \t]")
+_TRAINING = lazy_pattern(
+    r"train|tun|sft|dpo|grpo|ppo|rlhf|orpo|kto|lora|batch|epoch|learning|lr|reward|distil|deepspeed|main", re.IGNORECASE
+)
 _DATA = word_set("json jsonc json5 yaml yml")
 _NAMES = lazy_pattern(r"[\w.-]*[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
 _QUOTE = lazy_pattern(r"^[ \t]*(?:>[ \t]?)+")
@@ -73,13 +77,23 @@ def _next_fence(text: str, position: int) -> int:
 def with_commands(text: str) -> Iterator[Block]:
     """The blocks that may start something."""
     for block in blocks(text):
-        if block.language not in _NO_COMMANDS and _START.search(text, block.start, block.end):
+        if block.language not in _NO_COMMANDS and _hints(text, block):
             yield block
+
+
+def _hints(text: str, block: Block) -> bool:
+    """Whether a block has a launcher in it, or a Python script and a word of training."""
+    found = _START.search(text, block.start, block.end)
+    while found is not None and found.group().startswith(("python", "env", "nohup", "srun")):
+        if _SCRIPT.search(text, found.start(), block.end) and _TRAINING.search(text, found.start(), block.end):
+            return True
+        found = _START.search(text, found.end(), block.end)
+    return found is not None
 
 
 def starts_something(text: str) -> bool:
     """Whether a page has a block that may start something: a cheap look."""
-    return next(with_commands(text), None) is not None
+    return any(word in text for word in WORDS) and next(with_commands(text), None) is not None
 
 
 def shells(text: str) -> Iterator[str]:

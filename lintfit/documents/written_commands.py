@@ -11,13 +11,21 @@ from collections.abc import Iterable, Iterator
 from lintfit.documents.patterns import lazy_pattern
 
 _NOT_BREAK = lazy_pattern(r"[^\r\n]")
-_LAUNCHER = (
-    r"(?:\S*/)?(?:accelerate(?:[ \t]+launch|-launch)|torchrun|deepspeed|python[\d.]*|swift|megatron|llamafactory-cli"
+_PROGRAM = (
+    r"(?:accelerate(?:[ \t]+launch|-launch)|torchrun|deepspeed|python[\d.]*|swift|megatron|llamafactory-cli"
     r"|lmf|axolotl|tune[ \t]+run|trl|litgpt|xtuner|(?:uv|poetry|pipenv|fabric|modal)[ \t]+run|srun|mpirun|nohup|env"
     r"|composer|ray[ \t]+job[ \t]+submit)"
 )
+_LAUNCHER = rf"(?:\S*/)?{_PROGRAM}"
+STARTED = rf"(?<![\w.=-]){_PROGRAM}[ \t]+\S"
+"""The same somewhere in a text, for a quick look."""
 STARTS = rf"(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|\S*)[ \t]+)*{_LAUNCHER}[ \t]+\S"
 """How a command begins that may start a training."""
+WORDS = (
+    *("torchrun", "accelerate", "deepspeed ", ".py", "-m ", "swift ", "megatron ", "llamafactory", "lmf ", "axolotl"),
+    *("tune run", "trl ", "litgpt", "xtuner", "composer"),
+)
+"""One of these is in every such command."""
 PROMPT = r"(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
 """What stands in front of it: a shell's prompt, IPython's ``!``."""
 

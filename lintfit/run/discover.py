@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lintfit.documents import door
+from lintfit.documents.limits import MAX_BYTES
+from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
@@ -93,8 +95,19 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
             wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
+            if wanted and is_page(path) and not _may_start(path):
+                continue
             if wanted and not options.excluded(path) and not git.has(name, is_folder=False):
                 yield path
+
+
+def _may_start(page: Path) -> bool:
+    """Whether a page may hold a launch: most hold none, and are not read any further."""
+    try:
+        text = door.read_regular(page, MAX_BYTES[Kind.SHELL]).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return starts_something(text)
 
 
 def _skipped(folder: Path, options: Options, git: Ignored) -> bool:
