@@ -5,11 +5,12 @@ Each setting is *right*, *wrong* or *unknown* (lintfit says that it cannot tell,
 be known from the files (null in the table) is right where lintfit does not claim to know it. A wrong value that lintfit
 marks as assumed counts as wrong and is listed as assumed.
 
-A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while it
-is looked at, with the placeholders of its ``fill`` filled in, but where the row is to be read ``as_written``; ``cwd`` is
-the folder to start it from, and ``command`` a launch of what has no line of its own. A row with ``alone`` is a command
-that people type where the script is not at hand: it is read in an empty folder and needs no checkout. A row with
-``recipe`` names a front end's recipe alone, which no launch line starts; ``also`` has further right values of a setting.
+A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while
+it is looked at, with the placeholders of its ``fill`` filled in, but where the row is to be read ``as_written``;
+``cwd`` is the folder to start it from, and ``command`` a launch of what has no line of its own. A row with ``alone`` is
+a command that people type where the script is not at hand: it is read in an empty folder and needs no checkout. A row
+with ``recipe`` names a front end's recipe alone, which no launch line starts; ``also`` has further right values of a
+setting.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import without_angles
-from lintfit.documents.written_commands import STARTED, WORDS, commands_in, has_prompts, joined, of_prompts
+from lintfit.documents.written_commands import STARTED, WORDS, commands_in, has_prompts, joined, of_prompts, passed_over
 from lintfit.frozen import frozen, word_set
 
 SUFFIXES = (".md", ".markdown", ".mdx")
@@ -108,12 +108,7 @@ def shells(text: str) -> Iterator[str]:
             kept = map(joined, lines)
         else:
             kept = commands_in(lines)
-        yield _passed_over(block.start) + without_angles("".join(kept))
-
-
-def _passed_over(length: int) -> str:
-    """So many characters that are one comment, which is parsed at once."""
-    return "#".ljust(length - 1) + "\n" if length else ""
+        yield passed_over(block.start) + without_angles("".join(kept))
 
 
 def shown_files(text: str) -> Iterator[tuple[str, Block]]:

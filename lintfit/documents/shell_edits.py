@@ -225,7 +225,7 @@ def _next_line(document: ShellDocument, command: Command, end: int, more: int) -
 
 def _is_framed(path: Path) -> bool:
     """Whether commands stand among other text, which a further line may not fit into."""
-    return is_workflow(path) or is_page(path)
+    return is_workflow(path) or is_page(path) or path.suffix in (".yaml", ".yml", ".json", ".py")
 
 
 def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.markdown import is_page, shells, shown_files
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
@@ -42,11 +43,14 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0)),))
     steps = Steps(MAX_STEPS, "steps of a shell script")
+    job = kind_of_job(file.path, file.text) if not is_workflow(file.path) else None
     if is_workflow(file.path):
         walks = [Walk(file, steps, text) for text in run_steps(file)]  # each in a shell of its own
     elif is_makefile(file.path):
         walks = [Walk(file, steps, recipes(file.text))]
         walks[0].scope.variables.update(make_variables(file.text, steps))
+    elif job is not None:
+        return _read_job(file, job, steps)
     elif is_python(file.path):
         walks = [Walk(file, steps, in_docstring(file.text))]
     elif is_page(file.path):
@@ -71,6 +75,15 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         redirected=tuple(name for walk in walks for name in walk.redirections),
         open_text=open_text if own else None,
     )
+
+
+def _read_job(file: FileText, kind: str, steps: Steps) -> ShellDocument:
+    from lintfit.documents.jobs.commands import commands_of
+    from lintfit.documents.jobs.kinds import read_jobs
+
+    commands = tuple(command for job in read_jobs(file, kind) for command in commands_of(job, file, steps))
+    problems = tuple(_problems(None, file, steps))
+    return ShellDocument(file, Kind.SHELL, problems, commands=tuple(map(unfilled, commands)))
 
 
 def _shown(file: FileText) -> Iterator[HereFile]:

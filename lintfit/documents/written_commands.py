@@ -42,6 +42,11 @@ def blank(text: str) -> str:
     return _NOT_BREAK.sub(" ", text)
 
 
+def passed_over(length: int) -> str:
+    """So many characters that are one comment, which is parsed at once."""
+    return "#".ljust(length - 1) + "\n" if length > 1 else "\n" * length
+
+
 def joined(line: str) -> str:
     """A line with its backslash at the very end, where blanks or a comment stand behind it: those who read the page
     cannot see them, and what is meant is plain (the rule cut-off-command reports them)."""

@@ -27,12 +27,13 @@ SUFFIXES: dict[str, Kind] = {
     ".sbatch": Kind.SHELL,
     ".job": Kind.SHELL,
     ".mk": Kind.SHELL,
+    ".just": Kind.SHELL,
     ".md": Kind.SHELL,
     ".markdown": Kind.SHELL,
     ".mdx": Kind.SHELL,
 }
 
-NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"})
 """Files without a suffix that hold commands."""
 
 NOTEBOOK = ".ipynb"
@@ -93,6 +94,8 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
         for name in sorted(names):
             path = here / name
             wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
+            if here.name == ".vscode":
+                wanted = name in ("launch.json", "tasks.json")
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
             if wanted and is_page(path) and not _may_start(path):
@@ -116,5 +119,5 @@ def _skipped(folder: Path, options: Options, git: Ignored) -> bool:
 
 def not_searched(name: str) -> bool:
     """Whether a folder of this name is passed over: it is hidden, an environment, or what a build or a run has made."""
-    hidden = name.startswith(".") and name != ".github"
+    hidden = name.startswith(".") and name not in (".github", ".vscode")
     return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lintfit.boundary import Mistakes
 from lintfit.documents.files import ReadError, kind_of
+from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
@@ -134,6 +135,10 @@ class _Reader:
             text = self.workspace.file(path).text
             self.read.add(resolved(path))
             kind = kind_of(path, text)
+            if kind is not Kind.SHELL and kind_of_job(path, text) is not None:
+                job = self.workspace.read(path, Kind.SHELL)
+                if getattr(job, "commands", ()):
+                    return job
             named = path in self.found.named
             relevant = kind is not None and self._relevant(kind, text, named)
             if relevant and (not is_page(path) or starts_something(text)):
