@@ -1,9 +1,10 @@
 """How many launches of language-model training get a verdict, wherever they are written, with a GPU named.
 
 ``bench/launches/reach.jsonl`` lists them as ``path:line`` (``path`` alone: a recipe or a notebook), found by hand and
-with grep, whether or not lintfit finds them: in shell scripts, Markdown, docstrings, notebooks, job files and recipes.
+with grep, whether or not lintfit finds them: shell scripts, Markdown, docstrings, notebooks, job files and recipes.
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name`` or ``owner/name``, at the commit of its rows.
-A verdict is *fits*, *tight* or *does not fit*; of every other launch the reason is printed, and the reasons by how often.
+A verdict is *fits*, *tight* or *does not fit*; of every other launch the reason is printed, and then how often each
+reason is given.
 
     python -m bench.reach CHECKOUTS [--gpu a100-80gb] [--gpus 8] [--json FILE]
 """
@@ -30,6 +31,7 @@ from bench.checkouts import checkout  # noqa: E402
 from bench.launches import rows  # noqa: E402
 from lintfit.commands.check import load_runs  # noqa: E402
 from lintfit.options.model import Options  # noqa: E402
+from lintfit.run.model import Run  # noqa: E402
 
 NOT_FOUND = "no launch found there"
 BAR = 60
@@ -60,13 +62,25 @@ def _judged(root: Path, row: Mapping[str, Any], options: Options) -> Reached:
             loaded, results = load_runs([Path(path)], options)
         except Exception as error:  # a mistake of lintfit's own counts as no verdict
             return Reached(row, "unknown", f"{type(error).__name__}: {error}")
-    places = {row["place"], path} if not line else {row["place"]}
-    found = [each for each in results if each.run.id in places or (not line and each.run.id.startswith(f"{path}:"))]
+    found = [each for each in results if _is_it(each.run, path, line)]
     if not found:
         reasons = [skipped.reason for skipped in loaded.skipped if skipped.path == Path(path)]
         return Reached(row, "unknown", (reasons or [NOT_FOUND])[0])
     verdict = found[0].verdict
-    return Reached(row, str(verdict), "" if verdict != "unknown" else "; ".join(found[0].unknown) or "no reason is given")
+    return Reached(
+        row, str(verdict), "" if verdict != "unknown" else "; ".join(found[0].unknown) or "no reason is given"
+    )
+
+
+def _is_it(run: Run, path: str, line: str) -> bool:
+    """Whether a run begins at a line, or its command goes across it (with variables in front of it)."""
+    if run.id == (f"{path}:{line}" if line else path) or run.launch is None:
+        return run.id == (f"{path}:{line}" if line else path)
+    place, document = run.launch.place, run.launch.document
+    if document.path.as_posix() != path:
+        return False
+    first, last = (document.position(offset).line for offset in (place.span.start, place.span.end))
+    return not line or first <= int(line) <= last
 
 
 def kind_of(reason: str) -> str:
@@ -102,7 +116,9 @@ def main() -> int:
     for kind, (with_verdict, count) in shares.items():
         print(f"{kind:10} {with_verdict:4} of {count:4}  {100 * with_verdict / count:.1f} %")
     if asked.json:
-        asked.json.write_text(json.dumps({"shares": shares, "reasons": reasons.most_common()}, indent=1) + "\n", "utf-8")
+        asked.json.write_text(
+            json.dumps({"shares": shares, "reasons": reasons.most_common()}, indent=1) + "\n", "utf-8"
+        )
     with_verdict, count = shares["all"]
     return 0 if 100 * with_verdict >= BAR * count else 1
 

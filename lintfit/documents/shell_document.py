@@ -61,7 +61,7 @@ class Command:
     lost: bool = False
     """Whether a ``cd`` above it led where nobody can tell."""
     batch: Mapping[str, tuple[str, Span]] = frozen_field(default_factory=dict)
-    """What a job file asks for beside it, in sbatch's words without dashes; ``instance`` is a cloud's type of machine."""
+    """What a job file asks for beside it, in sbatch's words; ``instance`` is a cloud's type of machine."""
     listed: bool = False
     """Whether its words are items of a list or arguments of a call, where no shell takes it apart."""
 

@@ -66,6 +66,8 @@ def _comment(lines: Sequence[str]) -> int:
 
 
 def _uncommented(line: str) -> str:
+    if line.startswith("#!"):
+        return blank(line)
     return f" {line[1:]}" if line.startswith("#") else line
 
 

@@ -109,7 +109,7 @@ class RunFiles:
         return document
 
     def here(self, name: str, kind: Kind) -> DataDocument | None:
-        """A file that the launch script itself writes above its launch line; one that a page shows, if there is none."""
+        """A file that the launch script itself writes above its launch line, or that a page shows and nobody has."""
         launch = self.launch
         if launch is None or not launch.document.files:
             return None

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents import door
-from lintfit.documents.jobs.kinds import kind_of_job
-from lintfit.documents.markdown import is_page
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe
+from lintfit.run.locate import is_documented
 from lintfit.run.made import may_be_made
 from lintfit.settings.model import Place
 from lintfit.suggest import most_alike, nearest
@@ -98,7 +97,7 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if (launch is not None and _in_container(launch)) or _leads_out(name, locator) or _in_submodule(locator):
         return "elsewhere"
-    if launch is not None and _tells_of_others(launch):
+    if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
         return "elsewhere"
     return "sure"
 
@@ -127,12 +126,6 @@ def _is_lost(launch: Launch) -> bool:
     if any(directive.key in ("--chdir", "-D") for directive in document.directives):
         return True
     return is_workflow(document.path) and _CHECKED_OUT.search(document.text) is not None
-
-
-def _tells_of_others(launch: Launch) -> bool:
-    """Whether a launch stands in a page, which may tell of another checkout, or in a job, which runs on other machines."""
-    document = launch.document
-    return is_page(document.path) or kind_of_job(document.path, document.text) is not None
 
 
 def _is_given(launch: Launch, place: Place) -> bool:

@@ -19,7 +19,8 @@ def commands_of(job: Job, file: FileText, steps: Steps) -> Iterator[Command]:
     batch = {name: (text, span) for name, (text, span) in job.batch.items() if text is not None}
     seen = {name: _variable(name, said) for name, said in job.variables.items() if name.isidentifier()}
     for command in _listed(job, seen) if job.words else _walked(job, file, steps, seen):
-        yield replace(_started(command, job.started_by), batch=batch)
+        command = _started(command, job.started_by)
+        yield replace(command, batch=batch, listed=command.listed or job.fixed)
 
 
 def _walked(job: Job, file: FileText, steps: Steps, seen: Mapping[str, Variable]) -> Iterator[Command]:

@@ -1,4 +1,4 @@
-"""Services of Docker Compose (docs.docker.com/reference/compose-file): ``command``, and the devices that they reserve."""
+"""Services of Docker Compose (docs.docker.com/reference/compose-file): ``command`` and the devices they reserve."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from lintfit.documents.jobs import nodes
 from lintfit.documents.jobs.model import Job, Said
 from lintfit.documents.model import FileText, Kind, Node
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.frozen import word_set
+from lintfit.frozen import replace, word_set
 
 _CARDS = ("nvidia.com/gpu", "amd.com/gpu")
 _KINDS = word_set("""
@@ -41,7 +41,7 @@ def read(file: FileText) -> Iterator[Job]:
 
 
 def _containers(text: str, root: Node) -> Iterator[Job]:
-    seen: set[tuple[str | None, ...]] = set()
+    found: dict[tuple[str | None, ...], Job] = {}
     machines = _machines(root)
     for pod in (node for _, node in root.walk() if node.shape == "mapping" and node.get("containers") is not None):
         containers = pod.get("containers")
@@ -51,9 +51,9 @@ def _containers(text: str, root: Node) -> Iterator[Job]:
             if job is None:
                 continue
             said = (*(word for word, _ in job.words), *job.script.split()[1:])
-            if said not in seen:  # the master's command and the workers' are one
-                seen.add(said)
-                yield job
+            # The master's command and the workers' are one.
+            found[said] = replace(found[said], fixed=True) if said in found else job
+    yield from found.values()
 
 
 def _machines(root: Node) -> Said | None:

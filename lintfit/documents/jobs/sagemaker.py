@@ -1,8 +1,8 @@
 """Estimators of SageMaker's Python SDK (``HuggingFace(...)``, ``PyTorch(...)``) with literal arguments.
 
 SageMaker starts ``python entry_point --name value …`` with the hyperparameters on each machine; with
-``distribution={"torch_distributed": {"enabled": True}}`` torchrun with a process for each GPU (sagemaker-training-toolkit
-4.7, ``torch_distributed.py``).
+``distribution={"torch_distributed": {"enabled": True}}`` torchrun with a process for each GPU
+(sagemaker-training-toolkit 4.7, ``torch_distributed.py``).
 """
 
 from __future__ import annotations
