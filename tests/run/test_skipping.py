@@ -46,7 +46,6 @@ LOOKS = {
 }
 
 UNRELATED = {
-    "docker-compose.yml": "services:\n  train:\n    command: torchrun train.py\n    cap-add: []\n",
     "mkdocs.yml": "site_name: x\nnav: []\ntheme: material\n",
     ".gitlab-ci.yml": "test:\n  script:\n    - torchrun --nproc_per_node 1 test.py\n",
     ".github/workflows/ci.yml": "on: push\njobs:\n  t:\n    steps:\n      - run: pip install deepspeed\n",
