@@ -8,7 +8,8 @@ the line, ``right``, ``wrong`` or ``arguable``, and the reason. Rows of a findin
 ``bench/precision/findings.jsonl`` are errors and warnings on whole repositories that no rule was tuned on, as
 they stood when they were judged (``check . --isolated --gpu "RTX 3090" --gpus 8``), by one ``judge`` or by several who
 did not know of each other. It is a record: a wrong one whose cause is mended says
-so (``mended``), with a case on the rule's page.
+so (``mended``), with a case on the rule's page. ``bench/precision/unseen.jsonl`` fixes the repositories, and their
+commits, of the next judgement: nobody looks at them before.
 
     python -m bench.precision [CHECKOUTS] [--json FILE]
 

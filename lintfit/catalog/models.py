@@ -70,9 +70,11 @@ def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
 
 
 def _of_type(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
-    model_type = config.get("model_type")
+    model_type = architectures.type_of(config)
     if model_type is not None and not isinstance(model_type, str):
         raise CatalogError(f"{origin}: model_type is {shown(model_type)}, must be a string such as 'llama'")
+    if model_type != config.get("model_type"):
+        config = {**config, "model_type": model_type}
     found = architectures.find(model_type) if model_type else None
     if found is not None:
         return _facts(found, config, origin, name)

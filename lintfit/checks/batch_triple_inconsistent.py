@@ -83,9 +83,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _ranks(run: Run) -> int | None:
-    """Data-parallel ranks, as far as the number of processes is stated; None where it is assumed."""
+    """Data-parallel ranks, as far as the number of processes is stated; None where it is assumed.
+
+    That a machine has so many GPUs does not say that a config that nothing launches is for all of them.
+    """
     gpus = run.settings.get("gpus")
     if gpus is None or not gpus.known or gpus.provenance.kind == "assumed":
+        return None
+    if run.launch is None and gpus.provenance.kind == "option":
         return None
     parallel = 1
     for name in SPLITS:

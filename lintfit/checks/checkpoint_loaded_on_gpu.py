@@ -67,7 +67,10 @@ def _bound_above(document: PythonDocument, name: str, user: cst.Call) -> cst.Bas
 
 def _above(block: cst.CSTNode | None, line: cst.CSTNode) -> list[cst.CSTNode]:
     """The statements of a block up to one of them."""
-    statements = list(getattr(block, "body", ()))
+    inner = getattr(block, "body", ())
+    if isinstance(inner, cst.CSTNode):
+        return []  # of a function, whose body is a block of its own
+    statements = list(inner)
     return statements[: next((i for i, statement in enumerate(statements) if statement is line), 0)]
 
 

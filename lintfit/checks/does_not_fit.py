@@ -9,6 +9,7 @@ from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
+from lintfit.verdict.capped import shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -25,11 +26,22 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{strategy(spec)} on {cards(context.run)}: "
-        f"the peak{_when(spec, estimate)} is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU "
-        f"({_parts(estimate)})"
+        f"the peak{_when(spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
         f"{doubts}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
+    )
+
+
+def _peak(context: RunContext, estimate: Estimate, capacity: int) -> str:
+    """The peak with its parts; where samples may all be shorter than their cap, what short ones take, which does not
+    fit either, and then the most."""
+    low, spec = context.at_shortest, context.run.spec
+    if low is None or spec is None or low.peak.likely >= estimate.peak.likely:
+        return f"{of_gib(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
+    return (
+        f"{of_gib(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
+        f"({_parts(low)}), and up to {gib(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
     )
 
 

@@ -64,13 +64,15 @@ def _size(spec: Spec | None) -> int | None:
 
 
 def _severity(context: RunContext, size: int | None) -> Severity:
-    """An error where the copy is what breaks the fit; the estimate has none beside adapters."""
-    estimate = context.estimate
-    if estimate is None or estimate.capacity_bytes is None or size is None or context.verdict is Verdict.UNKNOWN:
+    """An error where the copy is what breaks the fit."""
+    estimate, alone = context.estimate, context.what_if(reference_model=False)
+    if estimate is None or alone is None or size is None or context.verdict is Verdict.UNKNOWN:
         return Severity.WARNING
-    if context.verdict is not Verdict.DOES_NOT_FIT and estimate.peak.likely + size > estimate.capacity_bytes:
+    if estimate.capacity_bytes is None:
+        return Severity.WARNING
+    room = estimate.capacity_bytes - alone.peak.likely - size
+    if alone.verdict is not Verdict.DOES_NOT_FIT and room < 0:
         return Severity.ERROR
-    room = estimate.capacity_bytes - estimate.peak.likely - size
     return Severity.INFO if room >= _ROOM * estimate.capacity_bytes else Severity.WARNING
 
 

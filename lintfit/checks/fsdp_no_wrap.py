@@ -61,10 +61,15 @@ def _unwrapped(context: RunContext, policy: Setting | None) -> Report:
         (policy.provenance.place if policy is not None else None) or place_of(run, "fsdp", "engine"),
         f"{cause} makes the whole model one unit: each GPU gathers {_size(run)} in every "
         "forward, and sharding the weights saves nothing at the peak",
-        severity=min(severity, Severity.WARNING) if severity is not None else Severity.INFO,
+        severity=min(severity, Severity.WARNING) if severity is not None and not _of_any_size(run) else Severity.INFO,
         fix=_by_layers(run),
         help=f"wrap each transformer layer: {remedy}",
     )
+
+
+def _of_any_size(run: Run) -> bool:
+    """Whether a script builds a model that nobody knows, which may be a toy."""
+    return run.script is not None and run.facts is None
 
 
 def _cause(run: Run, policy: Setting | None) -> tuple[str, str]:

@@ -3,11 +3,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import SMALL, arguments_of, breaks_or_strains, cards, enough, most, stated_at
+from lintfit.checks.helpers.runs import SMALL, arguments_of, breaks_or_strains, cards, decisive, enough, most, stated_at
 from lintfit.checks.helpers.wording import gib, spot
-from lintfit.findings.model import Applicability, Severity
+from lintfit.findings.model import Applicability
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
+
+_WORTH_IT = 0.05
+"""Share of the GPU that half precision must give back to be mentioned."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -26,13 +29,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     half = "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
     other = context.what_if(mixed_precision=half)
-    now = most(estimate, "activations", "logits")
-    then = f", with {half} {gib(most(other, 'activations', 'logits'))}" if other is not None else ""
+    if other is None or estimate.capacity_bytes is None:
+        return
+    now, then = most(estimate, "activations", "logits"), most(other, "activations", "logits")
+    if now - then < _WORTH_IT * estimate.capacity_bytes:
+        return  # what is too much stands elsewhere
     yield Report(
         stated_at(run, "mixed_precision") or arguments_of(run),
         f"neither bf16 nor fp16 is on{_left_open(run)}: {cards(run)} compute in fp32, "
-        f"activations and logits take {gib(now)}{then}",
-        severity=min(severity, Severity.ERROR),
+        f"activations and logits take {gib(now)}, with {half} {gib(then)}",
+        severity=decisive(severity, other),
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
         help=f"pass {run.training.spelled(half, True)}: "
         "weights, gradients and optimizer states keep their size without DeepSpeed",

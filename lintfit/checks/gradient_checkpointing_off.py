@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, enough, most, stated_at
+from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, decisive, enough, most, stated_at, up_to
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability
 from lintfit.sources.launchers.flags import Flag
@@ -32,9 +32,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     yield Report(
         stated_at(run, "gradient_checkpointing") or arguments_of(run),
-        f"gradient checkpointing is off: activations take {gib(now)}, with it {gib(then)}, "
+        f"gradient checkpointing is off: activations take {up_to(context)}{gib(now)}, with it {gib(then)}, "
         "for a second forward pass in every step",
-        severity=severity,
+        severity=decisive(severity, checkpointed),
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
+from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, Kind
@@ -29,19 +30,38 @@ _DEVICES = ("none", "cpu", "nvme")
 
 def check_file(context: FileContext) -> Iterator[Report]:
     for found in found_in(context):
-        if not found.mistake.stringly and found.mistake.path != ("distributed_type",):
-            yield _report(found)
+        if found.mistake.stringly or found.mistake.path == ("distributed_type",):
+            continue
+        by_version = older(context.runs, "accelerate", _READS_NO) if _is_bare_no(found) else False
+        if by_version is not True:
+            yield _report(found, by_version is None)
 
 
-def _report(found: FoundMistake) -> Report:
+_READS_NO = "0.34"
+"""The first accelerate that does not read a bare ``no`` of ``mixed_precision`` as the word: up to 0.33
+``commands/config/config_args.py:ClusterConfig`` made it one."""
+
+
+def _is_bare_no(found: FoundMistake) -> bool:
+    return found.dialect == "accelerate" and found.mistake.path == ("mixed_precision",) and _value(found) is False
+
+
+def _value(found: FoundMistake) -> object:
+    return found.mistake.node.value
+
+
+def _report(found: FoundMistake, by_version: bool = False) -> Report:
     mistake = found.mistake
     meant = _meant(found)
     hint = f'; did you mean "{meant}"?' if meant is not None else ""
+    consequence = (
+        f"accelerate {_READS_NO} and later stop when they start the script" if by_version else found.consequence
+    )
     fix = _block(found) or _quoted(found) or _spelling(found, meant)
     return Report(
         Place(found.document, mistake.node.span),
-        f"{found.statement} is not allowed ({mistake.allowed}): {found.consequence}{hint}",
-        severity=found.severity,
+        f"{found.statement} is not allowed ({mistake.allowed}): {consequence}{hint}",
+        severity=milder(found.severity) if by_version else found.severity,
         fix=fix,
         help="" if hint or fix is not None else f"write {mistake.allowed}",
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, fits, most, place_of
+from lintfit.checks.helpers.runs import change, fits, most, place_of, up_to
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
@@ -14,7 +14,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run, spec, estimate = context.run, context.run.spec, context.estimate
     if spec is None or estimate is None or spec.micro_batch_size == 1:
         return
-    if context.verdict in (Verdict.FITS, Verdict.UNKNOWN):
+    if context.verdict in (Verdict.FITS, Verdict.UNKNOWN) or context.severity() is Severity.INFO:
         return
     micro, steps = spec.micro_batch_size, spec.gradient_accumulation_steps
     for smaller in divisors(micro)[1:]:
@@ -26,8 +26,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         samples = "the" if run.count_open else micro * steps * spec.data_parallel
         yield Report(
             place_of(run, "micro_batch_size"),
-            f"micro-batch {micro} takes {gib(now)} of activations and logits; {smaller} with accumulation "
-            f"{changes['gradient_accumulation_steps']} takes {gib(most(result, 'activations', 'logits'))}, "
+            f"micro-batch {micro} takes {up_to(context)}{gib(now)} of activations and logits; "
+            f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
+            f"{gib(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
             severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
             fix=change(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import trap
+from lintfit.checks.helpers.runs import decisive, trap
 from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
 from lintfit.checks.helpers.script_edits import without_argument, without_call
 from lintfit.checks.helpers.wording import gib
@@ -31,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             call.place,
             f"the model is moved to the GPU before {consumer.name} shards it: {_cost(run)} on every GPU",
-            severity=trap(context),
+            severity=decisive(trap(context), context.what_if(loaded_on_gpu=False)),
             related=(Related(consumer.place, "this places the shards itself"),),
             fix=Fix(
                 "delete the move: the engine places the model",
@@ -56,7 +56,7 @@ def _mapped(context: RunContext, consumer: Call) -> Iterator[Report]:
     yield Report(
         argument.whole,
         f"device_map puts the model on the GPU before {consumer.name} shards it: {_cost(run)}",
-        severity=trap(context),
+        severity=decisive(trap(context), context.what_if(loaded_on_gpu=False)),
         related=(Related(consumer.place, "this places the shards itself"),),
         fix=Fix(
             "drop the argument: the engine places the model",

@@ -117,16 +117,16 @@ def _launcher_against_arguments(run: Run) -> Iterator[Report]:
     other = run.training.settings.get("fp16" if name == "bf16" else "bf16")
     if argument is None or argument.provenance.kind == "assumed":
         return
-    if argument.value not in (False, None) or (other is not None and other.value not in (False, None, True)):
+    # What the arguments ask for takes the launcher's place before the two are compared
+    # (``TrainingArguments.__post_init__`` sets ``ACCELERATE_MIXED_PRECISION``): the other precision wins.
+    if argument.value not in (False, None) or (other is not None and other.value not in (False, None)):
         return
     yield Report(
         asked.provenance.place,
         f"mixed_precision is {name} here, and the trainer's {name} is off: the Trainer stops with ValueError "
         "(DeepSpeed config values that mismatch TrainingArguments values)",
         related=related(argument.provenance.place, f"{name} is set here"),
-        fix=None
-        if _other_is_on(run, name)
-        else change(run, f"pass {_spelled(run, name)}, as the launcher has it", Applicability.UNSAFE, {name: True}),
+        fix=change(run, f"pass {_spelled(run, name)}, as the launcher has it", Applicability.UNSAFE, {name: True}),
         help=f"pass {_spelled(run, name)}, or set mixed_precision to what the arguments say",
     )
 

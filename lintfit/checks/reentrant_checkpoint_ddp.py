@@ -20,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.value("use_reentrant") is not True or (run.value("gpus") or 0) < 2:
         return
+    if run.launch is None and run.settings["gpus"].provenance.kind == "option":
+        return  # that the machine has several GPUs does not say that the script is started on each of them
     known = how_known(run)
     if known not in ("stated", "default") or (known == "default" and run.training.uses_trl):
         return

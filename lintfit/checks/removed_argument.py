@@ -35,13 +35,21 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if call.name not in ("from_pretrained", "from_config") or not call.function.startswith("transformers."):
             continue
         passed = call.argument("gradient_checkpointing")
-        if passed is not None:
+        if passed is not None and _is_written(passed):
             yield _checkpointing(source, context.runs, call, passed)
         for name, successor in _SINCE_5.items():
             argument = call.argument(name)
-            report = _dropped(source, context.runs, call, argument, successor) if argument is not None else None
+            if argument is None or not _is_written(argument):
+                continue
+            report = _dropped(source, context.runs, call, argument, successor)
             if report is not None:
                 yield report
+
+
+def _is_written(argument: Argument) -> bool:
+    """Whether a call names the keyword itself; what comes by ``**kwargs`` is only what some caller may hand over."""
+    span = argument.whole.span
+    return argument.whole.document.text[span.start : span.end].lstrip().startswith(argument.name)
 
 
 def _checkpointing(source: ScriptSource, runs: Sequence[Run], call: Call, argument: Argument) -> Report:

@@ -19,11 +19,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
     yield Report(
         anchor(context.run),
-        f"the peak is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: "
-        "a long sample or a fragmented heap is enough to run out of memory",
+        f"the peak is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: {_ends(estimate)}",
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )
+
+
+def _ends(estimate: Estimate) -> str:
+    """What a peak means that is close to the GPU's size, on either side of it."""
+    if estimate.capacity_bytes is not None and estimate.peak.likely > estimate.capacity_bytes:
+        return "it likely runs out of memory, and may just fit"
+    return "a long sample or a fragmented heap is enough to run out of memory"
 
 
 def _capped(context: RunContext, estimate: Estimate, longest: int) -> Report:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.wording import billions
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.run.model import Run
 
 
@@ -15,7 +16,18 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if not run.script.facts.trains:
         return
     count = f"all {billions(run.facts.parameters)} parameters" if run.facts is not None else "all parameters"
+    if _left_out(run):
+        return
     yield Report(made.place, f"{made.name} is handed to nothing: the run trains {count}, no adapters", help=_help(run))
+
+
+_NONE = lazy_pattern(r"\bpeft_config\s*=\s*None\s*[,)]")
+
+
+def _left_out(run: Run) -> bool:
+    """Whether a call says itself that there are to be no adapters (``train(config, peft_config=None)``)."""
+    text = run.script.document.text if run.script is not None else ""
+    return any(not line.lstrip().startswith(("#", "def ")) for line in text.splitlines() if _NONE.search(line))
 
 
 def _help(run: Run) -> str:

@@ -9,8 +9,8 @@ from lintfit.checks.helpers.runs import copies_outgrow_host, whole_copies
 from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 
-_SEVERITY = {True: Severity.ERROR, False: Severity.INFO, None: Severity.WARNING}
-"""By whether the host has no room for whole copies, which are waste where it has."""
+_SEVERITY = {True: Severity.ERROR, False: Severity.INFO, None: Severity.INFO}
+"""By whether the host has no room for whole copies; where it has, or nobody knows, they are no mistake."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

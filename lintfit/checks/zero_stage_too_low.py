@@ -33,14 +33,19 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if states <= estimate.capacity_bytes:
         return
     tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
-    peaks = ", ".join(_peak(name, result) for name, _, result in tried if result is not None)
+    peaks = ", ".join(_peak(name, result) for name, _, result in tried if result is not None and _helps(result))
     yield Report(
         place_of(context.run, "zero_stage"),
         f"{strategy(spec)} on {cards(context.run)}: model states alone take "
-        f"{of_gib(states, estimate.capacity_bytes)} on each GPU; whole peak with {peaks}",
+        f"{of_gib(states, estimate.capacity_bytes)} on each GPU" + (f"; whole peak with {peaks}" if peaks else ""),
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
+
+
+def _helps(result: Estimate) -> bool:
+    """Whether a remedy is one by itself: where it does not fit either, other things decide, too."""
+    return result.verdict is not Verdict.DOES_NOT_FIT
 
 
 def _peak(name: str, result: Estimate) -> str:

@@ -26,12 +26,12 @@ SPEC: Flags = {record.option: (record.placeholder, record.help) for record in re
 _Command = Callable[..., Any]
 
 
-def flags(named: Flags) -> Callable[[_Command], _Command]:
-    """A decorator that adds flags to a command: metavar and help by name."""
+def flags(named: Flags, *, hidden: bool = False) -> Callable[[_Command], _Command]:
+    """A decorator that adds flags to a command: metavar and help by name; ``hidden`` ones are not in its help."""
 
     def add(command: _Command) -> _Command:
         for name, (metavar, text) in reversed(list(named.items())):
-            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
+            command = click.option(f"--{name}", metavar=metavar, help=text, hidden=hidden)(command)
         return command
 
     return add

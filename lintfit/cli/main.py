@@ -14,11 +14,13 @@ from lintfit import __version__
 from lintfit.cli import flags as cli_flags
 from lintfit.cli import output as cli_output
 from lintfit.cli import progress as cli_progress
+from lintfit.cli.spelling import Forgiving
 from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
-    from lintfit.commands.estimate import Done, Shown
+    from lintfit.commands.done import Done
+    from lintfit.commands.estimate import Shown
     from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
     from lintfit.severity import FailOn
@@ -40,7 +42,7 @@ def lintfit() -> None:
     """A linter, fixer and memory estimator for the files that decide an LLM training run."""
 
 
-class _WithReason(click.Command):
+class _WithReason(Forgiving):
     """Takes a plain ``--add-ignores`` as one without a reason, so that the path behind it is not taken for one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -192,32 +194,39 @@ _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}
 """``--zero_stage`` is ``--zero-stage``: flags may be written as the spec's keys are."""
 
 
-@lintfit.command(short_help="The memory of each run, phase by phase.", context_settings=_NAMES_IN_SPECS)
+@lintfit.command(cls=Forgiving, short_help="The memory of each run, phase by phase.", context_settings=_NAMES_IN_SPECS)
 @click.argument("paths", nargs=-1)
 @click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), help="text (default), or json (with --spec).")
 @click.option("--explain", is_flag=True, help="Print every component's formula with the numbers in it.")
+@click.option(
+    "--sweep", metavar="SETTINGS", help="A table over one setting or two: micro-batch,seq-len, zero-stage=2,3."
+)
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @cli_flags.flags({**cli_flags.SPEC, **cli_flags.HARDWARE})
 @cli_flags.color_option
-def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None, explain: bool, **flags: Any) -> int:
+def estimate(
+    paths: tuple[str, ...], spec: str | None, output_format: str | None, explain: bool, sweep: str | None, **flags: Any
+) -> int:
     """The memory of each run of some files, of a JSON spec, or of a run described by flags.
 
-    Flags have the names of a spec's keys. Exit status: 0, or 2 for bad usage, a spec that cannot be estimated, or a
-    named file that is missing or unreadable.
+    Flags have the names of a spec's keys, and beside files ask what if: before and after. --lora[=16] and --qlora[=16]
+    say how it trains. --model and --gpu alone give a table of the usual ways to train. Exit status: 0, or 2 for bad
+    usage, a spec that cannot be estimated, or a named file that is missing or unreadable.
     """
     from lintfit.commands import estimate as estimating
+    from lintfit.options.config import from_flags
 
     plain = {name: value for name, value in _of_a_spec(flags).items() if value is not None}
     standard = "json" if spec is not None and not explain else "text"
     shown = estimating.Shown(output_format or standard, explain, cli_output.view(flags, sys.stdout))
     hardware = cli_flags.given(flags, *cli_flags.HARDWARE)
     if spec is not None:
-        _alone([*(f"--{name}" for name in plain), *_given(hardware), *paths])
+        _alone([*(f"--{name}" for name in plain), *_given(hardware), *(["--sweep"] if sweep else []), *paths])
         done = estimating.of_specs(spec, shown)
     else:
         with cli_progress.progress("estimating"):
-            done = _estimated(paths, plain, hardware, flags["isolated"], shown)
+            done = _estimated(paths, plain, from_flags(hardware, isolated=flags["isolated"]), shown, sweep)
     return cli_output.show(done)
 
 
@@ -237,21 +246,19 @@ def _given(flags: Mapping[str, Any]) -> list[str]:
 
 
 def _estimated(
-    paths: tuple[str, ...], plain: Mapping[str, str], hardware: Mapping[str, Any], isolated: bool, shown: Shown
+    paths: tuple[str, ...], plain: Mapping[str, str], options: Options, shown: Shown, sweep: str | None
 ) -> Done:
     """Estimates of files, or of a run that the flags describe where no file is named."""
     from lintfit.commands import estimate as estimating
-    from lintfit.options.config import from_flags
 
-    options = from_flags(hardware, isolated=isolated)
-    if not paths and (plain or options.model or options.model_config):
-        return estimating.of_flags(options, plain, shown)
-    if plain:
-        raise LintfitError(f"--{next(iter(plain))} describes a run; it cannot stand next to files")
-    return estimating.of_paths([Path(path) for path in paths or (".",)], options, shown)
+    if not paths and (options.model or options.model_config):
+        return estimating.of_flags(options, plain, shown, sweep)
+    return estimating.of_paths([Path(path) for path in paths or (".",)], options, shown, plain, sweep)
 
 
-@lintfit.command(short_help="What would make a run fit; or how far it can go.")
+@lintfit.command(
+    cls=Forgiving, short_help="What would make a run fit; or how far it can go.", context_settings=_NAMES_IN_SPECS
+)
 @click.argument("paths", nargs=-1)
 @click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
 @click.option("--maximize", type=click.Choice(["micro-batch", "seq-len"]), help="The most that fits.")
@@ -261,22 +268,30 @@ def _estimated(
 @click.option("--apply", metavar="N", type=int, help="Write plan N, as it is listed.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text (default) or json.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@cli_flags.flags({name: row for name, row in cli_flags.SPEC.items() if name not in cli_flags.HARDWARE}, hidden=True)
 @cli_flags.flags(cli_flags.HARDWARE)
 @cli_flags.color_option
 def fit(paths: tuple[str, ...], **flags: Any) -> int:
     """List what would make each run fit, best first: memory, host, step time, and what it changes in the training.
 
     Plans that change nothing in the training come first, then the faster ones. --maximize and --minimize ask the other
-    way round. Exit status: 0 where every run fits or has a plan, 1 where one has none or cannot be judged, 2 for
-    bad usage, a spec that cannot be estimated, or a named file that is missing or unreadable.
+    way round. Without a file, flags describe the run, as those of estimate do. Exit status: 0 where every run fits or
+    has a plan, 1 where one has none or cannot be judged, 2 for bad usage, a spec that cannot be estimated, or a named
+    file that is missing or unreadable.
     """
     asked, options = _asked(flags), _fit_options(flags)
     from lintfit.commands import fit as fitting
 
+    plain = {name: value for name, value in _of_a_spec(flags).items() if value is not None}
     question = fitting.Asked(**asked, view=cli_output.view(flags, sys.stdout))
     if flags["spec"] is not None:
-        _alone([*(origin for origin in options.origins.values() if origin != "--margin"), *paths])
+        stated = (origin for origin in options.origins.values() if origin != "--margin")
+        _alone([*(f"--{name}" for name in plain), *stated, *paths])
         done = fitting.of_specs(flags["spec"], options, question)
+    elif plain:
+        if paths:
+            raise LintfitError(f"--{next(iter(plain))} describes a run; lintfit estimate answers what if beside files")
+        done = fitting.of_flags(plain, options, question)
     else:
         with cli_progress.progress("looking for plans"):
             done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
@@ -297,6 +312,31 @@ def _fit_options(flags: Mapping[str, Any]) -> Options:
 
     stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin")
     return from_flags(stated, isolated=flags["isolated"])
+
+
+@lintfit.command(name="explain-oom", cls=Forgiving, short_help="What a log's death by memory was, and what ends it.")
+@click.argument("log")
+@click.argument("paths", nargs=-1)
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text (default) or json.")
+@click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@cli_flags.flags(cli_flags.HARDWARE)
+@cli_flags.color_option
+def explain_oom(log: str, paths: tuple[str, ...], **flags: Any) -> int:
+    """Explain the death by memory in a LOG (- reads standard input), held against the run in some files.
+
+    Says which memory ended, in which phase and for what, what was in use beside it, how that compares to what the run
+    needs, and what makes it fit. Exit status: 0, 1 where the log has no such death, or 2 for bad usage or a file that
+    is missing or unreadable.
+    """
+    from lintfit.commands import explain_oom as explaining
+    from lintfit.options.config import from_flags
+
+    options = from_flags(cli_flags.given(flags, *cli_flags.HARDWARE), isolated=flags["isolated"])
+    with cli_progress.progress("explaining"):
+        done = explaining.explain(
+            log, [Path(path) for path in paths], options, flags["output_format"], cli_output.view(flags, sys.stdout)
+        )
+    return cli_output.show(done)
 
 
 @lintfit.command(short_help="Explain one rule (by name or code), or list all.")

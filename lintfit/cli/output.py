@@ -13,7 +13,7 @@ from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
-    from lintfit.commands import estimate, fit
+    from lintfit.commands.done import Done
     from lintfit.options.model import Options, Output
 
 WIDTH = 100
@@ -61,7 +61,7 @@ def standard_input() -> bytes:
         raise LintfitError(f"standard input: cannot be read: {error.strerror}") from None
 
 
-def show(done: estimate.Done | fit.Done) -> int:
+def show(done: Done) -> int:
     """Print what a command has found, then its complaints, and give its exit status."""
     echo(done.text)
     for error in done.errors if sys.stderr is not None else ():

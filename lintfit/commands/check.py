@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
-from lintfit.checks.helpers.registry import run_file_checks, run_run_checks
+from lintfit.checks.helpers.registry import breaks_the_command, run_file_checks, run_run_checks
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
@@ -203,6 +203,8 @@ class _Pass:
         if not short or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
         if judged.beyond is not None:
+            return judged  # the rule that speaks of it says what to do
+        if breaks_the_command(RunContext(judged.run, judged.estimate)):
             return judged
         from lintfit.fit.planner import plan
 
@@ -218,7 +220,7 @@ class _Pass:
             return planned
         from lintfit.fit.alternatives import alternatives
 
-        return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options).plans)
+        return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options, outcome).plans)
 
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(

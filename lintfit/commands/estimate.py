@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
+from lintfit.commands.described import described, hardware_of, in_flags, mapping_of, taken_for
+from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
-from lintfit.documents import door
-from lintfit.documents.door import MAX_NAMED_CONFIG
-from lintfit.errors import LintfitError, shorten
+from lintfit.errors import LintfitError
 from lintfit.frozen import frozen, replace
-from lintfit.memory.spec import GIB
-from lintfit.report import View, shown_path
+from lintfit.report import View
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
-from lintfit.settings.kinds import is_list
-from lintfit.settings.registry import SETTINGS
 
 if TYPE_CHECKING:
+    from lintfit.findings.questions import WhatIf
+    from lintfit.findings.results import RunResult
     from lintfit.options.model import Options
 
 
@@ -31,15 +30,6 @@ class Shown:
     output_format: str
     explain: bool
     view: View
-
-
-@frozen
-class Done:
-    """What to print, what to complain of, and the exit status."""
-
-    text: str
-    errors: tuple[str, ...] = ()
-    status: int = 0
 
 
 def of_specs(source: str, shown: Shown) -> Done:
@@ -72,40 +62,110 @@ def of_specs(source: str, shown: Shown) -> Done:
     return Done(_together(texts, many, shown), tuple(errors), 2 if errors else 0)
 
 
-def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
-    """A run that is described by flags alone; the hardware may come from the config above the working directory."""
+def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown, sweep: str | None = None) -> Done:
+    """A run that is described by flags alone; the hardware may come from the config above the working directory.
+
+    Where nothing but the model and the GPU is said, a person gets a table of the usual ways to train.
+    """
     from lintfit.options.config import config_for
 
-    result = estimate_mapping({**_hardware(config_for(Path(), hardware)), **_mapping(flags)})
-    if result.estimate is None:
-        raise LintfitError(result.error)
+    options = config_for(Path(), hardware)
+    if sweep is None and not flags and shown.output_format == "text" and not shown.explain and options.gpus is None:
+        return _calculated(options, shown)
+    result = described(options, flags)
+    if sweep is not None:
+        return _swept([_judged_alone(result)], sweep, shown, ())
     return Done(_together(_written(result, False, shown), False, shown))
 
 
-def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
-    """The runs of some files. Raises CatalogError for a ``--model-config`` that nothing can be estimated with."""
-    from lintfit.commands import check
-    from lintfit.report.json import run_json
+def _calculated(options: Options, shown: Shown) -> Done:
+    from lintfit.commands import calculator
+    from lintfit.report.sweep import render_table
+
+    found = calculator.table(hardware_of(options))
+    return Done(render_table(found, taken_for(options.gpu), shown.view))
+
+
+def _judged_alone(result: Estimated) -> RunResult:
+    from lintfit.findings.results import RunResult
+    from lintfit.fit.options import run_of
+    from lintfit.verdict.judge import judge
+
+    assert result.spec is not None
+    return RunResult.of(judge(replace(run_of(result.spec), id=result.spec.facts.name)))
+
+
+def _swept(runs: Sequence[RunResult], text: str, shown: Shown, errors: tuple[str, ...]) -> Done:
+    """Every run with each combination of the values of one setting or two."""
+    from lintfit.commands.sweep import axes, sweep
+
+    swept = axes(text)
+    found = [sweep(result.run, swept) for result in runs if result.run.spec is not None]
+    status = 2 if errors else 0
+    if shown.output_format == "json":
+        from lintfit.report.json import sweep_json
+
+        head = {"schema_version": SCHEMA_VERSION, "lintfit_version": __version__}
+        return Done(dumps({**head, "sweeps": [sweep_json(each) for each in found]}), errors, status)
+    from lintfit.report.sweep import render
+
+    return Done(render(found, shown.view) or ("" if errors else "No runs found.\n"), errors, status)
+
+
+def of_paths(
+    paths: Sequence[Path],
+    options: Options,
+    shown: Shown,
+    flags: Mapping[str, str] | None = None,
+    sweep: str | None = None,
+) -> Done:
+    """The runs of some files; with ``flags`` of a spec before and after.
+
+    Raises CatalogError for a ``--model-config`` that nothing can be estimated with, LintfitError for flags that no run
+    can have.
+    """
+    from lintfit.commands import what_if
 
     if options.model_config is not None:
         from lintfit.catalog.models import from_directory
 
         from_directory(options.model_config)
-    loaded, runs = check.load_runs(paths, replace(options, what_if=True))
-    status = 2 if loaded.errors else 0
+    stated = mapping_of(flags or {})
+    try:
+        answers, errors = what_if.load(paths, options, stated)
+    except LintfitError as error:
+        raise LintfitError(in_flags(str(error))) from None
+    if sweep is not None:
+        return _swept([answer.after for answer in answers], sweep, shown, errors)
+    status = 2 if errors else 0
     if shown.output_format == "json":
-        contents = [run_json(run) for run in runs]
-        for content, run in zip(contents, runs, strict=True):
-            if shown.explain and run.estimate is not None and run.run.spec is not None:
-                from lintfit.report.explain import explanation_json
+        head = {"schema_version": SCHEMA_VERSION, "lintfit_version": __version__}
+        return Done(dumps({**head, "runs": [_answer_json(each, stated, shown) for each in answers]}), errors, status)
+    from lintfit.report.what_if import render
 
-                content["estimate"]["explanation"] = explanation_json(run.run.spec, run.estimate)
-        text = dumps({"schema_version": SCHEMA_VERSION, "lintfit_version": __version__, "runs": contents})
-        return Done(text, loaded.errors, status)
-    from lintfit.report.estimate import render_runs
+    text = render(answers, _question(flags or {}, options), shown.view, shown.explain)
+    return Done(text or ("" if errors else "No runs found.\n"), errors, status)
 
-    text = render_runs(runs, shown.view, shown.explain)
-    return Done(text or ("" if loaded.errors else "No runs found.\n"), loaded.errors, status)
+
+def _answer_json(answer: WhatIf, stated: Mapping[str, Any], shown: Shown) -> dict[str, Any]:
+    from lintfit.report.json import what_if_json
+
+    content = what_if_json(answer, stated)
+    result = answer.after
+    if shown.explain and result.estimate is not None and result.run.spec is not None:
+        from lintfit.report.explain import explanation_json
+
+        content["estimate"]["explanation"] = explanation_json(result.run.spec, result.estimate)
+    return content
+
+
+def _question(flags: Mapping[str, str], options: Options) -> str:
+    """What was asked, as flags."""
+    from lintfit.commands.what_if import ASKED
+
+    hardware = {name.replace("_", "-"): getattr(options, name) for name in ASKED}
+    stated = {**{name: value for name, value in hardware.items() if value is not None}, **flags}
+    return " ".join(f"--{name} {value}" for name, value in stated.items())
 
 
 def _written(result: Estimated, many: bool, shown: Shown) -> list[str]:
@@ -136,101 +196,4 @@ def _content(result: Estimated, explain: bool) -> dict[str, Any]:
         from lintfit.report.explain import explanation_json
 
         content["explanation"] = explanation_json(result.spec, result.estimate)
-    return content
-
-
-def _mapping(flags: Mapping[str, str]) -> dict[str, Any]:
-    """Flags as keys of a spec. A LoRA flag says that the method is LoRA."""
-    mapping = {name.replace("-", "_"): _value(name.replace("-", "_"), text) for name, text in flags.items()}
-    _win(mapping)
-    if "method" not in mapping and any(name.startswith("lora_") for name in mapping):
-        mapping["method"] = "lora"
-    return mapping
-
-
-def _win(mapping: dict[str, Any]) -> None:
-    """Flags beat the DeepSpeed file: what they say otherwise goes out of it."""
-    zero = mapping.get("deepspeed_config", {}).get("zero_optimization")
-    if not isinstance(zero, Mapping):
-        return
-    # By the names that the JSON has for them.
-    beaten = {"zero_stage": "stage", "offload_optimizer": "offload_optimizer", "offload_param": "offload_param"}
-    gone = {name for flag, name in beaten.items() if flag in mapping and not _agrees(mapping[flag], zero.get(name))}
-    rest = {key: value for key, value in zero.items() if key not in gone}
-    mapping["deepspeed_config"] = {**mapping["deepspeed_config"], "zero_optimization": rest}
-
-
-def _agrees(flag: Any, stated: Any) -> bool:
-    return bool(flag == (stated.get("device") if isinstance(stated, Mapping) else stated))
-
-
-def _value(key: str, text: str) -> Any:
-    """A flag's text as the JSON value that the key of a spec takes."""
-    if key in SETTINGS and is_list(SETTINGS[key].kind):
-        return text if text == "all-linear" else [name.strip() for name in text.split(",") if name.strip()]
-    if key == "deepspeed_config":
-        return _object(Path(text), "a DeepSpeed config is")
-    if key == "frozen_models":
-        return _frozen_models(text)
-    if key == "fsdp":
-        return _fsdp(text)
-    try:
-        return json.loads(text.lower())
-    except (ValueError, RecursionError):
-        return text
-
-
-def _frozen_models(text: str) -> Any:
-    if not text.lstrip().startswith("["):
-        return [{"model": name.strip()} for name in text.split(",") if name.strip()]
-    return _json("frozen-models", text)
-
-
-def _fsdp(text: str) -> Any:
-    if not text.lstrip().startswith("{"):
-        return {"strategy": text.upper()}
-    return _json("fsdp", text)
-
-
-def _json(flag: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LintfitError(f"--{flag} {shorten(text)}: not JSON: {error}") from None
-
-
-def _hardware(options: Options) -> dict[str, Any]:
-    """The hardware and model flags as keys of a spec."""
-    mapping: dict[str, Any] = {}
-    # Numbers and words as they are; sizes and models of the options are of other types.
-    for name in ("gpu", "gpus", "nodes", "seq_len", "images"):
-        if (value := getattr(options, name)) is not None:
-            mapping[name] = value
-    if options.versions:
-        mapping["versions"] = options.versions
-    for name, size in (("gpu_memory_gib", options.gpu_memory_bytes), ("host_memory_gib", options.host_memory_bytes)):
-        if size is not None:
-            mapping[name] = size / GIB
-    config = options.model_config
-    if config is None and options.model and door.is_file(Path(options.model) / "config.json"):
-        config = Path(options.model) / "config.json"
-    if config is not None:
-        mapping["model_config"] = _object(config, "a model's config.json is")
-    elif options.model:
-        mapping["model"] = options.model
-    return mapping
-
-
-def _object(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object in a file. Raises LintfitError where there is none."""
-    try:
-        content = json.loads(door.read_regular(path, MAX_NAMED_CONFIG).decode("utf-8-sig"))
-    except OSError as error:
-        raise LintfitError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LintfitError(f"{shown_path(path)}: not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise LintfitError(f"{shown_path(path)}: not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise LintfitError(f"{shown_path(path)}: expected a JSON object, as {what}")
     return content

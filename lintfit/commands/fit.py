@@ -8,6 +8,9 @@ from typing import Any
 
 from lintfit import __version__
 from lintfit.boundary import Mistakes
+from lintfit.checks.helpers.context import RunContext
+from lintfit.checks.helpers.registry import breaks_the_command
+from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
@@ -28,6 +31,7 @@ from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.report.figures import WORDS
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, run_plans
 from lintfit.report.styled import show_blocks
@@ -44,15 +48,6 @@ class Asked:
     apply: int | None = None
     output_format: str = "text"
     view: View = field(default_factory=View)
-
-
-@frozen
-class Done:
-    """What to print, what to complain of, and the exit status."""
-
-    text: str
-    errors: tuple[str, ...] = ()
-    status: int = 0
 
 
 @frozen(eq=False)
@@ -93,6 +88,18 @@ def of_specs(source: str, options: Options, asked: Asked) -> Done:
     errors = tuple(f"spec {n}: {result.error}" for n, result in enumerate(results, 1) if result.spec is None)
     runs = tuple(_judged(result, n, options) for n, result in enumerate(results, 1) if result.spec is not None)
     return _done(runs, options, asked, errors, Workspace())
+
+
+def of_flags(flags: Mapping[str, str], options: Options, asked: Asked) -> Done:
+    """The plans of a run that flags describe. Raises LintfitError in the words of the flags."""
+    from lintfit.commands.described import described
+    from lintfit.options.config import config_for
+
+    options = config_for(Path(), options)
+    result = described(options, flags)
+    assert result.spec is not None
+    run = replace(run_of(result.spec), id=result.spec.facts.name, options=options)
+    return _done((RunResult.of(judge(run)),), options, asked, (), Workspace())
 
 
 def _judged(result: Estimated, number: int, options: Options) -> RunResult:
@@ -153,6 +160,10 @@ def _unknown(result: RunResult) -> str:
         names = in_words(run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"
     open_count = run.count_open and result.verdict is not Verdict.FITS
+    if result.beyond is not None and not result.beyond.by_settings:
+        return f"no change of its settings makes it fit: {result.beyond.reason}"
+    if breaks_the_command(RunContext(run, result.estimate)):
+        return "its command is cut off or refused (lintfit check says where): what is left of it gets no plan"
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
 
 
@@ -210,7 +221,8 @@ def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
     workspace.write(texts)
     names = ", ".join(shown_path(path) for path in texts)
     peak, capacity = plan.estimate.peak.high / 2**30, (plan.estimate.capacity_bytes or 0) / 2**30
-    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, fits.\n"
+    verdict = WORDS[plan.estimate.verdict]
+    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, {verdict}.\n"
 
 
 def _json(answer: Answer, asked: Asked) -> dict[str, Any]:

@@ -30,8 +30,11 @@ _SUBSTITUTED_FOLDER = lazy_pattern(
 )
 
 
-_REPLACEMENT = lazy_pattern(r"/(?P<all>/?)(?P<old>[\w,:;. +=-]+)(?:/(?P<new>[\w,:;. +=-]*))?")
-"""``${name/old/new}`` and ``${name//old/new}`` of plain letters, without patterns."""
+_REPLACEMENT = lazy_pattern(
+    r"""/(?P<all>/?)(?P<old>(?:[\w,:;. +=-]|\\/|"/"|'/')+)(?:/(?P<new>(?:[\w,:;. +=-]|"-"|'-')*))?"""
+)
+"""``${name/old/new}`` and ``${name//old/new}`` of plain letters and quoted slashes, without patterns."""
+_QUOTES = re.compile(r"[\\\"']")
 _Lists = list[list[Fragment]]
 """What an expansion comes to: the pieces of one word, or of several."""
 
@@ -208,7 +211,8 @@ def _braced(reference: _Reference) -> _Lists:
     replaced = _REPLACEMENT.fullmatch(rest)
     if replaced is not None and variable is not None and variable.value is not None:
         count = -1 if replaced["all"] else 1
-        return reference.computed(variable.value.replace(replaced["old"], replaced["new"], count))
+        old, new = (_QUOTES.sub("", part or "") for part in replaced.group("old", "new"))
+        return reference.computed(variable.value.replace(old, new, count))
     operator = re.match(r":?[-=+?]", rest)
     if operator is None:
         return reference.unknown()

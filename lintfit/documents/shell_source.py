@@ -15,6 +15,8 @@ _PLACEHOLDER = re.compile(
     r"|(?<=[\"'])<[A-Za-z][\w./-]* [\w ./-]*>(?=[\"'])"
 )
 """``DATA=<path to the data>``, which is to be filled in and no bash as it stands."""
+_QUOTED_SLASH = re.compile(r"(?<=/)'/'(?=/[^}\n]*\})")
+"""The slash of ``${name/'/'/_}``; tree-sitter-bash (0.25) can read it in double quotes alone, which mean the same."""
 _INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
 
 
@@ -33,6 +35,8 @@ class Source:
         self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
         # `# comment` among the arguments is an empty substitution, which tree-sitter cannot read.
         self.text = _INLINE_COMMENT.sub(lambda match: " " * len(match.group()), self.text)
+        if "${" in self.text:
+            self.text = _QUOTED_SLASH.sub('"/"', self.text)
         # What is to be filled in is not known, like a variable that nobody sets.
         if "<" in self.text:
             self.text = _PLACEHOLDER.sub(lambda match: "$" + re.sub(r"\W", "_", match.group()[1:]), self.text)

@@ -16,6 +16,7 @@ Expanded = tuple[Word, tuple[Fragment, ...]]
 """A word with its pieces."""
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
 """What a word begins with that ends a command or redirects it."""
+_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 JOINTS = frozenset((";", "&&"))
 """Words of a string that is run which part its commands."""
 
@@ -34,7 +35,7 @@ def with_strings(text: str, found: list[Expanded], scope: Scope) -> list[Expande
             continue
         # What is written in the string itself is split as if it came through a reference to it.
         loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
-        lists = split([_whole_substitutions(loose)])
+        lists = split([_expanded_again(_whole_substitutions(loose), scope, own=run == 1)])
         result.extend(zip(as_words(lists, word.at), lists, strict=True))
     # The redirects and pipes of the string are no arguments; its further commands stay, with what parts them.
     inside = takewhile(lambda item: item[0].text in JOINTS or not _OPERATOR.match(item[0].text), result[run:])
@@ -56,6 +57,38 @@ def _single_quoted(text: str, word: Word, fragments: tuple[Fragment, ...]) -> Sp
     inside = Span(word.at.start + 1, word.at.end - 1)
     quoted = text[word.at.start : word.at.start + 1] == "'"
     return inside if quoted and len(fragments) == 1 and fragments[0].origin == inside else None
+
+
+def _expanded_again(fragments: Sequence[Fragment], scope: Scope, own: bool) -> list[Fragment]:
+    """The references that are left in a string that is run (``\\$NAME``, ``'$NAME'``), which its own shell expands.
+
+    ``own`` says that it is this shell (``eval``); another one knows what is exported.
+    """
+    text = "".join(part.text if part.known else "?" * len(part.text) for part in fragments)
+    result = list(fragments)
+    for match in reversed([*_REFERENCE.finditer(text)]):
+        if not scope.steps.take(len(result)):
+            break
+        variable = scope.variables.get(match[1] or match[2])
+        value = variable.value if variable is not None and (own or variable.exported) else None
+        before, (first, *rest), after = _parted(result, match.start(), match.end())
+        middle = [replace(part, known=False) for part in (first, *rest)]
+        result = [*before, *(middle if value is None else [replace(first, text=value, origin=None)]), *after]
+    return result
+
+
+def _parted(fragments: Sequence[Fragment], start: int, end: int) -> tuple[list[Fragment], ...]:
+    """The fragments before, within and behind a stretch of their joined text."""
+    parts: tuple[list[Fragment], ...] = ([], [], [])
+    at = 0
+    for fragment in fragments:
+        stop = at + len(fragment.text)
+        for part, (low, high) in zip(parts, ((at, start), (start, end), (end, stop)), strict=True):
+            low, high = max(at, low), min(stop, high)
+            if low < high:
+                part.append(part_of(fragment, low - at, high - at))
+        at = stop
+    return parts
 
 
 def _whole_substitutions(fragments: Sequence[Fragment]) -> list[Fragment]:

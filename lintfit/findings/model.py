@@ -119,6 +119,8 @@ class Rejected:
 
     description: str
     estimate: Estimate
+    why: str = ""
+    """What makes its high end, where only that is too much."""
 
 
 @frozen(eq=False)
@@ -143,8 +145,13 @@ class Plan:
     """Why lintfit does not write it, in a few words; empty where it does."""
     readers: tuple[str, ...] = ()
     """Other runs that read a file which it edits, by their ids."""
-    proof: str = ""
-    """Why nothing cheaper does: how many combinations were ruled out, and the nearest of them."""
+    proves: Callable[[], str] = str
+    """Works out :attr:`proof`."""
+
+    @property
+    def proof(self) -> str:
+        """Why nothing cheaper does: how many combinations were ruled out, and the nearest of them."""
+        return self.proves()
 
 
 __all__ = [

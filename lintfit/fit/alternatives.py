@@ -9,11 +9,12 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.fit.applying import Feasibility
 from lintfit.fit.options import Candidate, Effect, Subject
-from lintfit.fit.planner import attempted, displayed, proof
+from lintfit.fit.planner import Outcome, attempted, displayed, plan
+from lintfit.fit.proof import decides
 from lintfit.fit.search import Fitting, Ranked, Search
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import frozen
 from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 from lintfit.run.model import Run
@@ -26,7 +27,7 @@ PlanKind = tuple[str, ...]
 
 @frozen
 class Alternatives:
-    """The plans of a run, best first, or what is missing where there is none.
+    """The plans of a run, or what is missing where there is none: first the one that ``check`` offers, then by rank.
 
     ``fits`` says that the run fits as it is, with the margin asked for; ``combinations`` how many were looked at, by an
     estimate or a bound.
@@ -38,8 +39,11 @@ class Alternatives:
     shortfall: str = ""
 
 
-def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
-    """The best plan of each kind that nothing else beats. The run must have a spec with a capacity."""
+def alternatives(run: Run, workspace: Workspace, cli: Options, known: Outcome | None = None) -> Alternatives:
+    """The best plan of each kind that nothing else beats. The run must have a spec with a capacity.
+
+    ``known``: what ``check`` offers, where that has been worked out.
+    """
     assert run.spec is not None
     space = Space(Subject(run, run.spec))
     search = Search(space, run.options.margin)
@@ -48,13 +52,24 @@ def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
     looked_at = search.tried.count + len(found)
     if found and not found[0][0].candidate.options:
         return Alternatives(fits=True, combinations=looked_at)
-    if not found:
+    best = known if known is not None else plan(run, workspace, cli)
+    others = [way for _, way in _ways(run, found, search, Feasibility(run, workspace, cli))]
+    listed = [best.plan] if best.plan is not None else []
+    if best.closer is not None:
+        listed.append(_only_likely(run, best.closer))
+    names = {each.name for each in listed}
+    listed += [way for way in others if way.name not in names]
+    if not listed:
         return Alternatives(combinations=looked_at, shortfall=shortfall(run, space))
-    ways = _ways(run, found, search, Feasibility(run, workspace, cli))
-    # Only of the very best is it true that all that is cheaper does not fit.
-    proofs = [kinds.proof if way is found[0][0] else "" for way, _ in ways]
-    shown = (replace(plan, proof=text) for (_, plan), text in zip(ways, proofs, strict=True))
-    return Alternatives(tuple(shown), combinations=looked_at)
+    return Alternatives(tuple(listed[:MOST]), combinations=looked_at)
+
+
+def _only_likely(run: Run, fitting: Fitting) -> Plan:
+    """A plan that may do, for reading: what lets it fail."""
+    search = Search(Space(Subject(run, fitting.spec), Effect.SAME), run.options.margin)
+    need = f"it may take up to {fitting.estimate.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
+    why = decides(fitting.spec, fitting.estimate)
+    return displayed(run, fitting, f"{need} ({why})" if why else need, search)
 
 
 Way = tuple[Fitting, Plan]
@@ -68,7 +83,7 @@ def _ways(
     kinds = [best for best, _ in found]
     unbeaten = _unbeaten(kinds)
     ways = [_carried_out(run, one, others[id(one)], search, feasibility) for one in unbeaten[:MOST]]
-    by_hand = {id(one) for one, plan in ways if plan.by_hand}
+    by_hand = {id(one) for one, way in ways if way.by_hand}
     known = {id(one) for one in unbeaten}
     for one in _unbeaten([one for one in kinds if id(one) not in by_hand]) if by_hand else ():
         if id(one) not in known and len(ways) < MOST:
@@ -79,8 +94,8 @@ def _ways(
 
 def written(run: Run, fitting: Fitting, search: Search, feasibility: Feasibility) -> Plan:
     """The plan as it would be written, else as it would have to be carried out by hand."""
-    plan = attempted(run, fitting, search, feasibility)
-    return plan if isinstance(plan, Plan) else displayed(run, fitting, plan, search)
+    found = attempted(run, fitting, search, feasibility)
+    return found if isinstance(found, Plan) else displayed(run, fitting, found, search)
 
 
 _TRIED = 2
@@ -100,9 +115,9 @@ def _carried_out(
     for other in islice(others, _LOOKED_AT) if run.documents else ():
         if not feasibility.can(other.candidate.changes):
             continue
-        plan = attempted(run, other, search, feasibility)
-        if isinstance(plan, Plan):
-            return other, plan
+        found = attempted(run, other, search, feasibility)
+        if isinstance(found, Plan):
+            return other, found
         tried += 1
         if tried == _TRIED:
             break
@@ -110,11 +125,10 @@ def _carried_out(
 
 
 class _Kinds:
-    """The best candidate of every kind that fits. ``proof`` says why nothing cheaper than the best of them does."""
+    """The best candidate of every kind that fits."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
-        self.proof = ""
 
     def best(self) -> Iterator[tuple[Fitting, Iterator[Fitting]]]:
         """One by one, each with the others of its kind; a kind that only adds to one that fits is no other way out."""
@@ -136,8 +150,6 @@ class _Kinds:
                 yield fitting, fits
                 if not fitting.candidate.options:
                     return
-            if done and not self.proof:
-                self.proof = proof(self.search)
 
 
 def _is_new(kind: PlanKind, done: Sequence[set[str]]) -> bool:
@@ -171,6 +183,12 @@ _SLACK = GIB
 
 
 def _beats(one: Fitting, other: Fitting, slack: int) -> bool:
-    cheaper = all(mine <= theirs for mine, theirs in zip(one.rank[:5], other.rank[:5], strict=True))
+    cheaper = all(mine <= theirs for mine, theirs in zip(_costs(one), _costs(other), strict=True))
     mine, theirs = one.estimate, other.estimate
     return cheaper and mine.peak.high <= theirs.peak.high + slack and mine.host.peak <= theirs.host.peak + slack
+
+
+def _costs(one: Fitting) -> tuple[float, ...]:
+    """Class, offload to a host of unknown size, tokens cut, step time as it is quoted, number of changes."""
+    effect, unknown_host, cut, _, count, _ = one.rank
+    return effect, unknown_host, cut, one.quoted, count

@@ -167,7 +167,7 @@ class _Copy:
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
         spec = self.run.spec
-        if name == "gradient_accumulation_steps" and spec is not None and spec.gradient_accumulation_steps == value:
+        if name in _FOLLOWING and spec is not None and getattr(spec, name) == value:
             return ""  # worked out from what has changed already
         for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
             edits = write_one(self.run, name, value)
@@ -200,9 +200,14 @@ _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
+    "reference_model": frozenset({"method"}),
 }
 """Changes for which another makes room: a flag for adapters may take the branch that casts the model away, what starts
-one process has no number of them until it starts several, and accumulation may follow from the micro-batch."""
+one process has no number of them until it starts several, and accumulation may follow from the micro-batch. A trainer
+makes no reference model beside adapters."""
+
+_FOLLOWING = frozenset({"gradient_accumulation_steps", "reference_model"})
+"""Changes that may have come of those before them."""
 
 
 def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
@@ -217,7 +222,7 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     yield from _file_of_its_own(run, wanted, zero)
     together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_WITH)
     # Where adapters are switched on by a flag, the branch that cast the whole model may not be taken any more.
-    late = {"weights_dtype"} if together else set()
+    late = {"weights_dtype", "reference_model"} if together else set()
     asked = [(name, value) for name, value in wanted.items() if spec is None or getattr(spec, name, None) != value]
     yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_WITH, *late})
     if together:

@@ -1,6 +1,6 @@
 """What a plan cannot be smaller than: the proofs that let the search leave combinations out.
 
-Both bounds are of the figure that decides a verdict, the bytes to plan for (``Estimate.peak.high``).
+The floor is of both ends of an estimate's range; the others are estimates, each end a bound of that end.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Bounds:
                 hosts.append(host)
         return min(floors), min(hosts)
 
-    def least(self, spec: Spec, changes: Mapping[str, Any]) -> int:
-        """Bytes to plan for with one sample of the fewest tokens and everything else as in the candidate.
+    def least(self, spec: Spec, changes: Mapping[str, Any]) -> Estimate:
+        """The estimate with one sample of the fewest tokens and everything else as in the candidate.
 
         More samples or tokens only ever add: whether steps accumulate, which decides about gradients that are kept,
         stays as it is in the candidate.
         """
-        return self._of_one(spec, changes, self.shortest).peak.high
+        return self._of_one(spec, changes, self.shortest)
 
     def of_one_sample(self, spec: Spec, changes: Mapping[str, Any]) -> Estimate:
         """The estimate with one sample of the candidate's own length: a sharper bound, shared by fewer."""

@@ -71,7 +71,7 @@ def _micro_batch(run: Run, spec: Spec, margin: Margin) -> Iterator[Extreme]:
     changed = best is not None and best.value != spec.micro_batch_size
     yield Extreme(f"the largest micro-batch with accumulation {steps}", best, beyond, more if changed else "")
     samples = spec.effective_batch
-    search = Search(Space(Subject(run, spec, both_ways=True), Effect.SAME), margin)
+    search = Search(Space(Subject(run, spec), Effect.SAME), margin)
     sizes = (
         option for axis in search.space.passing for option in axis if option.changes.keys() == {"micro_batch_size"}
     )
@@ -156,7 +156,7 @@ def _largest(figure: Callable[[int], Figure], limit: int, most: int) -> tuple[Fi
 
 def _fastest(run: Run, spec: Spec, margin: Margin) -> Iterator[Extreme]:
     """The shortest step with the training as it is; then, where that is shorter still, with other numerics."""
-    search = Search(Space(Subject(run, spec, both_ways=True), Effect.NUMERICS), margin)
+    search = Search(Space(Subject(run, spec, recomputes=False), Effect.NUMERICS), margin)
     best: Figure | None = None
     questions = ("the shortest step with the same training", "the shortest step with other kernels or precision")
     for effect, question in zip((Effect.SAME, Effect.NUMERICS), questions, strict=True):
@@ -172,7 +172,7 @@ def _time(figure: Figure) -> float:
 
 def _shortest(search: Search, effect: Effect, question: str) -> Extreme:
     beyond: Figure | None = None
-    ranked = sorted(search.reachable(effect), key=lambda one: (one.rank[3], one.rank[4], one.rank[5]))
+    ranked = sorted(search.reachable(effect), key=lambda one: (rounded(one.rank[5]), one.rank[4], one.rank[5]))
     for found in ranked:
         rank, candidate, spec = found.rank, found.candidate, found.spec
         result = search.result(candidate, spec)

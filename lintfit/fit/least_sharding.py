@@ -24,7 +24,7 @@ _STRATEGIES = (("NO_SHARD", False), ("SHARD_GRAD_OP", False), ("FULL_SHARD", Fal
 
 def least_sharding(run: Run, spec: Spec, margin: Margin) -> Extreme:
     """The first rung that fits, and the one before it, which does not."""
-    subject = Subject(run, spec, both_ways=True)
+    subject = Subject(run, spec)
     search = Search(Space(subject, Effect.SAME), margin)
     question = "the least sharding with everything else as it is"
     beyond: Figure | None = None

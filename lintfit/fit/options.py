@@ -34,11 +34,12 @@ class Effect(IntEnum):
 
 @frozen
 class Subject:
-    """The run that is planned for. ``both_ways`` asks the axes for alternatives that take more memory, too."""
+    """The run that is planned for. ``recomputes``: whether it goes on to recompute activations where it does so; only
+    who asks for the fastest step is told to stop that."""
 
     run: Run
     spec: Spec
-    both_ways: bool = False
+    recomputes: bool = True
 
     @property
     def older(self) -> tuple[Spec, ...]:
@@ -54,7 +55,8 @@ class Option:
 
     ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
-    one only trim it.
+    one only trim it. ``counts``: as how many changes it ranks. To take back what somebody set to save memory is one
+    more each: it must save so much more time.
     """
 
     name: str = ""
@@ -62,6 +64,7 @@ class Option:
     effect: Effect = Effect.SAME
     note: str = ""
     kind: str = ""
+    counts: int = 1
 
     @property
     def is_change(self) -> bool:
@@ -85,6 +88,11 @@ class Candidate:
     @property
     def applicability(self) -> Applicability:
         return self.effect.applicability
+
+    @property
+    def count(self) -> int:
+        """How many changes it ranks as."""
+        return sum(option.counts for option in self.options)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,8 @@ that does not then fit is not offered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
-from lintfit.fit.search import Fitting, Search, suffices, widened
+from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
+from lintfit.fit.search import Fitting, Search, at_least, widened
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -37,53 +40,118 @@ _ATTEMPTS = 6
 _FURTHEST = Effect.ADAPTERS
 """Beyond it a plan is no fix of this run but another run; ``lintfit fit`` lists those."""
 
+MORE_GPUS = "it needs more GPUs than there are"
+
+_TIERS = (
+    (Effect.SAME, Effect.NUMERICS),
+    (Effect.ROUNDED_BASE, Effect.SHORTER),
+    (Effect.ADAPTERS,),
+)
+"""Classes of changes by what becomes of the training: its objective, data and parameters stay; less of them is left;
+something else is trained. Within one, what lintfit can write comes before what a person has to."""
+
 
 @frozen
 class Outcome:
     """A plan, or None with what is missing; either way the candidates that were tried and do not suffice.
 
-    ``refused`` counts the candidates that were carried out and, read again, were not what they claimed.
+    ``refused`` counts the candidates that were carried out and, read again, were not what they claimed. ``closer``
+    leaves more of the training as it is than the plan, and only may fit.
     """
 
     plan: Plan | None
+    closer: Fitting | None = None
     rejected: tuple[Rejected, ...] = ()
     shortfall: str = ""
     refused: int = 0
 
 
 def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
-    """What would make the run fit. The run must have a spec whose estimate does not fit."""
+    """What would make the run fit, else what may. The run must have a spec whose estimate does not fit."""
     assert run.spec is not None
     space = Space(Subject(run, run.spec), _FURTHEST)
     search = Search(space, run.options.margin)
     feasibility = Feasibility(run, workspace, cli)
     refused = 0
-    for effect in Effect:
-        if effect > _FURTHEST:
-            break
-        found, failed = _of_class(run, search, effect, feasibility)
-        refused += failed
+    may_do = [search.for_tight()] if estimate(run.spec).verdict is Verdict.DOES_NOT_FIT else []
+    for looking in (search, *may_do):
+        best = _Best(run, looking, feasibility)
+        found = best.plan()
+        refused += best.refused
         if found is not None:
-            return Outcome(found, found.rejected, refused=refused)
-    return Outcome(None, _ladder_rejected(run, {}), shortfall(run, space), refused)
+            return Outcome(found, best.closer, found.rejected, refused=refused)
+    return Outcome(None, None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
 
-def _of_class(run: Run, search: Search, effect: Effect, feasibility: Feasibility) -> tuple[Plan | None, int]:
-    """The best plan of a class that can be written, else the best that can only be shown; how many were refused."""
-    first: tuple[Fitting, str] | None = None
-    attempts = 0
-    for found in search.of_class(effect):
-        known = feasibility.can(found.candidate.changes)
-        if first is not None and not known:
-            continue
-        plan_or_why = attempted(run, found, search, feasibility)
-        if isinstance(plan_or_why, Plan):
-            return plan_or_why, attempts
-        first = first or (found, plan_or_why)
-        attempts += known
-        if attempts == _ATTEMPTS:
-            break
-    return (displayed(run, *first, search) if first is not None else None), attempts
+@frozen
+class _Chosen:
+    """A candidate as a plan. ``cheaper``: which of all that costs less is known not to fit (:func:`.proof.cheaper`)."""
+
+    fitting: Fitting
+    plan: Plan
+    cheaper: str
+
+
+class _Best:
+    """The best plan of a search: the first that can be written, else the first that can only be shown."""
+
+    def __init__(self, run: Run, search: Search, feasibility: Feasibility) -> None:
+        self.run, self.search, self.feasibility = run, search, feasibility
+        self.refused = 0
+        """How many were carried out and were not what they claimed."""
+        self.closer: Fitting | None = None
+        """What leaves more of the training as it is than the plan, and only may fit."""
+
+    def plan(self) -> Plan | None:
+        for tier in _TIERS:
+            shown: _Chosen | None = None
+            for effect in tier:
+                found = self._of_class(effect)
+                if found is not None and not found.plan.by_hand:
+                    return self._told(replace(found, cheaper=BY_HAND) if shown is not None else found)
+                shown = shown or found
+            if shown is not None:
+                return self._told(shown)
+        return None
+
+    def _of_class(self, effect: Effect) -> _Chosen | None:
+        """The best plan of a class that can be written, else the best that can only be shown."""
+        first: tuple[Fitting, str] | None = None
+        attempts = 0
+        for found in self.search.of_class(effect):
+            known = self.feasibility.can(found.candidate.changes)
+            if first is not None and not known:
+                continue
+            plan_or_why = attempted(self.run, found, self.search, self.feasibility)
+            if isinstance(plan_or_why, Plan):
+                self.refused += attempts
+                return _Chosen(found, plan_or_why, BY_HAND if first is not None else cheaper(self.search, found))
+            first = first or (found, plan_or_why)
+            attempts += known
+            if attempts == _ATTEMPTS:
+                break
+        self.refused += attempts
+        if first is None:
+            return None
+        return _Chosen(first[0], displayed(self.run, *first, self.search), cheaper(self.search, first[0]))
+
+    def _told(self, found: _Chosen) -> Plan:
+        """The plan with why nothing cheaper does, and what changes less and may fit."""
+        rejected = found.plan.rejected
+        if not self.search.tight:
+            self.closer = _closer(self.search, found.fitting)
+        if (near := self.closer) is not None:
+            rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
+        return replace(found.plan, proves=partial(proof, self.search, found.cheaper), rejected=rejected)
+
+
+def _closer(search: Search, found: Fitting) -> Fitting | None:
+    """What leaves more of the training as it is than a plan, and only may fit: best first."""
+    tier = next(number for number, tier in enumerate(_TIERS) if found.candidate.effect in tier)
+    looking = search.for_tight()
+    before = (effect for tier in _TIERS[:tier] for effect in tier)
+    near = next(chain.from_iterable(looking.of_class(effect) for effect in before), None)
+    return near if near is not None and near.candidate.options else None
 
 
 def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility) -> Plan | str:
@@ -91,6 +159,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     assert run.spec is not None
     if not run.documents:
         return "the run is described by a spec, not by files"
+    if found.candidate.changes.get("gpus", 0) > max(run.spec.gpus, run.hardware.available or 0):
+        return MORE_GPUS
     if reason := feasibility.not_told(found.candidate.changes):
         return reason
     applied = apply_changes(run, found.candidate.changes, feasibility.workspace, feasibility.cli)
@@ -133,18 +203,23 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
         reason = f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
         feasibility.undone(found.candidate.changes, name, reason)
         return reason
-    result = estimate(spec)
-    if result.capacity_bytes is not None and result.peak.high > search.limit:
-        need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
-        return f"written into these files it would take {need}: they cannot say all that the plan counts on"
-    if not suffices(result, search.limit):
-        return "written into these files it would lack host memory: they cannot say all that the plan counts on"
+    result = at_least(spec, estimate(spec))
+    if not search.enough(result):
+        why = _why_not(result, search)
+        return f"written into these files it would {why}: they cannot say all that the plan counts on"
     for older in applied.run.older():
         other_version = estimate(older.run.spec) if older.run.spec is not None else result
         result = widened(result, other_version)
-        if not suffices(other_version, search.limit):
+        if not search.enough(other_version):
             return f"it would not fit with {older.library} before {older.bound}, which may be installed (--versions)"
     return result
+
+
+def _why_not(result: Estimate, search: Search) -> str:
+    """What an estimate lacks that is not enough."""
+    if result.capacity_bytes is not None and result.peak.high > search.limit:
+        return f"take {result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
+    return "lack host memory" if result.host_is_short or result.host_is_tight else "be no run whose memory is known"
 
 
 def _unlike(found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
@@ -179,34 +254,19 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     edits = applied.edits if applied is not None else ()
     claimed = _claimed(candidate, steps)
     done = actions(run, claimed, applied)
+    if search.tight and applicability is Applicability.SAFE:
+        applicability = Applicability.UNSAFE
     return Plan(
         applicability=applicability,
         steps=steps,
         estimate=found.estimate,
         relative_step_time=rounded(found.step_time),
-        fix=Fix("; ".join(action.said() for action in done), applicability, edits, claimed),
+        fix=Fix("; ".join(action.said() for action in done), applicability, edits, claimed, _caution(found, search)),
         actions=done,
         rejected=_ladder_rejected(run, candidate.changes),
         name=candidate.name,
         effects=candidate.notes,
-        proof=proof(search),
     )
-
-
-def proof(search: Search) -> str:
-    """Why nothing that is cheaper does, with the nearest of what does not suffice."""
-    tried = search.tried
-    if tried.count < 2:
-        return ""
-    text = f"{tried.count} other combinations do not fit, every one that changes less or costs less time among them"
-    nearest = search.closest()
-    if nearest is not None:
-        candidate, result = nearest
-        need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB to plan for"
-        text += f" (nearest: {candidate.name}, {need})"
-    if tried.hosts:
-        text += f"; {tried.hosts} of them lack host memory"
-    return text
 
 
 def _steps(run: Run, candidate: Candidate, applied: Applied | None) -> Iterator[Step]:
@@ -224,6 +284,15 @@ def _steps(run: Run, candidate: Candidate, applied: Applied | None) -> Iterator[
         home = run.recipe.document.path if run.recipe is not None else run.origin.path
         path = places.get(via) or (places.get("deepspeed") if in_config else None) or home
         yield Step(name, before, after, path, _edits_of(edits, path))
+
+
+def _caution(found: Fitting, search: Search) -> str:
+    """That a plan may not do, and what decides it."""
+    if not search.tight:
+        return ""
+    need = f"it may take up to {found.estimate.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
+    why = decides(found.spec, found.estimate)
+    return f"{need} ({why})" if why else need
 
 
 def _claimed(candidate: Candidate, steps: Sequence[Step]) -> dict[str, Any]:

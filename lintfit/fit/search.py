@@ -8,6 +8,7 @@ those that one sample of the fewest tokens would not make fit are passed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -23,6 +24,7 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec, states_deepspeed
+from lintfit.verdict.beyond import not_freed
 
 Rank = tuple[int, bool, int, float, int, float]
 
@@ -39,6 +41,11 @@ class Ranked(NamedTuple):
         """What the candidate makes of the run; made when it is asked for, for most candidates are not."""
         return _on_top(self.base, self.candidate)
 
+    @property
+    def quoted(self) -> float:
+        """The step time as it is quoted, relative to the run as it is, for the same number of tokens."""
+        return rounded(self.rank[5])
+
 
 def _on_top(base: Spec, candidate: Candidate) -> Spec:
     changes = candidate.changes
@@ -54,6 +61,11 @@ class Fitting:
     estimate: Estimate
     step_time: float
     rank: Rank
+
+    @property
+    def quoted(self) -> float:
+        """The step time as it is quoted."""
+        return rounded(self.step_time)
 
 
 @dataclass(slots=True)
@@ -72,12 +84,27 @@ class Tried:
         self.count += 1
         self.consider(candidate, result)
 
+    def take(self, others: Tried) -> None:
+        """Those that were ruled out before, which no estimate has spoken of."""
+        self.count += others.count
+        self.hosts += others.hosts
+        self.bounded += others.bounded
+
     def consider(self, candidate: Candidate, result: Estimate) -> None:
-        """Take it for the nearest if it is; what lacks host memory is not near."""
+        """Take it for the nearest if it is; what lacks host memory, or does not run at all, is not near."""
         if result.host_is_short:
             self.hosts += 1
-        elif self.nearest is None or result.peak.high < self.nearest[1].peak.high:
+        elif result.verdict is not Verdict.UNKNOWN and (
+            self.nearest is None or result.peak.high < self.nearest[1].peak.high
+        ):
             self.nearest = (candidate, result)
+
+
+class _Class(NamedTuple):
+    """The candidates of a class: those that their lasting memory does not rule out, best first, and the others."""
+
+    ranked: list[Ranked]
+    ruled_out: Tried
 
 
 class Search:
@@ -85,6 +112,8 @@ class Search:
 
     def __init__(self, space: Space, margin: Margin) -> None:
         self.space = space
+        self.tight = False
+        """Whether what may fit and is not sure to does, too."""
         self.spec = space.subject.spec
         self.capacity = self.spec.capacity_bytes or 0
         self.limit = self.capacity - margin.bytes_of(self.capacity)
@@ -92,8 +121,19 @@ class Search:
         self.now = step_seconds(self.spec) / self.spec.seq_len
         self.launched = states_deepspeed(space.subject.run)
         self.bounds = Bounds(self._shortest(), self.launched)
+        self.ranked: list[Ranked] = []
+        """Those of the class that was looked at last which may fit, best first."""
         self.computing: dict[tuple[Any, ...], float] = {}
         """Seconds of arithmetic by what they depend on: the same for most engines."""
+        self._classes: dict[Effect, _Class] = {}
+        self._estimates: dict[int, tuple[Candidate, Estimate]] = {}
+        """By the candidate that each is of."""
+
+    def for_tight(self) -> Search:
+        """The search for what may fit, over the same space; what is worked out already serves it, too."""
+        other = copy(self)
+        other.tight, other.tried, other.ranked = True, Tried(), []
+        return other
 
     def _shortest(self) -> int:
         lengths: list[int] = [
@@ -108,7 +148,15 @@ class Search:
 
     def of_class(self, effect: Effect) -> Iterator[Fitting]:
         """What fits of one class, best first: by rank, exactly."""
-        return self.first_fitting(list(self.reachable(effect)))
+        if effect not in self._classes:
+            mine, self.tried = self.tried, Tried()
+            ranked = sorted(self.reachable(effect), key=lambda ranked: ranked.rank)
+            self._classes[effect] = _Class(ranked, self.tried)
+            self.tried = mine
+        known = self._classes[effect]
+        self.ranked = known.ranked
+        self.tried.take(known.ruled_out)
+        return self.first_fitting(self.ranked)
 
     def first_fitting(self, found: Sequence[Ranked]) -> Iterator[Fitting]:
         """Those of some candidates that fit, best first."""
@@ -117,6 +165,10 @@ class Search:
             result = self.result(candidate, spec)
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
+
+    def behind(self, found: Fitting) -> Iterator[Ranked]:
+        """What comes behind a candidate in its class, which was looked at last, and cuts no more tokens."""
+        return (other for other in self.ranked if other.rank > found.rank and other.rank[2] <= found.rank[2])
 
     def reachable(self, effect: Effect, wanted: Callable[[Candidate], bool] | None = None) -> Iterator[Ranked]:
         """The candidates of a class that their lasting memory does not rule out; only those that are wanted."""
@@ -149,21 +201,38 @@ class Search:
 
     def result(self, candidate: Candidate, spec: Spec) -> Estimate | None:
         """The estimate of a candidate that fits, None for one that does not; keeps count of those."""
-        bound = self.bounds.least(spec, candidate.changes)
+        bound = self._needed(self.bounds.least(spec, candidate.changes))
         if bound <= self.limit and spec.micro_batch_size > 1:
-            bound = self.bounds.of_one_sample(spec, candidate.changes).peak.high
+            bound = self._needed(self.bounds.of_one_sample(spec, candidate.changes))
         if bound > self.limit:
             self._rule_out(bound, candidate)
             return None
-        result = estimate(spec)
+        result = self._estimate(candidate, spec)
         for older in self.space.subject.older:
-            if not suffices(result, self.limit):
+            if not self.enough(result):
                 break
-            result = _worse(result, estimate(changed_spec(older, candidate.changes, launched=self.launched)))
-        if suffices(result, self.limit):
+            result = self._worse(result, estimate(changed_spec(older, candidate.changes, launched=self.launched)))
+        if self.enough(result):
             return result
         self.tried.add(candidate, result)
         return None
+
+    def _estimate(self, candidate: Candidate, spec: Spec) -> Estimate:
+        if id(candidate) not in self._estimates:
+            self._estimates[id(candidate)] = candidate, at_least(spec, estimate(spec))
+        return self._estimates[id(candidate)][1]
+
+    def enough(self, result: Estimate) -> bool:
+        """Whether an estimate is what is looked for."""
+        return may_suffice(result, self.limit) if self.tight else suffices(result, self.limit)
+
+    def _needed(self, result: Estimate) -> int:
+        """The bytes of an estimate that must not be more than there are."""
+        return result.peak.likely if self.tight else result.peak.high
+
+    def _worse(self, newer: Estimate, older: Estimate) -> Estimate:
+        """The estimate of the version that does not do, else that of the newest with a range that covers both."""
+        return widened(newer, older) if self.enough(older) else older
 
     def _rule_out(self, bound: int, candidate: Candidate) -> None:
         self.tried.count += 1
@@ -182,27 +251,43 @@ class Search:
             candidate = tried.bounded[number][1]
             spec = changed_spec(self.spec, candidate.changes, launched=self.launched)
             if not sharp:
-                heappush(waiting, (max(bound, self.bounds.least(spec, candidate.changes)), number, True))
+                sharper = self.bounds.least(spec, candidate.changes).peak.high
+                heappush(waiting, (max(bound, sharper), number, True))
                 continue
             tried.consider(candidate, estimate(spec))
         tried.bounded.clear()
         return tried.nearest
 
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
-        """Lower is better: class, an offload to a host of unknown size, tokens cut, step time as it is quoted, number
-        of changes; the model's own step time breaks what is then left of ties."""
-        offloads = spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload)
-        unknown_host = spec.host_memory_bytes is None and offloads
-        return self._rank(candidate, unknown_host, spec.seq_len, step_seconds(spec))
+        """Lower is better: class, an offload to a host of unknown size, tokens cut, what the plan costs (:func:`cost`),
+        number of changes; the model's own step time breaks what is then left of ties."""
+        return self._rank(candidate, self.unknown_host(spec), spec.seq_len, step_seconds(spec))
+
+    def unknown_host(self, spec: Spec) -> bool:
+        """Whether more is offloaded than the run itself does, to a host of unknown size."""
+        return spec.host_memory_bytes is None and bool(_offloads(spec) - _offloads(self.spec))
 
     def _rank(self, candidate: Candidate, unknown_host: bool, seq_len: int, seconds: float) -> Rank:
         time = seconds / seq_len / self.now
         cut = max(0, self.spec.seq_len - seq_len)
-        return candidate.effect, unknown_host, cut, rounded(time), len(candidate.options), time
+        return candidate.effect, unknown_host, cut, cost(time, candidate.count), candidate.count, time
 
     def step_time(self, spec: Spec) -> float:
         """Relative to the run as it is, for the same number of tokens."""
         return step_seconds(spec) / spec.seq_len / self.now
+
+
+A_CHANGE = 0.1
+"""What a change more must save of a step's time to be worth it: the least that times are quoted by."""
+
+
+def cost(time: float, changes: int) -> float:
+    """What ranks plans that do the same to the training, from a step time relative to now and a number of changes.
+
+    Steps that take no longer than now are as good as one another. Of two plans with as many changes the faster one
+    costs no more.
+    """
+    return rounded(max(1.0, time) * (1 + A_CHANGE * changes))
 
 
 class _Shared:
@@ -211,8 +296,7 @@ class _Shared:
     def __init__(self, search: Search, group: Sequence[Option]) -> None:
         self.search = search
         self.base = base = changed_spec(search.spec, merged(group), launched=search.launched)
-        offloads = base.offload_optimizer != "none" or (base.fsdp is not None and base.fsdp.cpu_offload)
-        self.unknown_host = base.host_memory_bytes is None and offloads
+        self.unknown_host = search.unknown_host(base)
         self._floors: dict[tuple[Any, ...], int] = {}
         self._rests: dict[int, Rest] = {}
         self._trains = arithmetic_of(base)
@@ -243,15 +327,22 @@ class _Shared:
         return self.search._rank(candidate, self.unknown_host, length, in_all(computing[key], self._rests[steps]))
 
 
-def _worse(newer: Estimate, older: Estimate) -> Estimate:
-    """The estimate of the version that does not fit, else that of the newest with a range that covers both."""
-    return widened(newer, older) if suffices(older) else older
+def _offloads(spec: Spec) -> set[str]:
+    """What of the states lies on the host, or beyond it."""
+    found = {name for name in ("offload_optimizer", "offload_param") if getattr(spec, name) != "none"}
+    return {"offload_optimizer", "offload_param"} if spec.fsdp is not None and spec.fsdp.cpu_offload else found
 
 
 def widened(newer: Estimate, older: Estimate) -> Estimate:
     """The estimate of the newest version with a range that covers an older one."""
     peak = newer.peak
     return replace(newer, peak=replace(peak, low=min(peak.low, older.peak.low), high=max(peak.high, older.peak.high)))
+
+
+def at_least(spec: Spec, result: Estimate) -> Estimate:
+    """An estimate with what a run needs beyond its settings, where other settings do without it."""
+    more = not_freed(spec, result)
+    return more.estimate if more is not None and more.estimate.peak.high > result.peak.high else result
 
 
 def suffices(result: Estimate, limit: int | None = None) -> bool:
@@ -263,3 +354,8 @@ def suffices(result: Estimate, limit: int | None = None) -> bool:
         and not result.host_is_short
         and (limit is None or result.peak.high <= limit)
     )
+
+
+def may_suffice(result: Estimate, limit: int) -> bool:
+    """Whether a run with this estimate is likely to fit its GPUs, and does not lack host memory."""
+    return result.verdict in (Verdict.FITS, Verdict.TIGHT) and not result.host_is_short and result.peak.likely <= limit

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from lintfit.fit.axes.sharding import FIELDS, LADDER
 from lintfit.fit.bounds import Bounds
-from lintfit.fit.options import Option
+from lintfit.fit.options import Candidate, Option
 from lintfit.fit.search import suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
@@ -24,53 +25,69 @@ _USABLE_GIB = {24: 23.5, 40: 39.3, 48: 44.4, 80: 79.1, 141: 139.8}
 
 def shortfall(run: Run, space: Space) -> str:
     """A sentence on what is missing when nothing of a space fits."""
-    smallest, least = _smallest(space)
+    nearest = _smallest(space)
     # A recipe's front end shards in its own way, which more GPUs with ZeRO say nothing of.
-    cards = _cards(replace(smallest, host_memory_bytes=None)) if run.recipe is None else ""
-    parts = [_missing(least), cards]
+    cards = _cards(replace(nearest.spec, host_memory_bytes=None)) if run.recipe is None else ""
+    parts = [_missing(nearest), cards]
     return "; ".join(part for part in parts if part)
 
 
-def _smallest(space: Space) -> tuple[Spec, Estimate]:
+class _Nearest(NamedTuple):
+    """The candidate that needs the least memory, and what it is called."""
+
+    spec: Spec
+    estimate: Estimate
+    name: str
+
+
+def _smallest(space: Space) -> _Nearest:
     """The candidate that needs the least memory of each GPU, exactly: what a bound rules out is not estimated."""
     spec = space.subject.spec
     bounds = Bounds(spec.seq_len, states_deepspeed(space.subject.run))
     groups = sorted(((bounds.group(spec, group)[0], group) for group in space.groups), key=lambda item: item[0])
-    best: tuple[Spec, Estimate] | None = None
+    best: _Nearest | None = None
     for bound, group in groups:
         if best is not None and bound >= best[1].peak.high:
             break
-        for changed in _least_tokens(space, group):
+        for candidate, changed in _least_tokens(space, group):
             result = estimate(changed)
             if best is None or result.peak.high < best[1].peak.high:
-                best = (changed, result)
+                best = _Nearest(changed, result, candidate.name)
     assert best is not None
     return best
 
 
-def _least_tokens(space: Space, group: Sequence[Option]) -> list[Spec]:
+def _least_tokens(space: Space, group: Sequence[Option]) -> list[tuple[Candidate, Spec]]:
     """The members of a group that others can only exceed: those of the fewest tokens, with and without accumulation."""
     subject = space.subject
     launched = states_deepspeed(subject.run)
-    members = space.members(group)
-    specs = [changed_spec(subject.spec, candidate.changes, launched=launched) for candidate in members]
-    found: list[Spec] = []
+    spec = subject.spec
+
+    def value(candidate: Candidate, name: str) -> Any:
+        return candidate.changes.get(name, getattr(spec, name))
+
+    members = list(space.members(group))
+    found: list[Candidate] = []
     for accumulates in (False, True):
-        some = [spec for spec in specs if (spec.gradient_accumulation_steps > 1) is accumulates]
-        fewest = min((spec.tokens for spec in some), default=0)
-        found += [spec for spec in some if spec.tokens == fewest]
-    return found
+        some = [each for each in members if (value(each, "gradient_accumulation_steps") > 1) is accumulates]
+        tokens = [value(each, "micro_batch_size") * value(each, "seq_len") for each in some]
+        found += [each for each, count in zip(some, tokens, strict=True) if count == min(tokens)]
+    return [(each, changed_spec(spec, each.changes, launched=launched)) for each in found]
 
 
-def _missing(least: Estimate) -> str:
+def _missing(nearest: _Nearest) -> str:
+    least = nearest.estimate
     capacity = least.capacity_bytes or 0
-    over = (least.peak.high - capacity) / GIB
-    if over > 0:
-        needed, have = least.peak.high / GIB, capacity / GIB
-        return f"at the least {needed:.1f} GiB have to be planned for on each GPU, {over:.1f} GiB more than {have:.1f}"
+    likely, high, have = least.peak.likely / GIB, least.peak.high / GIB, capacity / GIB
+    if likely > have:
+        what = f"the least that it takes is {likely:.1f} GiB on each GPU, {likely - have:.1f} GiB more than {have:.1f}"
+        return f"{what} ({nearest.name})"
+    if high > have:
+        what = f"the least that it takes is {likely:.1f} GiB on each GPU, and up to {high:.1f} of {have:.1f}"
+        return f"{what} ({nearest.name})"
     if least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
         lacking = (least.host.peak - least.host_capacity_bytes) / GIB
-        return f"the GPUs would do, but the host lacks {lacking:.0f} GiB for the offload"
+        return f"the GPUs would do ({nearest.name}), but the host lacks {lacking:.0f} GiB for the offload"
     return ""
 
 

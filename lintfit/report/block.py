@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 
 from lintfit.findings.model import Finding, Plan, Rejected
@@ -207,14 +207,19 @@ def _remarks(plan: Plan, now: Estimate | None) -> Iterator[str]:
 
 def _rejected(rejected: Sequence[Rejected]) -> list[str]:
     """``ZeRO-2 would not do (31.9 GiB).``"""
-    return [f"{each.description} would not do ({_why_not(each.estimate)})." for each in rejected[:_REJECTED]]
+    said = (f"{each.description} {'may do' if each.why else 'would not do'} ({_why_not(each)})." for each in rejected)
+    return list(islice(said, _REJECTED))
 
 
-def _why_not(estimate: Estimate) -> str:
+def _why_not(rejected: Rejected) -> str:
+    estimate = rejected.estimate
     if estimate.host_is_short:
         return host(estimate)
-    close = ", too close" if estimate.verdict is Verdict.TIGHT else ""
-    return f"{short_gib(estimate.peak.likely)} GiB{close}"
+    if estimate.verdict is not Verdict.TIGHT:
+        return f"{short_gib(estimate.peak.likely)} GiB"
+    if not rejected.why:
+        return f"{short_gib(estimate.peak.likely)} GiB, too close"
+    return f"{short_gib(estimate.peak.likely)} GiB, up to {short_gib(estimate.peak.high)}: {rejected.why}"
 
 
 def _no_plan(result: RunResult, verdicts: Sequence[Finding], view: View) -> list[Line]:

@@ -17,16 +17,17 @@ from lintfit.run.model import Hardware, Run
 
 def render_runs(runs: tuple[RunResult, ...], view: View, explain: bool = False) -> str:
     """The estimates of runs that were read from files, with their formulas where asked for."""
-    blocks = []
-    for result in runs:
-        if result.estimate is not None:
-            formulas = _formulas(result.run.spec, result.estimate, view) if explain else []
-            blocks.append([*header(result.run, view), *estimate_lines(result.estimate, view), *formulas])
-        else:
-            missing = ", ".join(result.run.unknown) or "what the run is"
-            lines = header(result.run, view)
-            blocks.append([*lines, *wrapped([("  memory unknown: ", "note")], f"add {missing}", view.width, 4)])
-    return show_blocks(blocks, view)
+    return show_blocks([run_block(result, view, explain) for result in runs], view)
+
+
+def run_block(result: RunResult, view: View, explain: bool = False) -> list[Line]:
+    """One run with its estimate, or with what has to be known for one."""
+    lines = header(result.run, view)
+    if result.estimate is None:
+        missing = ", ".join(result.run.unknown) or "what the run is"
+        return [*lines, *wrapped([("  memory unknown: ", "note")], f"add {missing}", view.width, 4)]
+    formulas = _formulas(result.run.spec, result.estimate, view) if explain else []
+    return [*lines, *estimate_lines(result.estimate, view), *formulas]
 
 
 def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = False) -> str:

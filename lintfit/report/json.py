@@ -11,6 +11,7 @@ from typing import Any
 from lintfit import __version__
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.findings.model import Finding, Fix, Plan, Severity
+from lintfit.findings.questions import Sweep, WhatIf
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB
@@ -67,6 +68,39 @@ def run_json(result: RunResult) -> dict[str, Any]:
         **({"would_fit": [_would_fit(each) for each in result.would_fit]} if result.would_fit else {}),
         "plan": plan_json(result.plan) if result.plan else None,
         **({"alternatives": [plan_json(plan) for plan in result.alternatives]} if result.alternatives else {}),
+    }
+
+
+def what_if_json(answer: WhatIf, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """One run as it was asked about; what its files say of it stands under ``what_if``, where they say enough."""
+    content = run_json(answer.after)
+    before = answer.before
+    if before is None or before.estimate is None:
+        return content
+    asked = {
+        "changes": plain(stated),
+        "before": before.estimate.to_json(),
+        "verdict_before": str(before.verdict),
+        "effects": list(answer.effects),
+    }
+    return {**content, "what_if": asked}
+
+
+def sweep_json(found: Sweep) -> dict[str, Any]:
+    """A run with every combination of a sweep: its peak and verdict, or the reason why there is no such run."""
+    return {
+        "id": found.run.run.id,
+        "settings": list(found.settings),
+        "cells": [
+            {"values": plain(cell.values), "error": cell.reason}
+            if cell.estimate is None
+            else {
+                "values": plain(cell.values),
+                "peak_bytes": cell.estimate.to_json()["peak_bytes"],
+                "verdict": str(cell.estimate.verdict),
+            }
+            for cell in found.cells
+        ],
     }
 
 

@@ -26,6 +26,8 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
     evaluated = {EVALUATED[name]: value for name, value in changes.items() if name in EVALUATED}
     if evaluated and spec.evaluation is not None:
         known["evaluation"] = replace(spec.evaluation, **evaluated)
+    if "whole_state_dict" in changes:
+        known["saves_on_gpu"] = changes["whole_state_dict"]
     if "weights_dtype" in known:
         known["full_load_dtype"] = None
     buckets = {name: value for name, value in changes.items() if name in ZERO_SECTION}

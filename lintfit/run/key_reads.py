@@ -120,6 +120,12 @@ class KeyReads:
         """Whether all code of the tree was searched; False where there is too much of it."""
         return self._tree(config).whole
 
+    def declared(self, config: Path, name: str) -> tuple[Path, ...]:
+        """The modules of the tree that have a field of this name in a class (``cutoff_len: int = field(…)``)."""
+        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*[A-Za-z][^\n]*=[ \t]*field\(", re.MULTILINE)
+        code = [each for each in self._tree(config).code if not each.shell and name in each.text]
+        return tuple(each.path for each in code if field.search(each.text))
+
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]
         if not names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -13,7 +13,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, word_set
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside
@@ -24,7 +24,7 @@ from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
-from lintfit.sources.recipes.front_ends import is_front_end
+from lintfit.sources.recipes.front_ends import FrontEnd, is_front_end
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
@@ -72,8 +72,10 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
         if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
             taken |= _taken(run)
-    for origin in _lonely_data(documents, taken):
+    for origin in _lonely_data(documents, taken, workspace):
         run = _built(origin, workspace, cli, mistakes)
+        if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
+            continue
         if run is not None and (origin.kind == "config" or run.training is not None):
             runs.append(run)
             taken |= _taken(run)
@@ -222,15 +224,60 @@ def _lonely_scripts(
         yield Origin("script", script.path, partners=partners, beside=beside)
 
 
-def _lonely_data(documents: Sequence[Document], taken: set[Path]) -> Iterable[Origin]:
+def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Iterable[Origin]:
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
     for document in data:
-        if resolved(document.path) not in taken and front_end_of(document.text, document.kind) is not None:
+        front_end = front_end_of(document.text, document.kind) if resolved(document.path) not in taken else None
+        if front_end is not None and not _of_own_program(document, front_end, workspace):
             yield Origin("recipe", document.path)
     for document in data:
         if resolved(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)
+
+
+_ITS_OWN: Mapping[FrontEnd, tuple[str, frozenset[str]]] = {
+    "llamafactory": ("cutoff_len", frozenset({"llamafactory", "llmtuner"})),
+}
+"""A field that the arguments of a front end have, and the packages by whose names its own code goes."""
+
+
+def _of_own_program(document: DataDocument, front_end: FrontEnd, workspace: Workspace) -> bool:
+    """Whether the tree has a program that takes such recipes, under another name: with arguments of its own."""
+    from lintfit.run.key_reads import key_reads
+
+    field, packages = _ITS_OWN.get(front_end, ("", frozenset()))
+    if not field or field not in document.text:
+        return False
+    declared = key_reads(workspace).declared(document.path, field)
+    return bool(declared) and all(packages.isdisjoint(path.parts) for path in declared)
+
+
+_HANDBOOK = word_set("""
+    auto_insert_empty_system_msg base_model_revision chat_template dataset_configs dataset_mixer dataset_mixture
+    dataset_splits decontaminate model_code_revision preprocessing_num_workers text_column torch_dtype truncation_side
+    use_flash_attention_2
+    """)
+"""Keys of alignment-handbook's own dataclasses (``src/alignment/configs.py``), whose scripts train as TRL's command."""
+
+
+_AS_TRL = frozenset({"alignment", "open_r1"})
+"""Packages whose scripts hand what they declare beside TRL's classes to its trainers (alignment-handbook, open-r1)."""
+
+
+def _has_keys_of_the_tree(run: Run, workspace: Workspace) -> bool:
+    """Whether a recipe that is taken for TRL's has keys that only a dataclass of the tree has: what its script trains
+    by them, TRL's command does not."""
+    recipe = run.recipe
+    if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
+        return False
+    from lintfit.run.key_reads import key_reads
+    from lintfit.sources.recipes.trl_recipe import TrlRecipe
+
+    reads, path = key_reads(workspace), recipe.document.path
+    keys = recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ()
+    found = (reads.declared(path, key) for key in keys if key not in _HANDBOOK)
+    return any(places and all(_AS_TRL.isdisjoint(place.parts) for place in places) for places in found)
 
 
 def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.run.precedence import Sources
-from lintfit.settings.model import UNKNOWN
+from lintfit.run.processes import available
+from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.sources.script.model import Argument, Call
 from lintfit.versions import before
 
@@ -30,6 +31,33 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
     upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
     if upcasts and values.get("engine") == "deepspeed":
         values["full_load_dtype"] = "fp32"
+
+
+_SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
+"""Values of ``device_map`` that give each visible GPU a part of the layers (``accelerate.infer_auto_device_map``)."""
+_SPLITTERS = frozenset({"tensor_parallel", "TensorParallel", "TensorParallelPreTrainedModel"})
+
+
+def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
+    """What splits the model of one process over several GPUs that the machine has; None where nothing surely does."""
+    there, engine = available(sources), settings.get("engine")
+    if sources.script is None or there is None or there.value is UNKNOWN or there.value < 2 or _sees_one(sources):
+        return None
+    if engine is None or engine.value != "single":
+        return None
+    for call in sources.script.calls(*_SPLITTERS):
+        if call.taken is True and call.function.startswith("tensor_parallel."):
+            return "tensor_parallel"
+    script = sources.script.facts
+    load = _trained(script.loads, script.trained_model)
+    asked = load.argument("device_map") if load is not None and load.taken is not False else None
+    return "device_map" if asked is not None and asked.value in _SPREADS else None
+
+
+def _sees_one(sources: Sources) -> bool:
+    """Whether the process sees one GPU of the machine (``CUDA_VISIBLE_DEVICES=0``)."""
+    visible = sources.said("launch", "visible_devices")
+    return visible is not None and isinstance(visible.value, str) and "," not in visible.value
 
 
 def on_own_gpu(load: Call) -> Argument | None:

@@ -99,7 +99,25 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
         return "elsewhere"
+    if "/" in _plain(Path(name)).as_posix() and _is_below(name, locator):
+        return "elsewhere"
+    if name.endswith(".py") and "/" not in name and not _has_code(locator):
+        return "elsewhere"
     return "sure"
+
+
+def _is_below(name: str, locator: Locator) -> bool:
+    """Whether a path leads to a file from a folder further down: the launch is meant to be made there."""
+    if name.startswith(".."):
+        return False
+    top = _top(locator)
+    return any(any(True for _ in islice(door.matching(top, depth + name), 1)) for depth in ("*/", "*/*/", "*/*/*/"))
+
+
+def _has_code(locator: Locator) -> bool:
+    """Whether a folder that the script may be meant to stand in has Python at all: a copy of launch scripts alone is
+    for another repository."""
+    return any(any(True for _ in islice(door.matching(folder, "*.py"), 1)) for folder in _near(locator))
 
 
 def _is_open(name: str) -> bool:

@@ -32,10 +32,16 @@ _FILES = (
     "setup.cfg",
     "Pipfile",
     *_CONDA,
+    "*install*.sh",
+    "setup*.sh",
+    "Dockerfile*",
     "requirements/*.txt",
 )
-"""Where requirements stand, as patterns; the first that names a library counts. The files of a folder come last: many
-of them are extras, of which no installation has all."""
+"""Where requirements stand, as patterns; the first that names a library counts. Of scripts and Dockerfiles what they
+install with pip counts, and the files of a folder come last: many of them are extras, of which no installation has all.
+"""
+_INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
+"""A ``pip install`` with its arguments."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
@@ -136,6 +142,9 @@ def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[Asked]]]:
 def _stated(path: Path) -> Iterator[tuple[str, str]]:
     """What a file of requirements asks, of each library the strictest form first."""
     text = _without_comments(_text(path))
+    if path.suffix == ".sh" or path.name.startswith("Dockerfile"):
+        yield from _installed_by(text)
+        return
     if path.suffix in (".yml", ".yaml"):
         for match in _CONDA_PIN.finditer(text):
             yield "torch" if match["name"] == "pytorch" else match["name"], match["version"]
@@ -147,6 +156,16 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
     for match in _REPOSITORY.finditer(text):
         tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
         yield match["name"].lower() + ("" if tagged else COMMIT), match["at"]
+
+
+def _installed_by(text: str) -> Iterator[tuple[str, str]]:
+    """What a script installs with pip; nothing of a library that it installs in several versions."""
+    asked: dict[str, set[str]] = {}
+    for command in _INSTALLS.finditer(text):
+        for match in _REQUIREMENT.finditer(command.group()):
+            for name, version in _asked(match):
+                asked.setdefault(name, set()).add(version)
+    yield from ((name, version) for name, (version, *others) in asked.items() if not others)
 
 
 def _matching(folder: Path) -> Iterator[Path]:

@@ -31,6 +31,8 @@ class Record:
     """What stands for a value in a command's help, where its kind has no word for it."""
     flag: Literal["", "spec", "hardware"] = ""
     """Whether it is a flag: of ``estimate`` alone, or also of ``check`` and ``fit``."""
+    aliases: tuple[str, ...] = ()
+    """What else people call its flag, without the dashes."""
     as_it_is: bool = False
     """Whether what a run has of it becomes the spec's field of the same name."""
     by: By = ""

@@ -187,7 +187,7 @@ _RECORDS = (
           default=None, default_by="not known"),
     # How a micro-batch is computed
     _spec("gradient_checkpointing", Choice((True, False, "selective")), "true, false or selective.", metavar="BOOL",
-          as_it_is=True, by="script", lower_bound=True,
+          aliases=("checkpointing",), as_it_is=True, by="script", lower_bound=True,
           default=False, default_by="`false`; TRL's with the trainer `sft`"),
     _spec("use_reentrant", FLAG, "true or false.", as_it_is=True, by="script",
           default=False, default_by="`false`; `true` before transformers 5"),
@@ -210,7 +210,7 @@ _RECORDS = (
           "When gradients go: step, forward, backward or never.", as_it_is=True, by="script",
           values="when a loop's gradients go: `step`, `forward`, `backward`, `never`", default="step"),
     _spec("weights_dtype", DTYPE, "As loaded: fp32, bf16 or fp16.", as_it_is=True, by="script", lower_bound="bf16",
-          values="as loaded: `fp32`, `bf16`, `fp16`",
+          values="as loaded: `fp32`, `bf16`, `fp16`", aliases=("dtype", "torch-dtype"),
           default="bf16", default_by="the checkpoint's, else `bf16`; `fp32` before transformers 5"),
     # Trainers, and models beside the trained one
     _spec("trainer", Choice((*TRAINERS, "sft")),
@@ -293,7 +293,7 @@ _RECORDS = (
           default_by="`deepspeed` with a stage or its JSON, `fsdp` with `fsdp`, else `ddp` on several GPUs, "
           "`single` on one"),
     _spec("zero_stage", Choice((0, 1, 2, 3)), "0 to 3.", metavar="N", by="zero", as_it_is=True, lower_bound=3,
-          values="0 to 3", default=0),
+          values="0 to 3", default=0, aliases=("zero", "stage")),
     _spec("offload_optimizer", DEVICE, "none, cpu or nvme.", by="zero", as_it_is=True, lower_bound="cpu",
           default="none"),
     _spec("offload_param", DEVICE, "none, cpu or nvme.", by="zero", as_it_is=True, lower_bound="cpu",
@@ -327,11 +327,12 @@ _RECORDS = (
           as_it_is=True, lower_bound="bf16", values="the trainer's flag: `no`, `bf16`, `fp16`",
           default="no", default_by="`no`; TRL's with the trainer `sft`"),
     _spec("micro_batch_size", Count(), "Sequences per GPU and step.", as_it_is=True, lower_bound=1,
-          values="sequences per GPU", default=8),  # TrainingArguments.per_device_train_batch_size
+          values="sequences per GPU", default=8,
+          aliases=("micro-batch", "batch", "batch-size")),  # TrainingArguments.per_device_train_batch_size
     _spec("gradient_accumulation_steps", Count(), "Micro-batches per step.", as_it_is=True, lower_bound=1,
-          values="micro-batches per step", default=1),
+          values="micro-batches per step", default=1, aliases=("gradient-accumulation", "grad-accum")),
     Record("seq_len", TOKENS, "Tokens of a sequence.", "tokens of a sequence", flag="hardware",
-           as_it_is=True, lower_bound=64,
+           aliases=("seq-length", "max-seq-len", "max-length", "sequence-length"), as_it_is=True, lower_bound=64,
            default=2048,
            default_by="2048, or the model's positions where they are fewer; TRL's with the trainer `sft`"),
     _spec("optimizer", OPTIMIZER, "transformers' name: adamw_torch, adamw_8bit, adafactor, …",

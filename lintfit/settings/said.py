@@ -63,6 +63,14 @@ SAID: Mapping[str, Said] = {
         "gptq-int8": "train on a base that GPTQ has rounded to eight bits",
         None: "load the weights without quantization",
     }),
+    "whole_state_dict": Said(by={
+        True: "take the whole state dict as it is",
+        False: "gather the whole state dict on the host of the first rank (FullStateDictConfig with CPU offload)",
+    }),
+    "reference_model": Said(by={
+        True: "hand over a reference model",
+        False: "hand over no reference model: the model with its adapters switched off is one",
+    }),
     "weights_dtype": Said("load the weights in {after}", by={"as loaded": "keep the weights as they are loaded"}),
     # How a micro-batch is computed
     "gradient_checkpointing": Said(by={

@@ -14,5 +14,8 @@ SPLIT_BY_V1 = "LLaMA-Factory's own Ulysses"
 CAST_TO_FLOAT = "float32 copies of the layers that are trained, which LLaMA-Factory casts"
 VALUE_HEAD = "what the value head's forward keeps of logits and hidden states"
 """LLaMA-Factory's reward models and PPO are TRL's ``AutoModelForCausalLMWithValueHead``."""
+SPREAD = "the share of the layers that each GPU gets of one process ({})"
+"""``device_map="auto"`` and packages that split a model in one process over all GPUs that it sees."""
+SPREADS = tuple(SPREAD.format(name) for name in ("device_map", "tensor_parallel"))
 SMALL_TUNER = "the parameters of the tuner {}"
 """One of ms-swift's tuners that is no LoRA."""

@@ -10,6 +10,7 @@ from lintfit.settings.model import spoken
 from lintfit.settings.registry import SETTINGS
 from lintfit.settings.said import Said
 
+_OF_LAYERS = ".layers.{}."
 _PLACES = {"cpu": "on the host", "nvme": "on NVMe"}
 
 
@@ -64,7 +65,19 @@ def _own(words: Mapping[Any, str], value: Any) -> str:
 
 def _in_words(name: str, value: Any) -> str:
     said = SETTINGS[name].said if name in SETTINGS else None
-    return (_own(said.values, value) if said is not None else "") or spoken(value)
+    return (_own(said.values, value) if said is not None else "") or _modules(value) or spoken(value)
+
+
+def _modules(value: Any) -> str:
+    """Modules of the same layers by their last names: ``q_proj and v_proj in the layers of model.language_model``."""
+    if not isinstance(value, tuple) or not all(isinstance(each, str) and _OF_LAYERS in each for each in value):
+        return ""
+    owners = {each.partition(_OF_LAYERS)[0] for each in value}
+    if len(owners) != 1:
+        return ""
+    *names, last = dict.fromkeys(each.rpartition(".")[2] for each in value)
+    listed = f"{', '.join(names)} and {last}" if names else last
+    return f"{listed} in the layers of {owners.pop()}"
 
 
 def _is_number(value: Any) -> bool:

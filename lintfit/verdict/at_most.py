@@ -19,6 +19,7 @@ from lintfit.settings.uncounted import (
     SMALL_TUNER,
     SPLIT_BY_SWIFT,
     SPLIT_BY_V1,
+    SPREADS,
     VALUE_HEAD,
 )
 
@@ -185,6 +186,11 @@ def _whole_sequences(run: Run, spec: Spec) -> _Bound | None:
     return _Bound(replace(spec, seq_len=parts * spec.seq_len), note)
 
 
+def _on_one(run: Run, spec: Spec) -> _Bound:
+    """The whole model on one GPU: none of several has more than that."""
+    return _Bound(spec, "the whole model on one GPU (it is split over all GPUs that the process sees)")
+
+
 def _cast(run: Run, spec: Spec) -> _Bound:
     """Weights, gradients and two states of an optimizer in fp32 beside those that are counted."""
     note = "float32 copies of all that is trained, of its gradients and states (where they are cast, nothing else is)"
@@ -214,5 +220,6 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     SPLIT_BY_V1: _whole_sequences,
     VALUE_HEAD: _value_head,
     SMALL_TUNER.format("lora_llm"): _whole,
+    **dict.fromkeys(SPREADS, _on_one),
     **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},
 }

@@ -21,7 +21,7 @@ free it (pytorch#101982)."""
 
 @frozen
 class Beyond:
-    """What is needed at least, of which spec, and why; no plan for the run's settings changes it."""
+    """What is needed at least, of which spec, and why."""
 
     spec: Spec
     estimate: Estimate
@@ -29,6 +29,8 @@ class Beyond:
     """What the run's settings say of a rank, without it."""
     why: str
     help: str
+    by_settings: bool = False
+    """Whether other settings of the run do without it; else no plan for them changes it."""
 
     @property
     def reason(self) -> str:
@@ -37,10 +39,10 @@ class Beyond:
 
 def beyond(run: Run, spec: Spec, result: Estimate) -> Beyond | None:
     """What decides beyond the estimate of a rank; None where nothing does."""
-    return _not_freed(spec, result) or _on_first_gpu(run, spec, result)
+    return not_freed(spec, result) or on_first_gpu(run, spec, result)
 
 
-def _not_freed(spec: Spec, result: Estimate) -> Beyond | None:
+def not_freed(spec: Spec, result: Estimate) -> Beyond | None:
     """The run with its weights whole on every GPU, where torch leaves the frozen ones there: beside them a rank has its
     shards."""
     if spec.engine != "fsdp" or spec.method != "lora" or (spec.fsdp or Fsdp()).version != 1 or spec.gpus < 2:
@@ -50,10 +52,10 @@ def _not_freed(spec: Spec, result: Estimate) -> Beyond | None:
         return None
     whole = replace(spec, engine="ddp", fsdp=None)
     why = f"FSDP of torch {torch} frees no frozen weights in the backward pass: each GPU has all of them at its end"
-    return Beyond(whole, estimate(whole), result, why, f"torch {_FREED} frees them")
+    return Beyond(whole, estimate(whole), result, why, f"torch {_FREED} frees them", by_settings=True)
 
 
-def _on_first_gpu(run: Run, spec: Spec, result: Estimate) -> Beyond | None:
+def on_first_gpu(run: Run, spec: Spec, result: Estimate) -> Beyond | None:
     """The models of all processes of a machine on its first GPU, as they are loaded."""
     found = loads_on_one_gpu(run)
     if found is None or spec.capacity_bytes is None:

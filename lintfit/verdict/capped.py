@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
@@ -19,32 +20,70 @@ STEP = 64
 """Tokens to which the longest sequence is told."""
 
 
+_PICTURES = lazy_pattern(r"(^|_)(image|vision|video|visual|mm|audio|speech|pixel)s?(_|$)")
+"""Words in the names of flags by which a script trains on more than text (``--image_folder``, ``--vision_tower``)."""
+
+
 def is_cap(run: Run) -> bool:
-    """Whether the stated length is the most that a sample may have, and no more than that: of a front end's recipe, and
-    of a script that trains a model on pictures, whose samples are as long as what they show."""
+    """Whether the stated length is the most that a sample may have, and no more than that: of a front end's recipe, of
+    a script that cuts samples and neither packs nor pads them to that length, and of one that trains on pictures, whose
+    samples are as long as what they show."""
     if run.spec is None or "seq_len" not in run.spec.stated or run.spec.generation is not None:
         return False
-    if run.recipe is None:
-        return run.spec.facts.vision is not None and run.value("packing") is not True and not run.spec.own_loss
+    if (run.value("packing") not in (None, False) and not _refuses_packing(run)) or run.value("pads_to_length") is True:
+        return False
     length = run.settings.get("seq_len")
-    by_user = length is not None and length.provenance.kind == "option"
-    return not by_user and run.value("packing") is False and run.value("pads_to_length") is not True
+    if length is not None and length.provenance.kind == "option":
+        return False
+    if run.recipe is not None:
+        return run.value("packing") is False or _refuses_packing(run)
+    return run.value("pads_to_length") is False or (shows_pictures(run) and not run.spec.own_loss)
+
+
+def _refuses_packing(run: Run) -> bool:
+    """Whether TRL's trainer gets a vision-language model, of which it packs nothing (TRL 0.20 and later refuse it,
+    ``sft_trainer.py:SFTTrainer.__init__``; before, scripts had collators of their own that pad to the longest)."""
+    by_trl = run.training is not None and run.training.uses_trl
+    return by_trl and run.spec is not None and run.spec.facts.vision is not None
+
+
+def shows_pictures(run: Run) -> bool:
+    """Whether a script trains on more than text: by the model, or by a flag of its launch line."""
+    if run.spec is not None and run.spec.facts.vision is not None:
+        return True
+    return run.launch is not None and any(_PICTURES.search(flag.name) for flag in run.launch.flags)
+
+
+def shortest(run: Run) -> int:
+    """Tokens of the shortest samples that a batch is taken to be as long as, where the length is only a cap.
+
+    :data:`SAMPLE`, as the longest sample of a batch decides; :data:`MEAN` where a batch is as long as all its samples
+    together, and where a sample is a picture with a few words, whose tokens nobody states.
+    """
+    pictures = shows_pictures(run) if run.recipe is None else _refuses_packing(run)
+    return MEAN if run.value("joins_samples") is True or pictures else SAMPLE
+
+
+def at_shortest(run: Run) -> Estimate | None:
+    """The estimate of a run with its shortest samples; None where its length is no cap, or a shorter one."""
+    if run.spec is None or not is_cap(run) or run.spec.seq_len <= shortest(run):
+        return None
+    return estimate(replace(run.spec, seq_len=shortest(run)))
 
 
 def with_shorter(run: Run, spec: Spec, result: Estimate) -> tuple[Estimate, int] | None:
     """The estimate of a run that does not fit at its cap, as it is where its samples are shorter, and the tokens of the
     longest with which it fits; None where it does not fit then either.
 
-    The low end is that of samples of :data:`SAMPLE` tokens; of :data:`MEAN` where a batch is as long as all
-    its samples together.
+    The low end is that of the shortest samples (:func:`shortest`).
     """
-    shortest = MEAN if run.value("joins_samples") is True else SAMPLE
-    if spec.seq_len <= shortest:
+    least = shortest(run)
+    if spec.seq_len <= least:
         return None
-    low = estimate(replace(spec, seq_len=shortest))
+    low = estimate(replace(spec, seq_len=least))
     if low.verdict is Verdict.DOES_NOT_FIT:
         return None
-    longest, over = shortest, spec.seq_len
+    longest, over = least, spec.seq_len
     while over - longest > STEP:
         middle = (longest + over) // 2
         too_long = estimate(replace(spec, seq_len=middle)).verdict is Verdict.DOES_NOT_FIT

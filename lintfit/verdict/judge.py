@@ -11,6 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.stopping import evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
+from lintfit.settings.uncounted import SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import is_cap, with_shorter
@@ -77,6 +78,8 @@ def _judge(run: Run) -> Judged:
     if verdict is Verdict.TIGHT and decided_by_images(spec, scaled):
         verdict = Verdict.UNKNOWN
         decided_by.append(IMAGES)
+    if any(line in SPREADS for line in spec.uncounted):
+        verdict, more = Verdict.UNKNOWN, None  # several GPUs share what one has not room for
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     if verdict in (Verdict.FITS, Verdict.TIGHT) and (stop := evaluates_nothing(run)) is not None:

@@ -177,7 +177,7 @@ def test_flags_reach_the_engine(run: Run, found: Any) -> None:
         (("check", "-"), "say with --stdin-filename what it is"),
         (("estimate", "--spec", "/no/such/file"), "/no/such/file: cannot be read: No such file or directory"),
         (("estimate", "--spec", "x.json", "--gpus", "2"), "--gpus cannot stand next to it"),
-        (("estimate", "a.py", "--zero-stage", "2"), "--zero-stage describes a run"),
+        (("fit", "a.py", "--zero-stage", "2"), "--zero-stage describes a run"),
         (("rule", "invalid-jsno"), 'there is no rule "invalid-jsno"; did you mean "invalid-json"?'),
         (("schema", "hf"), "'hf' is not one of 'deepspeed', 'accelerate'"),
     ],

@@ -181,7 +181,7 @@ def test_text(folder: Path) -> None:
 def test_a_wrong_flag(folder: Path) -> None:
     outcome = lintfit("estimate", "--model", "model", "--zero-stage", "7", cwd=folder)
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err.startswith("lintfit: zero_stage: 7")
+    assert outcome.err.startswith("lintfit: --zero-stage: 7")
 
 
 def test_a_model_config_that_is_none(folder: Path) -> None:
@@ -204,14 +204,17 @@ def test_a_folder_without_runs(tmp_path: Path) -> None:
             "gpu: 'RTX 309O' is not known (did you mean 'NVIDIA GeForce RTX 3090",
         ),
         (("--model", "gpt2", "--zero-stage", "3", "--gpus", "0"), "--gpus 0: expected a whole number of 1 or more"),
-        (("--model", "gpt2", "--micro-batch-size", "-1"), "micro_batch_size: -1 must be a whole number from 1"),
-        (("--model", "gpt2", "--lora-rank", "0"), "lora_rank: 0 must be a whole number from 1"),
-        (("--model", "gpt2", "--zero-stage", "3", "--engine", "ddp"), "zero_stage: 3 needs engine 'deepspeed'"),
+        (("--model", "gpt2", "--micro-batch-size", "-1"), "--micro-batch-size: -1 must be a whole number from 1"),
+        (("--model", "gpt2", "--lora-rank", "0"), "--lora-rank: 0 must be a whole number from 1"),
+        (("--model", "gpt2", "--zero-stage", "3", "--engine", "ddp"), "--zero-stage: 3 needs engine 'deepspeed'"),
         (("--model", "gpt2", "--versions", "4.48"), "--versions 4.48: expected name=version pairs"),
         (("--model", "gpt2", "--fsdp", '{"version":'), '--fsdp {"version":: not JSON'),
         (("--model", "gpt2", "--fsdp", "SHARDED"), "fsdp.strategy: 'SHARDED' must be one of 'FULL_SHARD'"),
         (("--model", "gpt2", "--deepspeed-config", "no.json"), "no.json: cannot be read"),
-        (("--model", "gpt2", "--deepspeed-config", "spec.json", "run.sh"), "--deepspeed-config describes a run"),
+        (("--model", "gpt2", "--gpus", "2", "--gpus", "4"), "--gpus 2 and --gpus 4: two values for one setting"),
+        (("--model", "gpt2", "--lora-targets", "qproj"), "--lora-targets: qproj names no module of gpt2; its linear"),
+        (("--model", "gpt2", "--sweep", "micro-batch,seq-len,gpus"), "--sweep micro-batch,seq-len,gpus: one setting"),
+        (("--model", "gpt2", "--sweep", "sequences"), "--sweep sequences: no setting 'sequences'"),
     ],
 )
 def test_bad_flags_get_one_line(folder: Path, flags: tuple[str, ...], start: str) -> None:

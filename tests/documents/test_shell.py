@@ -55,6 +55,12 @@ def only(text: str) -> list[str | None]:
         ("X=$1\nX=${X:-d}\na $X ${X:+y}\n", ["a", "d", "y"]),
         ("X=$1\na ${X-d}\n", ["a", None]),
         ("bash -c 'a --b 1'\n", ["bash", "-c", "a", "--b", "1"]),
+        ("M=a/b\nt ${M/'/'/_} \"x-${M//'/'/-}\" ${M/\\//+}\n", ["t", "a_b", "x-a-b", "a+b"]),
+        ("N=2\nC='t --n $N --m ${N}'\neval \"$C\"\n", ["eval", "t", "--n", "2", "--m", "2"]),
+        (
+            "export G=8\nH=1\nP='--n $J'\nbash -c \"t $P --g \\$G --h \\$H\"\n",
+            ["bash", "-c", "t", "--n", None, "--g", "8", "--h", None],
+        ),
         ("a 1 \\\n", ["a", "1"]),
         ("a b\\\nc\\\n  d\n", ["a", "bc", "d"]),
         ("a --b 1 \\\n  `# ein Wort` \\\n  --c 2\n", ["a", "--b", "1", "--c", "2"]),
@@ -74,6 +80,11 @@ def test_words(text: str, expected: list[str | None] | None) -> None:
         return
     (command,) = [command for command in document.commands if command.words[0].text != ":"]
     assert values(command) == expected
+
+
+def test_a_quoted_slash_that_is_replaced_is_bash() -> None:
+    document = read("M=a/b\nO=\"./${M/'/'/_}-x\"\nt $O\n")
+    assert (document.problems, values(document.commands[-1])) == ((), ["t", "./a_b-x"])
 
 
 def test_a_default_that_is_assigned_lasts() -> None:

@@ -140,6 +140,7 @@ AXES: Mapping[str, Axis] = {
         ("load_in_4bit", "import"),
         SCRIPT | {RECIPE},
     ),
+    "saving": Axis("the state dict from the host", {"whole_state_dict": False}, {}, (), frozenset()),
     "adapters": Axis(
         "LoRA", {**LORA, "weights_dtype": "bf16"}, {"use_peft": False}, ("use_peft", "Trainer(", "import"), SCRIPT
     ),

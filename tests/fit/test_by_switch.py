@@ -192,7 +192,7 @@ def test_what_the_script_undoes_is_never_said_to_be_written(tmp_path: Path) -> N
     options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
     (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
     plans = alternatives(judged.run, Workspace(), options).plans
-    checkpoints = [plan for plan in plans if "gradient checkpointing" in plan.name]
+    checkpoints = [plan for plan in plans if "gradient checkpointing" in plan.name and "GPUs" not in plan.name]
     reason = "once written, gradient checkpointing would still be off: something else decides it"
     assert checkpoints and {plan.by_hand for plan in checkpoints} == {reason}
     written = [plan for plan in plans if not plan.by_hand]

@@ -174,7 +174,7 @@ def test_a_plan_that_takes_away_what_code_reads_is_carried_out_by_hand(tmp_path:
     work = project(tmp_path)
     (work / "show.py").write_text('print(yaml.safe_load(open("fsdp.yaml"))["fsdp_config"])\n')
     (run,) = lintfit("fit", ".", "--output-format", "json", cwd=work).json["runs"]
-    plan = next(plan for plan in run["plans"] if plan["name"] == "ZeRO-3 with the optimizer offloaded")
+    plan = next(plan for plan in run["plans"] if plan["name"].startswith("ZeRO-"))
     assert plan["applicability"] == "display"
     assert plan["by_hand"] == 'show.py:1 reads "fsdp_config", which goes with it'
 

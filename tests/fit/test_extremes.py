@@ -132,8 +132,8 @@ def test_tokens_end_where_the_model_does() -> None:
 @given(specs)
 def test_nothing_less_sharded_fits(spec: Spec) -> None:
     answer = extremes(run_of(spec), "sharding")[0]
-    names = [name for name, _ in _from_the_least(Subject(run_of(spec), spec, both_ways=True))]
-    options = dict(_from_the_least(Subject(run_of(spec), spec, both_ways=True)))
+    names = [name for name, _ in _from_the_least(Subject(run_of(spec), spec))]
+    options = dict(_from_the_least(Subject(run_of(spec), spec)))
     fits = [name for name in names if suffices(estimate(changed_spec(spec, options[name].changes)))]
     assert (answer.best.text if answer.best is not None else None) == next(iter(fits), None)
     if answer.best is not None and answer.beyond is not None:

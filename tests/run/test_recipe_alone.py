@@ -78,3 +78,46 @@ def test_a_recipe_that_does_not_train_or_is_broken_is_none(tmp_path: Path) -> No
     (tmp_path / "a.yaml").write_text(TRL.replace("per_device_train_batch_size: 4", "do_predict: true"))
     (tmp_path / "b.yaml").write_text(TRL + "\t- : [")
     assert _checked(tmp_path, ".")["runs"] == []
+
+
+FACTORY = """\
+model_name_or_path: Qwen/Qwen2.5-0.5B
+stage: sft
+do_train: true
+finetuning_type: lora
+dataset: alpaca
+template: qwen
+cutoff_len: 1024
+my_own_key: 1
+output_dir: out
+"""
+OWN = """\
+from dataclasses import dataclass, field
+
+
+@dataclass
+class DataArguments:
+    cutoff_len: int = field(default=1024)
+    my_own_key: int = field(default=0)
+"""
+
+
+@pytest.mark.parametrize(("package", "judged"), [("mytuner", False), ("llamafactory", True)])
+def test_a_tree_that_declares_the_arguments_itself_has_a_program_of_its_own(
+    tmp_path: Path, package: str, judged: bool
+) -> None:
+    (tmp_path / "sft.yaml").write_text(FACTORY)
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "data_args.py").write_text(OWN)
+    found = _checked(tmp_path, ".", "--gpu", "a100-80gb", "--gpus", "1")
+    assert bool(found["runs"]) is judged
+    assert bool(found["findings"]) is judged
+    assert [each["path"] for each in found["skipped"]] == ([] if judged else ["sft.yaml"])
+
+
+@pytest.mark.parametrize(("package", "judged"), [("mamba", False), ("open_r1", True)])
+def test_keys_that_only_a_dataclass_of_the_tree_has_are_its_scripts(tmp_path: Path, package: str, judged: bool) -> None:
+    (tmp_path / "sft.yaml").write_text(TRL + "ssm_layers: [0, 2]\n")
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "configs.py").write_text(OWN.replace("my_own_key: int", "ssm_layers: list"))
+    assert bool(_checked(tmp_path, ".", "--gpu", "a100-80gb", "--gpus", "1")["runs"]) is judged

@@ -32,6 +32,8 @@ BY_NAME: dict[str, tuple[Any, ...]] = {
     "fsdp": (Fsdp(), Fsdp(2, "SHARD_GRAD_OP", cpu_offload=True), None),
     "eval_predictions": ("none", "kept"),
     "zero3_init": (True, False),
+    "reference_model": (True, False),
+    "whole_state_dict": (True, False),
     "optimizer": ("adamw_8bit", "paged_adamw_32bit"),
 }
 TYPED = {*ZERO_SECTION, "adamw_torch", *BY_NAME["optimizer"], "q_proj", "v_proj"}
@@ -137,3 +139,12 @@ def test_another_engine_is_one_thing_to_do() -> None:
 )
 def test_zero(optimizer: str, param: str, expected: str) -> None:
     assert zero({"zero_stage": 3, "offload_optimizer": optimizer, "offload_param": param}) == expected
+
+
+def test_modules_of_the_same_layers_are_said_in_short() -> None:
+    names = tuple(f"model.language_model.layers.{{}}.self_attn.{name}" for name in ("q_proj", "k_proj", "v_proj"))
+    said = phrase("method", "lora", BEFORE, {"method": "lora", "lora_rank": 8, "lora_targets": names})
+    assert "on q_proj, k_proj and v_proj in the layers of model.language_model in place" in said
+    mixed = ("model.language_model.layers.{}.q_proj", "model.visual.layers.{}.q_proj")
+    said = phrase("method", "lora", BEFORE, {"method": "lora", "lora_rank": 8, "lora_targets": mixed})
+    assert all(name in said for name in mixed)

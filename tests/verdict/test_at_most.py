@@ -106,3 +106,35 @@ def test_what_nobody_has_counted_is_bounded(tmp_path: Path, name: str, text: str
     assert run["verdict"] == "fits"
     assert any(said in line for line in run["estimate"]["assumptions"])
     assert run["estimate"]["capacity_bytes"] > 78 * 2**30  # all of it, whatever was set aside for what comes on top
+
+
+SPREAD = """\
+import torch
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torch.bfloat16, device_map="auto")
+Trainer(model=model, args=args, train_dataset=load()).train()
+"""
+PLAIN = "python train.py --bf16 --per_device_train_batch_size 1 --gradient_checkpointing --optim adamw_8bit\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "gpu", "gpus", "verdict"),
+    [
+        ("", "rtx3090", "8", "unknown"),  # eight GPUs share what one has not room for
+        ("CUDA_VISIBLE_DEVICES=0 ", "rtx3090", "8", "does-not-fit"),
+        ("", "rtx3090", "1", "does-not-fit"),
+        ("", "h200", "8", "fits"),  # on one of them already
+    ],
+)
+def test_a_model_that_one_process_spreads_is_not_on_one_gpu(
+    tmp_path: Path, before: str, gpu: str, gpus: str, verdict: str
+) -> None:
+    (tmp_path / "train.py").write_text(SPREAD)
+    (tmp_path / "run.sh").write_text(before + PLAIN)
+    flags = ("--gpu", gpu, "--gpus", gpus, "--seq-len", "512", "--output-format", "json")
+    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    assert run["verdict"] == verdict
+    if verdict == "unknown":
+        assert any("device_map" in reason for reason in run["unknown"])

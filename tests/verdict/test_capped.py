@@ -69,3 +69,47 @@ def test_joined_samples_are_as_long_as_all_of_them_together(tmp_path: Path) -> N
 
     assert verdict("") == "does-not-fit"
     assert verdict("--padding_free true") == "tight"
+
+
+SCRIPT = """\
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+tokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen2.5-1.5B")
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype=torch.bfloat16)
+data = load().map(lambda row: tokenizer(row["text"], {cut}max_length=8192))
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+LAUNCH = "torchrun --nproc_per_node 1 train.py --bf16 --per_device_train_batch_size 2 --optim adamw_8bit"
+
+
+def script_run(folder: Path, cut: str, flags: str = "") -> dict[str, Any]:
+    (folder / "train.py").write_text(SCRIPT.replace("{cut}", cut))
+    (folder / "run.sh").write_text(f"{LAUNCH} --gradient_checkpointing {flags}\n")
+    command = ("check", "run.sh", "--gpu", "rtx3090", "--gpus", "1", "--output-format", "json")
+    found: dict[str, Any] = lintfit(*command, cwd=folder).json["runs"][0]
+    return found
+
+
+def test_a_script_that_cuts_has_a_cap_and_one_that_pads_to_it_a_length(tmp_path: Path) -> None:
+    assert script_run(tmp_path, "truncation=True, ")["verdict"] == "tight"
+    assert script_run(tmp_path, 'truncation=True, padding="max_length", ')["verdict"] == "does-not-fit"
+
+
+def test_samples_of_pictures_are_as_long_as_what_they_show(tmp_path: Path) -> None:
+    assert script_run(tmp_path, "")["verdict"] == "does-not-fit"
+    fields = "from dataclasses import dataclass\n\n@dataclass\nclass Data:\n    image_folder: str = ''\n\n"
+    parsed = SCRIPT.replace("(args,)", "(args, _)").replace("(TrainingArguments)", "((TrainingArguments, Data))")
+    (tmp_path / "train.py").write_text(fields + parsed.replace("{cut}", ""))
+    (tmp_path / "run.sh").write_text(f"{LAUNCH} --gradient_checkpointing --image_folder pictures\n")
+    command = ("check", "run.sh", "--gpu", "rtx3090", "--gpus", "1", "--output-format", "json")
+    assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == "tight"
+
+
+def test_what_short_samples_take_is_told_before_what_the_longest_take(tmp_path: Path) -> None:
+    larger = "micro_batch_size: 32\ngradient_accumulation_steps: 1"
+    (tmp_path / "recipe.yml").write_text(RECIPE.replace("micro_batch_size: 1", larger))
+    found = lintfit("check", "recipe.yml", "--gpu", "rtx3090", "--gpus", "1", "--output-format", "json", cwd=tmp_path)
+    (said,) = (each["message"] for each in found.json["findings"] if each["rule"] == "does-not-fit")
+    assert "per GPU with samples of 1,034 tokens" in said and "with 16,384, at which they are cut" in said

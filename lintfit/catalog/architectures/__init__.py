@@ -43,6 +43,9 @@ ALIASES: Mapping[str, str] = {
 }
 """``model_type`` values whose architecture is another's, key for key."""
 
+INSIDE: Mapping[tuple[str, str], str] = {("qwen", "visual"): "qwenvl"}
+"""Architectures whose config states the ``model_type`` of another, by that and the key of a part that it has more."""
+
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "_gemma4": ("gemma4", "gemma4_unified"),
     "_glm_v": ("glm46v", "glm4v", "glm4v_moe", "glm_ocr"),
@@ -72,6 +75,12 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 
 CODE_OF_ALIASES: Mapping[str, Code] = {"ministral": Code(liger=True)}
 """What libraries have for these, whose classes are not the other's."""
+
+
+def type_of(config: Mapping[str, object]) -> object:
+    """The ``model_type`` of a config, by its parts where it states that of its language model."""
+    stated = config.get("model_type")
+    return next((own for (other, key), own in INSIDE.items() if other == stated and config.get(key)), stated)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import gated_mlp, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import Encoder, part
-from lintfit.catalog.config import Config
+from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.errors import shown
@@ -105,12 +105,18 @@ def tower_of(
         hidden=width,
         layers=config.size(layers, kind="layers"),
         heads=config.size(heads, kind="heads"),
-        intermediate=(
-            int(width * (config.number(ratio) or 0)) if ratio else config.size(intermediate, kind="intermediate")
-        ),
+        intermediate=_times(config, ratio, width) if ratio else config.size(intermediate, kind="intermediate"),
         patch=config.size("patch_size"),
         image_size=config.size("image_size") if sized else None,
     )
+
+
+def _times(config: Config, ratio: str, width: int) -> int:
+    """So many times the width, by a key of the config. Raises for what is no such number."""
+    times = config.number(ratio)
+    if times is None or not 1 / width <= times <= LARGEST["intermediate"] / width:
+        raise config.error(ratio, "must be a number of widths above 0")
+    return int(width * times)
 
 
 def patches_of(tower: VisionTower) -> int:

@@ -62,6 +62,8 @@ class FileContext:
         return found if found is not None and found.sure else None
 
 
+_SHORTEST: Memo[Estimate | None] = Memo(64)
+"""Estimates of runs with short samples, for which several rules ask."""
 _TRAINED: Memo[Estimate | None] = Memo(64)
 """Estimates of runs without their evaluations, for which many rules ask."""
 
@@ -107,6 +109,13 @@ class RunContext:
         return result if self.scaling is None else replace(result, verdict=scaling(spec).verdict)
 
     @property
+    def at_shortest(self) -> Estimate | None:
+        """The estimate with short samples, where the stated length is only the most that they may have."""
+        from lintfit.verdict.capped import at_shortest
+
+        return None if self.beyond is not None else _SHORTEST.get(self, "", lambda: at_shortest(self.run))
+
+    @property
     def trained(self) -> Estimate | None:
         """The estimate without evaluations, where one of them is the peak: what rules about the training ask for."""
         if self.estimate is None or not self.estimate.peaks_in_evaluation or self.verdict is Verdict.UNKNOWN:
@@ -124,6 +133,8 @@ class RunContext:
         match self.verdict_of_training:
             case Verdict.DOES_NOT_FIT:
                 return Severity.ERROR
+            case Verdict.TIGHT if self.longest is not None:
+                return Severity.INFO  # it fits with samples shorter than their cap: tight-fit says up to which
             case Verdict.TIGHT | Verdict.UNKNOWN:
                 return Severity.WARNING
             case Verdict.FITS:

@@ -18,6 +18,7 @@ from lintfit.checks.helpers.context import FileContext, Report, RunContext, Unus
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.options.rules_catalog import Rule, load_rules
+from lintfit.run.model import Run
 from lintfit.sources.base import Source
 
 Enabled = Callable[[Rule], bool]
@@ -68,6 +69,21 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     Where one of them fails, ``apart`` says whether the others are still asked.
     """
     run = context.run
+    rules = rules_for(_dialects(run), enabled)
+    with apart(run.id):
+        if any(_breaks(module, context) for _, module in rules):
+            rules = [(rule, module) for rule, module in rules if _holds_all_the_same(module)]
+    yield from _of_run(rules, context, apart)
+
+
+def breaks_the_command(context: RunContext) -> bool:
+    """Whether a run's command is not the one that somebody wrote, or its parser refuses what decides it: no plan can be
+    made for what is left of it."""
+    return any(_breaks(module, context) for _, module in rules_for(_dialects(context.run)))
+
+
+def _dialects(run: Run) -> set[str]:
+    """What must be there of a run for rules to be asked."""
     present: dict[str, Source | None] = {
         "deepspeed": run.deepspeed,
         "accelerate": run.accelerate,
@@ -77,11 +93,7 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     }
     if run.recipe is not None:
         present[run.recipe.dialect] = run.recipe
-    rules = rules_for({name for name, source in present.items() if source is not None}, enabled)
-    with apart(run.id):
-        if any(_breaks(module, context) for _, module in rules):
-            rules = [(rule, module) for rule, module in rules if _holds_all_the_same(module)]
-    yield from _of_run(rules, context, apart)
+    return {name for name, source in present.items() if source is not None}
 
 
 def _breaks(module: ModuleType, context: RunContext) -> bool:

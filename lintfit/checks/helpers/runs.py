@@ -63,6 +63,13 @@ def breaks_or_strains(context: RunContext) -> Severity | None:
     return None if severity is Severity.INFO else severity
 
 
+def decisive(severity: Severity, without: Estimate | None) -> Severity:
+    """An error only where the run would fit, or nearly, without this alone; a warning where other things decide too."""
+    if severity is Severity.ERROR and (without is None or without.verdict is Verdict.DOES_NOT_FIT):
+        return Severity.WARNING
+    return severity
+
+
 def trap(context: RunContext) -> Severity:
     """What wasted memory at start-up is worth: an error where the run does not fit, information where it has room."""
     return Severity.WARNING if context.verdict is Verdict.UNKNOWN else context.severity()
@@ -78,6 +85,11 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
     """The largest moment of the evaluation, None where the run has none."""
     found = [moment for moment in estimate.moments if moment.in_evaluation]
     return max(found, key=lambda moment: moment.total, default=None)
+
+
+def up_to(context: RunContext) -> str:
+    """What stands before a size that only samples as long as their cap have."""
+    return "up to " if context.at_shortest is not None else ""
 
 
 _NOTEWORTHY = 0.02

@@ -26,6 +26,7 @@ NAMES = (
     "loss",
     "attention",
     "sharding",
+    "saving",
     "buckets",
     "optimizer",
     "quantization",
@@ -36,12 +37,16 @@ NAMES = (
 """Modules of this package, in the order in which a plan's steps are told and carried out."""
 
 
+_FOLLOWING = frozenset({"reference_model"})
+"""Settings that a recipe need not be able to say: what is derived of others."""
+
+
 def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
     """The alternatives along each axis that has any for this run, "leave it" first."""
     recipe = subject.run.recipe
     for name in NAMES:
         found = [LEAVE, *import_module(f"{__name__}.{name}").options(subject)]
         if recipe is not None:
-            found = [option for option in found if option.changes.keys() <= recipe.adjustable]
+            found = [option for option in found if option.changes.keys() - _FOLLOWING <= recipe.adjustable]
         if len(found) > 1:
             yield tuple(found)

@@ -1,4 +1,5 @@
-"""LoRA and QLoRA in the place of full fine-tuning: another thing is trained."""
+"""LoRA and QLoRA in the place of full fine-tuning: another thing is trained. Of adapters, a reference model of its own
+beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ RANK = 16
 
 def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
-    if spec.method != "full" or spec.quantization is not None or frozen_parts(spec).of_text:
+    if spec.method == "lora":
+        yield from _without_reference(subject)
+        return
+    if frozen_parts(spec).of_text:
         return  # who trains a part of a model has chosen what
     dtype = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
     changes: dict[str, Any] = {
@@ -23,7 +27,22 @@ def options(subject: Subject) -> Iterator[Option]:
         "lora_targets": "all-linear",
         "weights_dtype": dtype,
     }
+    if spec.reference_model:
+        changes["reference_model"] = False  # the model with its adapters switched off is one
+    if spec.quantization is not None:
+        # They do not train (transformers ``validate_quantization_for_training``); what is in few bits stays so.
+        del changes["weights_dtype"]
     trained = "adapters are trained and saved (at a higher learning rate), the model stays frozen"
     yield Option("LoRA", changes, Effect.ADAPTERS, trained, kind="LoRA")
+    if spec.quantization is not None:
+        return
     quantized = f"{trained} and is rounded to four bits"
     yield Option("QLoRA", {**changes, "quantization": "nf4-double"}, Effect.ADAPTERS, quantized, kind="QLoRA")
+
+
+def _without_reference(subject: Subject) -> Iterator[Option]:
+    """The model with its adapters switched off is a reference; somebody hands over another one, maybe of another
+    checkpoint."""
+    if subject.spec.reference_model:
+        note = "the reference is the base of the adapters: the same only where both are one checkpoint"
+        yield Option("no second reference model", {"reference_model": False}, Effect.NUMERICS, note)

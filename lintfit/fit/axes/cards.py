@@ -8,14 +8,14 @@ from typing import Any
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Spec
 
-MOST = 8
-"""Times as many GPUs as there are, and no more."""
+MOST = 4
+"""Times as many GPUs as the run uses, and no more."""
 PER_NODE = 8
 """GPUs of a machine, where the run does not say otherwise."""
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """Twice, four and eight times as many, where accumulation can make up for it.
+    """Twice and four times as many, where accumulation can make up for it.
 
     GPUs that lintfit's config counts and the launch leaves alone may be somebody else's (a vLLM server's): they are no
     exception.

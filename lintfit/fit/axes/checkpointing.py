@@ -10,5 +10,5 @@ from lintfit.fit.options import Option, Subject
 def options(subject: Subject) -> Iterator[Option]:
     if not subject.spec.gradient_checkpointing:
         yield Option("gradient checkpointing", {"gradient_checkpointing": True})
-    elif subject.both_ways:
-        yield Option("no gradient checkpointing", {"gradient_checkpointing": False})
+    elif not subject.recomputes:
+        yield Option("no gradient checkpointing", {"gradient_checkpointing": False}, counts=2)

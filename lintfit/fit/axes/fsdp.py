@@ -29,11 +29,11 @@ def options(subject: Subject) -> Iterator[Option]:
     if not here.cpu_offload:
         name += " offloaded to the host"
         yield Option(name, {"fsdp": replace(whole, cpu_offload=True)}, kind=name)
-    if subject.both_ways and here.cpu_offload:
-        yield Option(f"FSDP{here.version} without offload", {"fsdp": replace(here, cpu_offload=False)})
-    if subject.both_ways and here.strategy == "FULL_SHARD":
+    if here.cpu_offload:
+        yield Option(f"FSDP{here.version} without offload", {"fsdp": replace(here, cpu_offload=False)}, counts=2)
+    if here.strategy == "FULL_SHARD":
         partly = replace(here, strategy="SHARD_GRAD_OP", cpu_offload=False)
-        yield Option(f"FSDP{here.version} SHARD_GRAD_OP", {"fsdp": partly})
+        yield Option(f"FSDP{here.version} SHARD_GRAD_OP", {"fsdp": partly}, counts=2 + here.cpu_offload)
 
 
 def _new(subject: Subject) -> Iterator[Option]:

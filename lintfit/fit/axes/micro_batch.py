@@ -1,4 +1,4 @@
-"""Smaller micro-batches with more accumulation: a step sees the same samples."""
+"""Smaller micro-batches with more accumulation, and larger ones with less: a step sees the same samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def options(subject: Subject) -> Iterator[Option]:
     """
     spec = subject.spec
     samples = spec.micro_batch_size * spec.gradient_accumulation_steps
-    most = samples if subject.both_ways else spec.micro_batch_size - 1
     for size in divisors(samples):
-        if size <= most and size != spec.micro_batch_size:
+        if size != spec.micro_batch_size:
             yield Option(f"micro-batch {size}", {"micro_batch_size": size})

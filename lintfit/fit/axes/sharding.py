@@ -37,7 +37,7 @@ FIELDS = ZERO
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """FSDP's alternatives, and every rung of ZeRO that takes nothing back: a run has one engine.
+    """FSDP's alternatives, and every rung of ZeRO, also those below the run's own: a run has one engine.
 
     A run without DeepSpeed gets one, which is never safe.
     """
@@ -50,12 +50,16 @@ def options(subject: Subject) -> Iterator[Option]:
     for name, rung in (*RUNGS, *_on_nvme(subject)):
         if rung == here or (spec.data_parallel == 1 and rung[1] == "none") or not _can_be_said(subject, rung):
             continue
-        if here is not None and not subject.both_ways and not _keeps(rung, here):
-            continue
         if here is not None:
-            yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
+            yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name, counts=1 + _taken_back(rung, here))
         else:
             yield _new(subject, name, rung)
+
+
+def _taken_back(rung: Rung, here: Rung) -> int:
+    """How many of the savings that a run has are not in a rung: shards, offload of the optimizer, of the parameters."""
+    pairs = zip(rung[1:], here[1:], strict=True)
+    return (rung[0] < here[0]) + sum(before != "none" and after == "none" for after, before in pairs)
 
 
 def rungs(subject: Subject) -> Iterator[tuple[str, Option]]:
@@ -108,12 +112,6 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
         changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
     return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name)
-
-
-def _keeps(rung: Rung, here: Rung) -> bool:
-    """Whether a rung keeps every saving that the run has."""
-    stage, optimizer, param = rung
-    return stage >= here[0] and (here[1] == "none" or optimizer != "none") and (here[2] == "none" or param != "none")
 
 
 def can_shard(subject: Subject) -> bool:

@@ -181,7 +181,7 @@ FRAMES: Mapping[str, Frame] = {
     "albert": _BERT._replace(
         projection=Projection("embedding_hidden_mapping_in", "embedding_size", always=True, biased=True)
     ),
-    **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
+    **dict.fromkeys(("baichuan", "qwen", "qwenvl"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(("bert", "data2vec-text", "ernie", "roberta"), _BERT),
     "bart": _BART._replace(positions="learned", normed=2, ends=True),

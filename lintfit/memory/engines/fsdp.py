@@ -203,9 +203,21 @@ def stored(spec: Spec) -> Inventory:
     """All parameters in the dtype in which their shards are kept, before sharding; ``trainable`` are those that get a
     gradient."""
     held = flattened(spec, inventory(spec))
-    if spec.mixed_precision == "no":
+    if spec.mixed_precision == "no" or not _upcasts(spec):
         return held
     return _STORED.get(held, "", lambda: _upcast(held))
+
+
+_UPCASTS = (0, 30)
+"""The first accelerate whose ``prepare_model`` upcasts what FSDP 1 trains (0.29 does not)."""
+_BY_ACCELERATE = (4, 31)
+"""The first transformers whose Trainer has Accelerate wrap the model; before, it called FSDP itself
+(4.29 ``Trainer._wrap_model``), which keeps the weights as they are loaded."""
+
+
+def _upcasts(spec: Spec) -> bool:
+    version_2 = spec.fsdp is not None and spec.fsdp.version == 2
+    return version_2 or (since(spec, "accelerate", _UPCASTS) and since(spec, "transformers", _BY_ACCELERATE))
 
 
 def flattened(spec: Spec, held: Inventory) -> Inventory:

@@ -14,6 +14,7 @@ from lintfit.memory.rollouts.reference import (
     frozen_sharers,
     reference_bytes,
     reference_gathered,
+    whole_bytes,
 )
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -76,7 +77,8 @@ def reference_terms(spec: Spec, moment: Moment) -> list[Term]:
         names = ", ".join(name_of(each) for each in spec.frozen_models)
         found.append(term("parameters", f"{names}, beside the trained model", others))
     if size:
-        factors = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
+        whole = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
+        factors = whole if spec.quantization is None else ((whole_bytes(spec), "bytes, in as few bits as the base"),)
         over = (frozen_sharers(spec), "ranks")
         found.append(term("parameters", "the reference model", size, *factors, over=over, source="TRL"))
     if moment.phase not in BEFORE_THE_FIRST_STEP:

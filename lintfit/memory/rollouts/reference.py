@@ -13,7 +13,7 @@ from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.frozen_models import frozen_bytes
-from lintfit.memory.tensors.parameters import inventory, model_dtype
+from lintfit.memory.tensors.parameters import Inventory, inventory, model_dtype
 from lintfit.memory.tensors.weights import parameter_count
 from lintfit.settings.values import Fsdp
 
@@ -28,9 +28,10 @@ class Gathered(NamedTuple):
 def reference_bytes(spec: Spec) -> int:
     """Bytes of the frozen reference model on one GPU; 0 where there is none, or where it waits on the host.
 
-    TRL loads a second copy for full fine-tuning; with adapters the policy without them is the reference.
+    TRL loads a second copy for full fine-tuning. With adapters the policy without them is the reference, unless
+    somebody hands over a model of its own.
     """
-    return 0 if on_host(spec) else frozen_share(spec, _whole(spec))
+    return 0 if on_host(spec) else frozen_share(spec, whole_bytes(spec))
 
 
 def beside_bytes(spec: Spec) -> int:
@@ -90,12 +91,12 @@ def reference_gathered(spec: Spec) -> Gathered:
     around all of it: the whole model is gathered at once, and the flat buffer that it came in stays beside it until the
     forward is over (``FSDPParamGroup.wait_for_unshard``). Without resharding after the forward all of it stays.
     """
-    if not _whole(spec) or not _under_fsdp(spec) or frozen_sharers(spec) == 1:
+    if not whole_bytes(spec) or not _under_fsdp(spec) or frozen_sharers(spec) == 1:
         return Gathered()
     from lintfit.memory.engines.fsdp import gathered_bytes, units
 
     settings = spec.fsdp or Fsdp()
-    held = inventory(spec)
+    held = _weights(spec)
     whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
     if settings.gathers == 1:
         return Gathered(whole, whole if settings.version == 2 else 0)
@@ -109,16 +110,25 @@ def _under_fsdp(spec: Spec) -> bool:
     return spec.engine == "fsdp" and spec.trainer != "ppo"
 
 
-def _whole(spec: Spec) -> int:
-    """Bytes of the whole reference."""
-    if not spec.reference_model or spec.method == "lora":
+def whole_bytes(spec: Spec) -> int:
+    """Bytes of the whole reference: a base of a few bits has one of as many."""
+    if not spec.reference_model:
         return 0
+    if spec.quantization is not None:
+        return _weights(spec).bytes
     return parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)]
+
+
+def _weights(spec: Spec) -> Inventory:
+    """The reference's own tensors: the policy's without adapters, and nothing of what is cast for their training."""
+    if spec.method == "full" and spec.trainer != "ppo":
+        return inventory(spec)
+    return inventory(replace(spec, method="full", trainer="causal-lm", kbit_upcast=None))
 
 
 def _beside(spec: Spec) -> int:
     """Bytes of one rank's part of all frozen models; the reward model has one row in the place of the head."""
-    reference = frozen_share(spec, _whole(spec))
+    reference = frozen_share(spec, whole_bytes(spec))
     if spec.trainer != "ppo":
         return reference
     facts = spec.reward_model or spec.facts

@@ -55,6 +55,21 @@ def adapts(tensor: Tensor, targets: tuple[str, ...] | str) -> bool:
     return _named(module_name(tensor), tuple(targets))
 
 
+def without_module(spec: Spec) -> str:
+    """What the stated targets are and what the model's linear modules are called, where none is among these.
+
+    Empty where an adapter is made, where nobody states targets, and where the model's modules are not known.
+    """
+    targets = spec.lora_targets
+    if spec.method != "lora" or targets is None or isinstance(targets, str) or not spec.facts.exact:
+        return ""
+    if any(True for _ in adapters(spec)):
+        return ""
+    linear = (module_name(each) for each in spec.facts.tensors if each.role in ("linear", "expert"))
+    known = dict.fromkeys(name.rpartition(".")[2] for name in linear)
+    return f"{', '.join(targets)} names no module of {spec.facts.name}; its linear modules are {', '.join(known)}"
+
+
 def flattens_adapters(spec: Spec) -> bool:
     """Whether FSDP 1 makes one parameter of a layer with its adapters, which then has a gradient of all of it.
 

@@ -148,12 +148,16 @@ def parameter_count(facts: ModelFacts) -> int:
 
 
 def loaded_parameters(spec: Spec) -> int:
-    """Parameters that a process reads before training: the model's, and those of all models beside PPO's policy."""
+    """Parameters that a process reads before training: the model's, and those of all models beside PPO's policy.
+
+    A reference beside adapters is one that the trainer is handed, read before the trainer moves the policy. The one
+    that TRL makes itself is read behind that (``DPOTrainer.__init__``, 1.16).
+    """
     policy = parameter_count(spec.facts)
     if spec.trainer != "ppo":
-        return policy
+        return 2 * policy if spec.reference_model and spec.method == "lora" else policy
     beside = (spec.reward_model or spec.facts, value_facts(spec))
-    reference = policy if spec.reference_model and spec.method == "full" else 0
+    reference = policy if spec.reference_model else 0
     return policy + reference + sum(parameter_count(facts) for facts in beside)
 
 

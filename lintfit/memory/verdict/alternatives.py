@@ -277,9 +277,10 @@ def _may_upcast(spec: Spec) -> bool:
     """Whether PEFT's ``prepare_model_for_kbit_training`` may have cast what is not quantised to fp32.
 
     bitsandbytes then gives its results in fp32, so that every activation takes twice its bytes: measured, 8.0 GiB
-    for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``).
+    for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``). LitGPT does without PEFT and casts nothing
+    to fp32 (``finetune/lora.py``, 0.5.13: Fabric's ``BitsandbytesPrecision``).
     """
-    return spec.kbit_upcast is None and keeps_upcast(spec)
+    return spec.kbit_upcast is None and keeps_upcast(spec) and spec.front_end != "litgpt"
 
 
 def _upcast(spec: Spec) -> Spec:

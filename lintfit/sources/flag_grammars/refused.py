@@ -9,6 +9,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.sources.flag_grammars.model import Refused, given_flags, of_file
 
 if TYPE_CHECKING:
+    from lintfit.settings.model import Place
     from lintfit.sources.flag_grammars.grammar import Read
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
@@ -18,6 +19,15 @@ _REWRITES = lazy_pattern(
     r"\bsys\.argv\s*(?:=[^=]|\+=|\.\w+\(|\[[^]]*\]\s*=[^=])|\bdel\s+sys\.argv|\bargv\.(?:pop|remove)\("
 )
 """Code that changes the command line before a parser reads it."""
+
+
+_EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
+_VARIABLE = lazy_pattern(r"(?:\s|\\\n)*\"?\$\{?[A-Za-z_]")
+
+
+def _is_to_be_filled_in(flag: Place) -> bool:
+    """Whether a variable that is empty as the script stands is written behind a flag: its value is left to the user."""
+    return _VARIABLE.match(flag.document.text, flag.span.end) is not None
 
 
 def of_launch(
@@ -58,5 +68,5 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
 def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     for place, given in given_flags(launch):
         refusal = parser.grammar.refused(given)
-        if refusal is not None:
+        if refusal is not None and not (_EXPECTS.search(refusal.message) and _is_to_be_filled_in(place)):
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops)

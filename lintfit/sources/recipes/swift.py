@@ -39,8 +39,8 @@ LORA = frozenset({"lora", "longlora", "adalora"})
 _SAMPLES = 16
 """What a step is filled up to where nobody says how many micro-batches it has."""
 _ADJUSTABLE = frozenset({
-    "attention", "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "method",
-    "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
+    "attention", "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank",
+    "lora_targets", "method", "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
 })  # fmt: skip
 """Settings that are flags or keys, which the planner may write."""
 _FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -101,6 +101,9 @@ def reference(arguments: SwiftArguments, kind: str) -> Setting:
     beta = arguments.stated("beta")
     if kind == "grpo" and beta is not None and beta.value == 0:
         return beta.setting("reference_model", False)
+    named = arguments.stated("ref_model")
+    if whole == "full" and named is not None and isinstance(named.value, str):
+        return named.setting("reference_model", True)  # "LoRA training does not require a ref_model to be passed in."
     if whole == "full":
         return Setting("reference_model", True, Provenance("derived", f"{kind} of a model that trains whole"))
     known = False if isinstance(whole, str) else UNKNOWN

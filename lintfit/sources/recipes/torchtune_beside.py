@@ -42,7 +42,8 @@ def trained_for(recipe: Recipe) -> Iterator[Setting]:
     elif "dpo" in recipe.name:
         adapts = recipe.builder is not None and recipe.builder.adapts
         yield Setting("trainer", "dpo", why)
-        yield Setting("reference_model", not adapts, why)
+        # full_dpo_distributed.py loads one whatever the model is (0.6, _setup_reference_model).
+        yield Setting("reference_model", not adapts or "full_dpo" in recipe.name, why)
     else:
         loss = recipe.component("loss")
         chunked = isinstance(loss.value, str) and loss.value.endswith(parts.CHUNKED)

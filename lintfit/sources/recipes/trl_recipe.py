@@ -94,6 +94,15 @@ class TrlRecipe:
             return ()
         return tuple(of_trl(self.launch, self.arguments.keys.config, self.arguments.versions))
 
+    @property
+    def not_of_trl(self) -> tuple[str, ...]:
+        """The keys of a file without its launch line that ``trl`` does not take."""
+        from lintfit.sources.flag_grammars.programs import of_trl
+
+        if not self.launch.assumed:
+            return ()
+        return tuple(each.name for each in of_trl(self.launch, self.arguments.keys.config, self.arguments.versions))
+
     @cached_property
     def settings(self) -> Mapping[str, Setting]:
         return {setting.name: setting for setting in self._settings()}

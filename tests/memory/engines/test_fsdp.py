@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.engines.fsdp import stored
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.states import States
 from lintfit.memory.spec import GIB, Spec
@@ -138,3 +139,13 @@ def test_fsdp_1_locks_a_gradient_for_every_unit_on_the_host(baichuan_7b: ModelFa
     layer = 2 * (4 * 4096 * 4096 + 3 * 4096 * 11_008 + 2 * 4096) // 8
     assert first.locked.count(layer) == 2 * 32
     assert first.locked.count(4 * 8 * 4096 // 8) == 2 * 2 * 32, "every adapter matrix is a unit of its own"
+
+
+@pytest.mark.parametrize(
+    ("versions", "size"),
+    [({}, 4), ({"accelerate": "0.30.0"}, 4), ({"accelerate": "0.29.3"}, 2), ({"transformers": "4.29.2"}, 2)],
+)
+def test_accelerate_upcasts_since_0_30(baichuan_7b: ModelFacts, versions: dict[str, str], size: int) -> None:
+    spec = Spec(baichuan_7b, engine="fsdp", gpus=8, weights_dtype="bf16", mixed_precision="bf16", versions=versions)
+    held = stored(spec)
+    assert held.bytes == size * baichuan_7b.parameters

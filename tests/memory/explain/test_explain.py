@@ -96,6 +96,10 @@ RL: tuple[dict[str, Any], ...] = (
         "fsdp": {},
     },
     {"gpus": 2, "fsdp": {}, "lora_targets": ["nothing"], "gradient_accumulation_steps": 4},
+    *(
+        {"trainer": "dpo", "reference_model": True, "method": "lora", "gpus": 8, **more}
+        for more in ({}, {"quantization": "nf4"}, {"zero_stage": 3}, {"fsdp": {"version": 1}}, {"fsdp": {"version": 2}})
+    ),
     {"trainer": "ppo"},
     {"trainer": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B", "gradient_accumulation_steps": 4},
     {"trainer": "ppo", "method": "lora", "gpus": 2, "weights_dtype": "bf16", "mixed_precision": "bf16"},

@@ -46,6 +46,55 @@ def test_adapters_need_none() -> None:
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"engine": "ddp"},
+        {"zero_stage": 3, "mixed_precision": "bf16"},
+        {"fsdp": {"version": 1}},
+        {"fsdp": {"version": 2}},
+        {"fsdp": {"version": 2, "strategy": "SHARD_GRAD_OP"}},
+        {"fsdp": {"version": 1, "cpu_offload": True}},
+        {"engine": "ddp", "trainer": "ppo"},
+    ],
+)
+def test_one_that_is_handed_over_beside_adapters_is_as_that_of_a_model_that_trains_whole(
+    changes: dict[str, Any],
+) -> None:
+    spec, whole = _spec(**changes, method="lora", reference_model=True), _spec(**changes, reference_model=True)
+    assert reference_bytes(spec) == reference_bytes(whole)
+    assert reference_gathered(spec) == reference_gathered(whole)
+    assert beside_on_host(spec) == beside_on_host(whole)
+
+
+@pytest.mark.parametrize("changes", [{"engine": "ddp"}, {"zero_stage": 3, "mixed_precision": "bf16"}])
+def test_it_is_there_in_every_phase_beside_adapters(changes: dict[str, Any]) -> None:
+    found, without = (
+        estimate(_spec(**changes, method="lora", reference_model=reference)).moments for reference in (True, False)
+    )
+    share = reference_bytes(_spec(**changes, method="lora", reference_model=True))
+    more = {
+        here.name: here.components["parameters"] - there.components["parameters"]
+        for here, there in zip(found, without, strict=True)
+    }
+    assert set(more.values()) == {share}
+
+
+def test_both_are_read_before_the_policy_is_moved() -> None:
+    """TRL makes the reference of a model that trains whole only behind that."""
+    two, one = (estimate(_spec(engine="ddp", method="lora", reference_model=each)).host for each in (True, False))
+    assert (two.load_peak, one.load_peak) == (2 * 8 * WHOLE, 8 * WHOLE)
+    whole = estimate(_spec(engine="ddp", reference_model=True)).host
+    assert whole.load_peak == 8 * WHOLE
+
+
+def test_beside_a_base_of_four_bits_it_has_four_bits() -> None:
+    settings = {"engine": "ddp", "method": "lora", "quantization": "nf4", "kbit_upcast": "all"}
+    spec = _spec(**settings, reference_model=True)
+    base = estimate(_spec(engine="ddp", method="lora", quantization="nf4")).component("parameters")
+    assert WHOLE / 4 < reference_bytes(spec) < base
+
+
+@pytest.mark.parametrize(
     ("changes", "copies"),
     [
         ({"zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"}, 1),

@@ -180,6 +180,8 @@ BATCH = """#!/bin/bash
         ("srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 train.py", 32),
         ("srun torchrun --nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node=gpu train.py", 32),
         ("srun torchrun --nnodes $SLURM_NNODES --nproc_per_node $SLURM_GPUS_ON_NODE train.py", 32),
+        ('srun bash -c "torchrun --nnodes \\$SLURM_NNODES --nproc_per_node 8 train.py"', 32),
+        ("T='--nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node 8'\nsrun bash -c \"torchrun $T train.py\"", 32),
         ("deepspeed train.py", 8),
         ("torchrun --nnodes $OTHER --nproc_per_node 8 train.py", UNKNOWN),
     ],

@@ -203,6 +203,7 @@ def test_models_that_modelscope_calls_otherwise(shell_document: Read) -> None:
     ("flags", "trainer", "reference"),
     [
         ("--rlhf_type dpo --tuner_type full", "dpo", True),
+        ("--rlhf_type dpo --tuner_type full --ref_model Qwen/Qwen2.5-7B", "dpo", True),
         ("--rlhf_type dpo --tuner_type lora", "dpo", False),
         ("--rlhf_type simpo --tuner_type full", "cpo", False),
         ("--rlhf_type rm --tuner_type full", "reward", False),

@@ -190,3 +190,29 @@ def test_another_file_returns_it() -> None:
         assert files({"settings.py": lora, "train.py": used}).settings["method"].value == "lora"
         unused = HEAD + imported + TRAINED
         assert files({"settings.py": lora, "train.py": unused}).settings["method"].value == "full"
+
+
+def test_saved_adapters_or_new_ones_are_adapters_either_way() -> None:
+    text = """
+    from nowhere import saved
+    from peft import PeftModelForCausalLM
+    def wrap(m, config, name):
+        return PeftModelForCausalLM(m, config, name)
+    at = saved()
+    if at is not None:
+        model = PeftModel.from_pretrained(model, at, is_trainable=True)
+    else:
+        model = wrap(model, LoraConfig(r=4), "own")
+    """
+    assert read(text).settings["method"].value == "lora"
+
+
+def test_a_head_put_on_a_model_loads_nothing() -> None:
+    text = """
+    import torch
+    from trl import AutoModelForCausalLMWithValueHead
+    model = AutoModelForCausalLM.from_pretrained("a/b", torch_dtype=torch.float16)
+    model = AutoModelForCausalLMWithValueHead.from_pretrained(get_peft_model(model, LoraConfig(r=4)))
+    """
+    found = read(text).settings
+    assert (found["model"].value, found["weights_dtype"].value, found["method"].value) == ("a/b", "fp16", "lora")

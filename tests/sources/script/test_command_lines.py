@@ -158,3 +158,34 @@ def test_the_command_of_typer_that_is_not_asked_for() -> None:
     text = HEAD + TYPER.format(first=SECOND) + USE + "if __name__ == '__main__':\n    app()\n"
     assert script(text, "", positional=("train", "m")).facts.trainer.taken is True
     assert script(text, "", positional=("show",)).facts.trainer.taken is None
+
+
+SPAWNED = """
+import torch
+import torch.multiprocessing as mp
+from accelerate import notebook_launcher
+from fastcore.script import call_parse
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+def work({rank}world, args):
+    model = AutoModelForCausalLM.from_pretrained(args["model_name"])
+    more = {{"per_device_train_batch_size": args["batch"]}}
+    Trainer(model=model, args=TrainingArguments("out", **more)).train()
+def start(world: int = -1, model_name: str = "a/b", batch: int = 1):
+    args = dict(locals())
+    args["world"] = world
+    {started}(work, args=(world, args))
+@call_parse{call}
+def main(world: int = -1, model_name: str = "a/b", batch: int = 1):
+    start(**locals())
+{end}
+"""
+
+
+@pytest.mark.parametrize(("rank", "started"), [("rank, ", "mp.spawn"), ("", "notebook_launcher")])
+@pytest.mark.parametrize(("call", "end"), [("()", ""), ("", ""), ("", "if __name__ == '__main__':\n    main()")])
+def test_a_function_that_fastcore_calls_and_processes_that_it_starts(
+    rank: str, started: str, call: str, end: str
+) -> None:
+    text = SPAWNED.format(rank=rank, started=started, call=call, end=end)
+    found = values(script(text, "--model_name c/d --batch 4"))
+    assert (found["model"], found["micro_batch_size"]) == ("c/d", 4)

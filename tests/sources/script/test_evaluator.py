@@ -293,3 +293,30 @@ def test_what_else_ends_in_fire_is_no_command_line() -> None:
         tune()
         """
     assert values(script(text, "--base c/d"))["model"] == "a/b"
+
+
+CHOSEN = """
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+def load(kind):
+    match kind:
+        case "half" | "fp16":
+            dtype = torch.float16
+        case "bf16" if kind != "no":
+            dtype = torch.bfloat16
+        case None:
+            raise ValueError(kind)
+        case _:
+            dtype = torch.float32
+    return AutoModelForCausalLM.from_pretrained("m", dtype=dtype)
+Trainer(model=load({kind}), args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("'half'", "fp16"), ("'bf16'", "bf16"), ("'other'", "fp32"), ("ask()", UNKNOWN), ("None", UNKNOWN)],
+)
+def test_the_case_that_matches_runs(kind: str, dtype: object) -> None:
+    text = "from nowhere import ask\n" + CHOSEN.format(kind=kind)
+    assert values(script(text))["weights_dtype"] == dtype

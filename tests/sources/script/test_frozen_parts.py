@@ -156,3 +156,8 @@ def test_what_is_frozen_that_only_running_would_tell(statement: str) -> None:
 
 def test_adapters_of_the_scripts_own() -> None:
     assert read("model = convert_linear_layer_to_lora(model, 'q_proj', 8)")["method"] is UNKNOWN
+
+
+def test_what_is_switched_on_again_as_a_whole_is_not_frozen() -> None:
+    found = read("model.requires_grad_(False)\npart = model\npart.requires_grad_(True)")
+    assert (found["method"], found.get("partly_frozen"), found.get("frozen_modules")) == ("full", None, None)

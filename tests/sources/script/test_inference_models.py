@@ -135,6 +135,32 @@ def test_a_reference_by_position_is_counted_as_one() -> None:
     assert "frozen_models" not in source.settings
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "reference", "beside"),
+    [
+        ("load_in_4bit=True", "", False, True),
+        ("load_in_4bit=True", "load_in_4bit=True", True, False),
+        ("", "", True, False),
+        ("", "load_in_4bit=True", True, False),
+    ],
+)
+def test_a_reference_that_is_loaded_whole_beside_four_bits(own: str, other: str, reference: bool, beside: bool) -> None:
+    """It is no copy of the base: it takes what it was loaded in."""
+    settings = script(
+        f"""
+        from peft import LoraConfig
+        from transformers import AutoModelForCausalLM
+        from trl import DPOConfig, DPOTrainer
+
+        model = AutoModelForCausalLM.from_pretrained("some/student", {own})
+        other = AutoModelForCausalLM.from_pretrained("some/student", {other})
+        DPOTrainer(model, other, args=DPOConfig("out"), peft_config=LoraConfig()).train()
+        """
+    ).settings
+    assert settings["reference_model"].value is reference
+    assert ("frozen_models" in settings) is beside
+
+
 def test_a_model_in_a_module_of_the_script_is_a_part_of_what_is_trained() -> None:
     source = script(
         """

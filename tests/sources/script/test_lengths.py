@@ -162,3 +162,95 @@ SFTTrainer(model="m", args=args, train_dataset=data).train()
     whole = script(text.format(line='args.dataset_kwargs = {"skip_prepare_dataset": True}'), "").settings["seq_len"]
     cut = script(text.format(line=""), "").settings["seq_len"]
     assert (whole.value, whole.provenance.kind, cut.provenance.kind) == (4096, "assumed", "file")
+
+
+NAMED = """
+import argparse
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_prompt_length", type=int, default=300)
+parser.add_argument("--max_response_length", type=int, default=200)
+parser.add_argument("--block_size", type=int, default=64)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(row):
+    prompt, answer = tokenizer.encode(row["q"]), tokenizer.encode(row["a"])
+    ids = prompt[:args.max_prompt_length] + answer[:args.max_response_length]
+    return {{"input_ids": ids{cut}}}
+data = load("d").map(preprocess)
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(("cut", "length"), [("", 500), ("[:args.block_size]", 64)])
+def test_a_field_that_nothing_reads_gives_way_to_those_of_prompt_and_answer(cut: str, length: int) -> None:
+    assert values(script(NAMED.format(cut=cut)))["seq_len"] == length
+
+
+MULTIPLE = """
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+limit = 512
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(rows):
+    ids = tokenizer(rows["text"], truncation=True, max_length=limit * 4)["input_ids"]
+    {body}
+data = load("d").map(preprocess)
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [
+        ("return {'input_ids': ids[: min(len(ids), limit)]}", 512),
+        ("return {'input_ids': ids[0:limit]}", 512),
+        ("return {'input_ids': ids}", 2048),
+    ],
+)
+def test_a_multiple_of_a_length_may_be_cut_to_it_again(body: str, length: int) -> None:
+    setting = script(MULTIPLE.format(body=body)).settings["seq_len"]
+    assert (setting.value, setting.provenance.kind) == (length, "assumed")
+
+
+WEIGHED = """
+import argparse
+from transformers import AutoConfig, AutoModelForCausalLM, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--model_max_length", type=int, default=4096)
+args = parser.parse_args()
+config = AutoConfig.from_pretrained("m")
+if args.model_max_length > config.max_position_embeddings:
+    config.rope_scaling = {{"factor": args.model_max_length / config.max_position_embeddings}}
+data = load("d"){more}
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(("more", "kind"), [("", "assumed"), (".map(lambda r: r[:args.model_max_length])", "file")])
+def test_a_field_that_is_only_compared_need_not_be_the_length(more: str, kind: str) -> None:
+    setting = script(WEIGHED.format(more=more), "").settings["seq_len"]
+    assert (setting.value, "assumed" if setting.provenance.kind == "assumed" else "file") == (4096, kind)
+
+
+SLICED = """
+import argparse
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_training_len", type=int, default=700)
+parser.add_argument("--max_prompt_len", type=int, default=300)
+parser.add_argument("--max_answer_len", type=int, default=500)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(row):
+    ids = tokenizer.encode(row["q"])[: args.max_prompt_len] + tokenizer.encode(row["a"])[: args.max_answer_len]
+    return {{"input_ids": {cut}}}
+data = load("d").map(preprocess)
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "length"), [("ids[: args.max_training_len]", 700), ("ids", 800), ("ids[: args.max_prompt_len]", 800)]
+)
+def test_tokens_of_a_sample_are_cut_at_a_field_of_any_name(cut: str, length: int) -> None:
+    assert values(script(SLICED.format(cut=cut), ""))["seq_len"] == length

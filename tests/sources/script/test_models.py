@@ -313,3 +313,15 @@ def test_flash_attention_by_other_names(asked: str, known: str) -> None:
         SFTTrainer("a/b", args=args).train()
         """
     assert script(by_name).settings["attention"].value == known
+
+
+@pytest.mark.parametrize(("context", "known"), [("if True:", True), ("with init_empty_weights():", False)])
+def test_a_model_without_weights_has_the_dtype_of_what_fills_it(context: str, known: bool) -> None:
+    text = f"""
+    from accelerate import init_empty_weights
+    from transformers import AutoConfig, AutoModelForCausalLM, Trainer, TrainingArguments
+    {context}
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained("a/b"))
+    Trainer(model=model, args=TrainingArguments("out")).train()
+    """
+    assert (values(script(text))["weights_dtype"] is not UNKNOWN) == known

@@ -29,7 +29,11 @@ def project(folder: Path, files: Mapping[str, str], line: str = "", script: str 
     def opened(path: Path) -> Document | None:
         return workspace.read(path) if workspace.exists(path) else None
 
-    return read_script(document, flags_of(line) if line else [], has_launch=True, open_file=opened)
+    def data(name: str, kind: Kind) -> DataDocument | None:
+        found = opened(Path(name))
+        return found if isinstance(found, DataDocument) else None
+
+    return read_script(document, flags_of(line) if line else [], has_launch=True, open_file=opened, open_data=data)
 
 
 HELPER = """
@@ -243,3 +247,66 @@ def test_what_bitsandbytes_loads_in_where_nobody_says(version: str, dtype: str) 
     Trainer(model=model, args=TrainingArguments("out")).train()
     """
     assert values(script(text, "", versions={"transformers": version}))["weights_dtype"] == dtype
+
+
+COPIED = """
+from .mapping import get_peft_config, get_peft_model
+from .tuners import LoraConfig
+"""
+ADAPTED = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from kit.peft_own import LoraConfig, get_peft_model
+model = get_peft_model(AutoModelForCausalLM.from_pretrained("m"), LoraConfig(r=4))
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+def test_a_copy_of_peft_by_another_name_is_peft(tmp_path: Path) -> None:
+    mapping = "def get_peft_model(model, config):\n    for p in model.parameters():\n        p.requires_grad = False\n"
+    files = {
+        "kit/peft_own/__init__.py": COPIED,
+        "kit/peft_own/mapping.py": mapping,
+        "kit/peft_own/tuners.py": "class LoraConfig:\n    r: int = 8\n",
+        "train.py": ADAPTED,
+    }
+    found = values(project(tmp_path, files))
+    assert (found["method"], found["lora_rank"]) == ("lora", 4)
+
+
+OWN_LOADER = """
+from transformers import PreTrainedModel
+class Own(PreTrainedModel):
+    @classmethod
+    def from_pretrained(cls, name, *args, config=None, **kwargs):
+        if hasattr(config, "packed") and config.packed["four"]:
+            return cls(config)
+        return super(Own, cls).from_pretrained(name, *args, config=config, **kwargs)
+"""
+OWN_TRAIN = """
+from transformers import AutoConfig, Trainer, TrainingArguments
+from kit import Own
+config = AutoConfig.from_pretrained("a/b")
+model = Own.from_pretrained("a/b", config=config, torch_dtype="bfloat16")
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+def test_a_loader_of_its_own_that_ends_in_the_librarys(tmp_path: Path) -> None:
+    found = values(project(tmp_path, {"kit.py": OWN_LOADER, "train.py": OWN_TRAIN}))
+    assert (found["model"], found["weights_dtype"]) == ("a/b", "bf16")
+
+
+def test_a_long_module_that_opens_a_yaml_file_is_read(tmp_path: Path) -> None:
+    helper = "import yaml\ndef named(key):\n    with open('models.yaml') as f:\n        return yaml.safe_load(f)[key]\n"
+    filler = "\n".join(f"def other{number}():\n    return {number}" for number in range(400))
+    files = {
+        "kit.py": helper + filler,
+        "train.py": """
+            from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+            from kit import named
+            model = AutoModelForCausalLM.from_pretrained(named("small")["id"])
+            Trainer(model=model, args=TrainingArguments("out")).train()
+            """,
+        "models.yaml": "small:\n  id: a/b\n",
+    }
+    assert values(project(tmp_path, files))["model"] == "a/b"

@@ -49,3 +49,21 @@ def test_the_older_trainer_has_no_reward_model() -> None:
     found = values(script(text, LINE))
     assert found["trainer"] == "ppo"
     assert "reward_model" not in found
+
+
+def test_a_field_that_cuts_prompts_is_not_the_length_of_prompts_with_answers() -> None:
+    text = """
+    import argparse
+    from transformers import AutoTokenizer
+    from trl import AutoModelForCausalLMWithValueHead, PPOConfig, PPOTrainer
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--max_length", type=int, default=512)
+    args = parser.parse_args()
+    config = PPOConfig(model_name="a/b", mini_batch_size=1, ppo_epochs=2)
+    model = AutoModelForCausalLMWithValueHead.from_pretrained(config.model_name)
+    data = load("d").filter(lambda row: len(row["input_ids"]) < args.max_length)
+    trainer = PPOTrainer(config, model, dataset=data)
+    for batch in trainer.dataloader:
+        trainer.step(batch, batch, batch)
+    """
+    assert "seq_len" not in values(script(text, ""))

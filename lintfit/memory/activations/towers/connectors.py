@@ -6,6 +6,7 @@ Sources: the projectors in transformers' ``modeling_<model_type>.py``, by the na
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, VisionTower
@@ -50,7 +51,7 @@ LAYERED = frozenset({"blip-2", "instructblip"})
 QWENS = ("exaone4_5", "qwen")
 """How the names of the model types begin whose merger is Qwen's."""
 
-UNMEASURED = frozenset({"instructblip", "minicpmv", "phi4_multimodal", "phi4mm"})
+UNMEASURED = frozenset({"instructblip", "minicpmv", "phi4_multimodal", "phi4mm", "qwenvl"})
 """Model types whose way from pixels to words is counted as their code was read, and held against nothing."""
 
 
@@ -201,6 +202,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "minicpmv": resampler.connector,
     "mistral3": _mistral3,
     "mllama": mllama.connector,
+    "qwenvl": partial(resampler.connector, normed=False),
     "smolvlm": _idefics3,
     "ovis2": ovis2.connector,
     "paddleocr_vl": paddleocr.connector,

@@ -64,7 +64,7 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     if not how.fused:
         q, k, v = (t.linear(name, y, h, h, bias=how.bias, strided=how.norms_patches) for name in how.names[:3])
     else:
-        q, k, v = t.split(t.linear("qkv", y, h, h + 2 * narrow, bias=how.bias), (h, narrow, narrow))
+        q, k, v = t.split(t.linear(how.names[0], y, h, h + 2 * narrow, bias=how.bias), (h, narrow, narrow))
     if how.head_norms or how.each_head:
         normed = heads.dim if how.each_head else h
         q, k = t.rmsnorm(q, normed), t.rmsnorm(k, normed)

@@ -1,4 +1,4 @@
-"""MiniCPM-V's resampler on a tape: learnt queries that attend to the patches of every slice of an image.
+"""MiniCPM-V's and Qwen-VL's resampler on a tape: learnt queries that attend to the patches of every slice of an image.
 
 Sources: OpenBMB's ``resampler.py`` as transformers has it on the way to a class of its own
 (``modeling_minicpm_v_4_5.py``, ``MiniCPMVResampler.forward``); torch ``multi_head_attention_forward``, which gives the
@@ -26,12 +26,16 @@ class Queries:
         return batch * self.count
 
 
-def connector(t: Layer, x: Var) -> Var:
-    """From the encoder's last states to as many tokens for each slice as there are queries."""
+def connector(t: Layer, x: Var, *, normed: bool = True) -> Var:
+    """From the encoder's last states to as many tokens for each slice as there are queries.
+
+    ``normed``: whether a norm ends the encoder. Qwen-VL's, from which this was taken, has none.
+    """
     tower, wide = tower_of(t.facts), t.facts.hidden
     trains = t.recipe.trains("resampler")
     count, heads = tower.tokens or 1, max(1, wide // HEAD)
-    states = t.layernorm(t.linear("kv_proj", t.layernorm(x, tower.hidden), tower.hidden, wide), wide)
+    x = t.layernorm(x, tower.hidden) if normed else x
+    states = t.layernorm(t.linear("kv_proj", x, tower.hidden, wide), wide)
     queries = t.new(wide, states.item, trains, per=Queries(count))
     q, k, v = (_product(t, part, wide, trains) for part in (queries, t.map(states), states))
     scores = t.new(heads * count, q.item, q.grad or k.grad)

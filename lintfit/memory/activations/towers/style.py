@@ -68,7 +68,7 @@ class Style(NamedTuple):
     @property
     def fused(self) -> bool:
         """Whether query, key and value are one projection."""
-        return "qkv" in self.names
+        return len(self.names) == (5 if self.gated else 4)
 
     @property
     def apart(self) -> bool:
@@ -180,6 +180,9 @@ KINDS: Mapping[str, Style] = {
         opening=True,
         activation="gelu_pytorch_tanh",
         hooked=False,
+    ),
+    "qwenvl": Style(
+        names=("in_proj", "out_proj", "c_fc", "c_proj"), first_norm=True, scaled_queries=True, activation="gelu"
     ),
     "pixtral": Style(
         names=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),

@@ -19,6 +19,9 @@ from lintfit.memory.spec import Spec
 WITHOUT_SDPA = frozenset({"minicpmv"})
 """Model types whose encoder runs FlashAttention 2 where the model is told to, and eager scores else."""
 
+OWN_SCORES = frozenset({"qwenvl"})
+"""Model types whose encoder computes eager scores whatever kernel is asked for (Qwen-VL's ``visual.py``)."""
+
 
 PIXEL = 4
 """Bytes of a pixel's channel as the processors make it (fp32)."""
@@ -26,7 +29,8 @@ PIXEL = 4
 
 def recipe_of(spec: Spec) -> Recipe:
     """How the encoder is run: by the attention kernel that was asked for, also where the language model has it not."""
-    eager = spec.facts.model_type in WITHOUT_SDPA and spec.attention == "sdpa"
+    kind = spec.facts.model_type
+    eager = kind in OWN_SCORES or (kind in WITHOUT_SDPA and spec.attention == "sdpa")
     return replace(of(spec), attention="eager" if eager else spec.attention)
 
 

@@ -23,6 +23,7 @@ PATCHES = ("patch_embed", "patch_conv")
 
 PROJECTORS = (
     "aligner",
+    "attn_pool",
     "head_linear",
     "connector",
     "downsample",

@@ -30,6 +30,8 @@ class Definitions(Assignments):
         scope.set(node.name.value, function)
         for decorator in node.decorators:
             call = decorator.decorator
+            if dotted(call.func if isinstance(call, cst.Call) else call).rpartition(".")[2] == "call_parse":
+                self.walk.options.setdefault(id(node), {})  # fastcore fills the parameters from the command line
             if not isinstance(call, cst.Call):
                 continue
             name = dotted(call.func)

@@ -34,7 +34,7 @@ from lintfit.sources.script.interpreter.values import (
 BUILTINS = word_set("""
     abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance issubclass iter len
     list map max min next open print range repr reversed round set setattr sorted str sum super tuple type vars zip
-    eval exec exit globals object quit
+    eval exec exit globals locals object quit
     """)
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
@@ -260,15 +260,21 @@ class Expressions(Evaluator):
         return found if isinstance(found, Ref) and isinstance(found.origin, cst.ImportAlias) else None
 
     def _slice(self, node: cst.Subscript, holder: Value, scope: Scope) -> Value:
+        # The bounds are asked for whatever is cut: a field that is one of them is read.
+        bounds = [
+            None if bound is None else self.eval(bound, scope)
+            for each in node.slice
+            for bound in ((each.slice.lower, each.slice.upper) if isinstance(each.slice, cst.Slice) else ())
+        ]
         part = node.slice[0].slice
         text = holder.value if isinstance(holder, Const) and isinstance(holder.value, str) else None
         if (
             (text is None and (not isinstance(holder, Items) or holder.open))
             or not isinstance(part, cst.Slice)
             or part.step is not None
+            or len(node.slice) != 1
         ):
             return Unknown(node)
-        bounds = [None if bound is None else self.eval(bound, scope) for bound in (part.lower, part.upper)]
         if any(bound is not None and not isinstance(bound, Const) for bound in bounds):
             return Unknown(node)
         lower, upper = (bound.value if isinstance(bound, Const) else None for bound in bounds)

@@ -29,6 +29,9 @@ class Imports(Statements):
         name, _, attribute = ref.name.rpartition(".")
         if not name or name in ("", "."):
             return ref
+        library = self._modules.library(name)
+        if library is not None:
+            return Ref(ref.origin, f"{library}.{attribute}")
         scope = self._module_scope(name)
         found = scope.names.get(attribute) if scope is not None else self._outlined(name, attribute)
         if isinstance(found, Ref) and found.name != ref.name and isinstance(found.origin, cst.ImportAlias):

@@ -121,7 +121,8 @@ class Interpreter(Imports):
                     return self._configured(function, record)
                 if id(function.node) in self.walk.options and not record.passed:
                     return self.enter(function)
-                return self.follow(function, record)
+                found = self.follow(function, record)
+                return _loaded(found) if record.name == "from_pretrained" else found
             case Class():
                 return self._instantiate(function, record)
             case Object(kind="typer.Typer"):
@@ -134,6 +135,8 @@ class Interpreter(Imports):
                     for option in function.options
                 ]
                 return choice(results, node)
+        if isinstance(function, Ref) and function.name == "locals" and scope.parent is not None:
+            return Table(node, dict(scope.names))
         result = library.call(self, record, function)
         if record.name in _MAPPERS:
             self._handed_over(record)
@@ -373,3 +376,12 @@ def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
 def _is_partial(value: Value) -> bool:
     """Whether a value is what ``functools.partial`` returned."""
     return isinstance(value, Object) and value.kind == "functools.partial" and bool(value.call and value.call.passed)
+
+
+def _loaded(made: Value) -> Value:
+    """What a class's own ``from_pretrained`` gives: what it has its base class load, where it does that at all.
+
+    What it puts together by hand beside it is for checkpoints of another form, which are already quantized mostly.
+    """
+    loads = [option for option in alternatives(made) if any(models.loads_of(option))]
+    return choice(loads, made.origin) if loads else made

@@ -86,6 +86,11 @@ class Invocations(Expressions):
         receiver = self.eval(func.value, scope)
         inherited = self._inherited(func, scope) if _is_super(func.value) else None
         function = inherited or self.attribute(receiver, func.attr.value, func)
+        if inherited is None and _is_super(func.value) and func.attr.value == "from_pretrained":
+            # A class's own loader that ends in the library's: it loads what the class inherits from.
+            holder = self._holder(scope)
+            if holder is not None and holder.library is not None:
+                return receiver, function, f"{holder.library}.{func.attr.value}"
         if isinstance(function, Ref):
             return receiver, function, function.name
         if isinstance(receiver, Object) and receiver.kind:
@@ -94,12 +99,19 @@ class Invocations(Expressions):
             return receiver, function, f"{receiver.library or receiver.name}.{func.attr.value}"
         return receiver, function, dotted(func)
 
+    def _holder(self, scope: Scope) -> Class | None:
+        """The class whose method is followed, or of whose object: what its first parameter holds."""
+        method = self.walk.frames[-1].node if self.walk.frames else None
+        first = method.params.params[:1] if isinstance(method, cst.FunctionDef) else ()
+        holder = scope.get(first[0].name.value) if first else None
+        return holder.cls if isinstance(holder, Object) else holder if isinstance(holder, Class) else None
+
     def _inherited(self, func: cst.Attribute, scope: Scope) -> Function | None:
         """The method of a class above that ``super().name`` means; None where that class is not the script's own."""
         method = self.walk.frames[-1].node if self.walk.frames else None
         first = method.params.params[:1] if isinstance(method, cst.FunctionDef) else ()
         holder = scope.get(first[0].name.value) if first else None
-        cls = holder.cls if isinstance(holder, Object) else holder if isinstance(holder, Class) else None
+        cls = self._holder(scope)
         line = cls.line() if cls is not None else []
         given = (
             self.eval(func.value.args[0].value, scope) if isinstance(func.value, cst.Call) and func.value.args else None

@@ -92,6 +92,19 @@ def _changed(interpreter: Evaluator, receiver: Value, record: Record) -> Value |
     return returned
 
 
+def _handed_to_processes(record: Record, name: str) -> Record | None:
+    """The call that a process makes which is started with ``args=(…)``; ``spawn`` puts the process's rank before them.
+
+    That of the first process, as all of the script is read.
+    """
+    handed = record.keyword("args")
+    if name not in ("spawn", "notebook_launcher") or not isinstance(handed, Items) or handed.open:
+        return None
+    rank: list[Value] = [Const(record.node, 0)] if name == "spawn" else []
+    whole = next(passed for passed in record.passed if passed.name == "args")
+    return replace(record, passed=[Passed(None, value, whole.node) for value in (*rank, *handed.items)], spreads=False)
+
+
 def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
     last = name.rpartition(".")[2]
     if is_dataclass_parser(name):
@@ -105,6 +118,8 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
     if last in _RUNNERS and record.positional and record.taken is not False:
         target = record.positional[0]
         if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
+            if (handed := _handed_to_processes(record, last)) is not None:
+                return interpreter.follow(target, handed)
             return interpreter.enter(target, interpreter.walk.positional if name == "typer.run" else ())
     if name in _FILLS and record.positional:
         return command_lines.filled(interpreter, record, record.positional[0])

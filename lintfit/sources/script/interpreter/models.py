@@ -104,8 +104,18 @@ def in_own_module(value: Value | None) -> bool:
 
 
 def loads_of(value: Value | None) -> Iterator[Record]:
-    """The calls that have loaded a value, or what it wraps."""
-    return (each.call for each in objects(value) if each.call is not None and is_model_load(each.call))
+    """The calls that have loaded a value, or what it wraps.
+
+    TRL's ``AutoModelForCausalLMWithValueHead.from_pretrained`` loads nothing where it is handed a model.
+    """
+    for each in objects(value):
+        if each.call is not None and is_model_load(each.call):
+            handed = each.call.value(0, CONFIG_NAMES[0])
+            inner = [] if each.call.name != "from_pretrained" else [o for o in objects(handed) if is_model(o)]
+            if inner:
+                yield from loads_of(handed)
+            else:
+                yield each.call
 
 
 def is_model(made: Object) -> bool:

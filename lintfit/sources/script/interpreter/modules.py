@@ -24,10 +24,15 @@ repositories none lies deeper below its root."""
 _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"
     r"|BitsAndBytesConfig|\w*Trainer|Accelerator|zero_optimization|DataLoader)\b|@dataclass\b|@dataclasses\."
-    r"|\.backward\(|Attention\.forward\s*=|^class[ \t]+\w+\([^()]*\w(?:Mixin|Config|Arguments)\b",
+    r"|\.backward\(|\byaml\.\w*load\(|\bOmegaConf\."
+    r"|Attention\.forward\s*=|^class[ \t]+\w+\([^()]*\w(?:Mixin|Config|Arguments)\b",
     re.MULTILINE,
 )
 _CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]*)\)[ \t]*:", re.MULTILINE)
+_COPY_OF_PEFT = re.compile(
+    r"^from \.(?:mapping|peft_model|auto) import\b(?=.*?\bget_peft_model\b)", re.MULTILINE | re.DOTALL
+)
+"""What the ``__init__.py`` of PEFT says from 0.1 on (src/peft/__init__.py), and that of a copy under another name."""
 LIBRARIES = word_set("""
     torch transformers trl peft accelerate deepspeed datasets numpy bitsandbytes diffusers lightning pandas tqdm
     wandb evaluate sklearn scipy tokenizers colossalai ray huggingface_hub safetensors unsloth vllm os sys re json
@@ -104,6 +109,14 @@ class Modules:
     def is_package(self, name: str) -> bool:
         """Whether a module that was found is a package's ``__init__.py``."""
         return name in self._packages
+
+    def library(self, name: str) -> str | None:
+        """The library that a package of the project is a copy of: its own names are then the library's."""
+        if self._open is None or name.partition(".")[0] in LIBRARIES or "peft" not in name:
+            return None
+        found = next((each for path in _candidates(self._script.path.parent, name) if (each := self._at(path))), None)
+        copied = found is not None and found.path.name == "__init__.py" and _COPY_OF_PEFT.search(found.text)
+        return "peft" if copied else None
 
     def _load(self, name: str) -> cst.Module | None:
         if name.partition(".")[0] in LIBRARIES or self._open is None:

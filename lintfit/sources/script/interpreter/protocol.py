@@ -9,7 +9,7 @@ import libcst as cst
 
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk
-from lintfit.sources.script.interpreter.values import Function, Object, Value
+from lintfit.sources.script.interpreter.values import Function, Object, Record, Value
 
 
 class Evaluator(Protocol):
@@ -23,6 +23,9 @@ class Evaluator(Protocol):
 
     def store(self, table: dict[str, Value], key: str, value: Value) -> None:
         """Set an item of something that other branches see, too."""
+
+    def follow(self, function: Function, record: Record) -> Value:
+        """Run one of the script's own functions with the arguments of a call."""
 
     def enter(self, function: Function, words: Sequence[str] = ()) -> Value:
         """Run a function that nobody calls with arguments: its parameters are filled by flags or defaults.

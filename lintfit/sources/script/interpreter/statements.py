@@ -7,12 +7,24 @@ from enum import Enum
 
 import libcst as cst
 
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.definitions import Definitions
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk
-from lintfit.sources.script.interpreter.values import Class, Const, Function, Items, Object, Ref, Unknown, Value, choice
+from lintfit.sources.script.interpreter.values import (
+    Class,
+    Const,
+    Function,
+    Items,
+    Object,
+    Ref,
+    Unknown,
+    Value,
+    choice,
+    plain,
+)
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
@@ -85,7 +97,7 @@ class Statements(Definitions):
             case cst.Try() | cst.TryStar():
                 return self._try(node, scope)
             case cst.Match():
-                self._match(node, scope)
+                return self._match(node, scope)
         return Flow.NEXT
 
     def _line(self, line: cst.SimpleStatementLine, scope: Scope) -> Flow:
@@ -243,18 +255,47 @@ class Statements(Definitions):
             self.block(body_of(node.finalbody.body), scope)
         return Flow.MAYBE if flow is Flow.RAISED and node.handlers else flow
 
-    def _match(self, node: cst.Match, scope: Scope) -> None:
-        self.eval(node.subject, scope)
-        before = dict(scope.names)
-        ends = [before]
-        outer = self.walk.branch
+    def _match(self, node: cst.Match, scope: Scope) -> Flow:
+        """The first case that matches runs; where that is not known, any of those that may."""
+        subject = self.eval(node.subject, scope)
+        before, outer = dict(scope.names), self.walk.branch
+        ends: list[tuple[Flow, dict[str, Value]]] = []
+        arrives: bool | None = True
         for case in node.cases:
             scope.names = dict(before)
-            self.walk.branch = outer.maybe()
-            if self.block(body_of(case.body), scope) not in (Flow.LEFT, Flow.RAISED):
-                ends.append(scope.names)
+            holds = self._matches(case.pattern, subject, scope)
+            if case.guard is not None and holds is not False:
+                allowed = operators.truth(self.eval(case.guard, scope))
+                holds = holds if allowed else (None if allowed is None else False)
+            runs = False if arrives is False or holds is False else (holds and arrives) or None
+            self.walk.branch = outer.into(node.subject, runs, guarded=False)
+            flow = self.block(body_of(case.body), scope)
+            if runs is not False:
+                ends.append((flow, scope.names))
+                arrives = False if holds else None
         self.walk.branch = outer
-        scope.names = _merge(ends)
+        if arrives is not False:
+            ends.append((Flow.NEXT, before))
+        elif len(ends) == 1 and ends[0][0] is Flow.RAISED:
+            scope.names = before  # as for an ``if`` whose test is known
+            return Flow.NEXT
+        return self._join(ends, scope)
+
+    def _matches(self, pattern: cst.MatchPattern, subject: Value, scope: Scope) -> bool | None:
+        """Whether a pattern takes a value; what it captures is the value itself."""
+        match pattern:
+            case cst.MatchAs(pattern=inner, name=name):
+                taken = True if inner is None else self._matches(inner, subject, scope)
+                if name is not None:
+                    scope.set(name.value, subject)
+                return taken
+            case cst.MatchOr():
+                found = [self._matches(each.pattern, subject, scope) for each in pattern.patterns]
+                return True if True in found else (None if None in found else False)
+            case cst.MatchValue() | cst.MatchSingleton():
+                asked, known = plain(self.eval(pattern.value, scope)), plain(subject)
+                return None if UNKNOWN in (asked, known) else bool(asked == known)
+        return None
 
     def _import(self, node: cst.Import | cst.ImportFrom, scope: Scope) -> None:
         prefix = ""

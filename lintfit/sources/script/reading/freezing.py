@@ -52,6 +52,7 @@ def read(reading: Reading) -> None:
         patterns += added or ()
         while "!*" in patterns:
             patterns, first = patterns[patterns.index("!*") + 1 :], None
+            reading.settings.pop("partly_frozen", None)
         if patterns:
             first = first or event.node
         if event.of_text and any(not each.startswith("!") for each in added or ()):

@@ -129,7 +129,20 @@ def _counted_elsewhere(reading: Reading, load: Record) -> bool:
     if trainer is None:
         return False
     handed = {passed.name for passed in trainer.passed if _is(load, passed.value)}
+    values = [passed.value for passed in trainer.passed if _is(load, passed.value)]
+    if handed <= {None, "ref_model", "reference_model"} and is_wider(reading, *values):
+        return False
     return bool(handed & {None, *_COUNTED, "reward_funcs"})
+
+
+def is_wider(reading: Reading, *values: Value | None) -> bool:
+    """Whether all that a value may be are models loaded whole, beside a trained one that is loaded in few bits: a
+    reference of this kind is no second copy of the base."""
+    base = reading.found.trained_load
+    loads = [load for value in values for load in models.loads_of(value)]
+    if base is None or not loads or any(load is base for load in loads) or _quantization(base) is None:
+        return False
+    return all(_quantization(load) is None for load in loads)
 
 
 def _freed(reading: Reading, load: Record) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -15,7 +15,20 @@ from lintfit.sources.script.interpreter.values import Bounded, Const, Record, Va
 from lintfit.sources.script.reading import unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
 
-PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
+PARTS = (
+    ("max_source_length", "max_target_length"),
+    ("max_source_len", "max_target_len"),
+    ("source_max_len", "target_max_len"),
+    ("source_max_length", "target_max_length"),
+    ("max_input_length", "max_output_length"),
+    ("max_input_length", "max_target_length"),
+    ("max_prompt_length", "max_response_length"),
+    ("max_prompt_length", "max_answer_length"),
+    ("max_prompt_len", "max_response_len"),
+    ("max_prompt_len", "max_answer_len"),
+    ("max_prompt_len", "max_ans_len"),
+    ("max_prompt_seq_len", "max_answer_seq_len"),
+)
 """Fields that limit a prompt and its answer, which a causal language model gets in one sequence, and an encoder and a
 decoder one each."""
 _TWO_HALVES = "Seq2SeqLM"
@@ -31,9 +44,29 @@ _CUTS = re.compile(
     r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
+_CUTS_SAMPLES = re.compile(r"truncation\s*=\s*(True|[\"'](longest_first|only_first|only_second)[\"'])")
+_FILLS = re.compile(
+    r"pack(s|ed|ing|er)?\b|pack_|concat_texts|group_texts|group_by_block|chunk|concatenat|block_size|chain\(|"
+    r"ConstantLength|total_length|padding\s*=\s*(?!True\b|False\b|[\"']longest[\"'])|pad_to_max|pad_to_length",
+    re.I,
+)
+"""What may fill a sequence up to its length: samples put together, or padding to more than the longest of a batch."""
+_BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+in\s+range\(")
+"""Blocks of texts that are put together, as ``group_texts`` of ``run_clm.py`` makes them."""
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
+_SLICED = re.compile(
+    r"(?<![\w.])(?:self\.)?(?:input_?ids?|token_?ids|(?:all|full|token)_(?:ids|tokens)|ids|tokens)\s*\[\s*:\s*([A-Za-z_][\w.]*)\s*\]"
+)
+"""Tokens of a whole sample that are cut at a length: ``input_ids[: args.max_total_length]``."""
+_A_LENGTH = re.compile(r"max\w*len|len\w*max|len(gth)?$|max_(\w+_)?(tokens|size)$")
+_OF_A_PART = re.compile(
+    r"prompt|source|src|target|tgt|answer|ans_|response|output|question|query|input|new|gen|eval|label"
+)
+_WEIGHED = "the script only weighs this field against others; it is taken for the length of a sequence"
+_COMPARES = r"(?:[<>]=?|[=!]=)"
+_WEIGHS = re.compile(r"[<>/]|[=!]=")
 _UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
 
 
@@ -42,8 +75,18 @@ def read(reading: Reading) -> None:
     if load is not None and load.function.startswith("diffusers."):
         return  # a tokenizer's limit there is that of the prompts, not of what is trained
     _length_of_text(reading)
+    _merely_cut(reading)
     if load is not None and _TWO_HALVES in load.function and "decoder_seq_len" not in reading.settings:
         _of_answers(reading)
+
+
+def _merely_cut(reading: Reading) -> None:
+    """Whether samples are cut at the length and nothing in sight fills them up to it."""
+    if "seq_len" not in reading.settings or "packing" in reading.settings:
+        return
+    texts = list(reading.calls.texts())
+    if any(map(_CUTS_SAMPLES.search, texts)) and not any(map(_FILLS.search, texts)):
+        reading.derive("pads_to_length", False, "samples are cut at the length, and padded to the longest of a batch")
 
 
 def _of_answers(reading: Reading) -> None:
@@ -64,14 +107,21 @@ def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
     if _of_trainer(reading) or unsloth.length(reading) or _of_config(reading):
         return
-    made = reading.found.arguments
+    made, trainer = reading.found.arguments, reading.found.trainer
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
-    if _first_known(reading):
+    if trainer is not None and trainer.function.startswith("trl.") and trainer.name == "PPOTrainer":
+        return  # what is generated comes on top of the prompts that are cut
+    declared = _declared(reading)
+    if _of_blocks(reading) or _first_known(reading, _tokenized(reading)):
         return
-    _in_parts(reading)
-    if "seq_len" not in reading.settings:
-        _handed_on(reading)
+    if _first_known(reading, [(value, where) for value, where in declared if _is_read(reading, value)]):
+        return
+    if not _first_known(reading, _sliced(reading)):
+        _in_parts(reading)
+    if "seq_len" in reading.settings or _first_known(reading, declared):
+        return
+    _handed_on(reading)
     if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
         _by_name(reading)
 
@@ -107,9 +157,19 @@ def _of_config(reading: Reading) -> bool:
     return True
 
 
-def _first_known(reading: Reading) -> bool:
-    """The first length that is known of those that a tokenizer gets, else of the fields with such a name."""
-    for value, where in (*_tokenized(reading), *_declared(reading)):
+def _of_blocks(reading: Reading) -> bool:
+    """The block that texts are put together and cut to, where the script computes it: its tokenizer's limit is then
+    that of a document."""
+    known = {size for value in reading.walk.lengths if type(size := plain(value)) is int}
+    if len(known) != 1 or not any(map(_BLOCKS.search, reading.calls.texts())):
+        return False
+    reading.put("seq_len", next(value for value in reading.walk.lengths if plain(value) in known))
+    return True
+
+
+def _first_known(reading: Reading, lengths: Sequence[tuple[Value, Record | None]]) -> bool:
+    """The first of several lengths that is known: those that a tokenizer gets, or fields with such a name."""
+    for value, where in lengths:
         known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
         if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
             _take(reading, value, where, known)
@@ -131,16 +191,32 @@ def _merely_a_limit(reading: Reading, value: Value, where: Record | None) -> boo
 
 def _take(reading: Reading, value: Value, where: Record | None, known: int) -> None:
     """Put a length down, with what is supposed in taking it: of ``length + 1``, where its last token goes."""
-    by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
+    made = value.origin if isinstance(value.origin, cst.BinaryOperation) else None
+    if made is not None and isinstance(made.operator, cst.Multiply) and isinstance(made.right, cst.Integer):
+        _of_multiple(reading, value, where, known, made)
+        return
+    by_one = made is not None and isinstance(made.right, cst.Integer)
     cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
     reading.put("seq_len", value, where, to=known - cut)
     if isinstance(value, Bounded):
         reading.suppose("seq_len", "the smallest of several limits, of which one is not known")
     elif where is None and not _is_read(reading, value):
         reading.suppose("seq_len", _UNREAD)
+    elif where is None and _is_only_weighed(reading, value):
+        reading.suppose("seq_len", _WEIGHED)
     elif by_one:
         kept = "be cut off again" if cut else "stay in the sequence that is trained on"
         reading.suppose("seq_len", f"a token more or less is taken to {kept}")
+
+
+def _of_multiple(reading: Reading, value: Value, where: Record | None, known: int, made: cst.BinaryOperation) -> None:
+    """``max_length=limit * 5``: tokens that are cut again where the script goes by the limit itself elsewhere."""
+    name, factor = dotted(made.left).rpartition(".")[2], int(cst.ensure_type(made.right, cst.Integer).evaluated_value)
+    again = re.compile(rf"\bmin\((?:[^()]|\([^()]*\))*\b{re.escape(name)}\b|\[[^\[\]]*:[^\[\]]*\b{re.escape(name)}\]")
+    cut = name != "" and factor > 0 and any(map(again.search, reading.calls.texts()))
+    reading.put("seq_len", value, where, to=known // factor if cut else known)
+    kept = f"be cut to {name} again" if cut else "stay in the sequence that is trained on"
+    reading.suppose("seq_len", f"tokens beyond {name or 'the limit'} are taken to {kept}")
 
 
 def _handed_on(reading: Reading) -> None:
@@ -179,6 +255,18 @@ def _is_read(reading: Reading, value: Value) -> bool:
         for made in reading.walk.parsed
         for name in reading.walk.read.get(id(made), ())
     )
+
+
+def _is_only_weighed(reading: Reading, value: Value) -> bool:
+    """Whether all that a script does with a field is to compare it or to divide by another (to scale positions)."""
+    names = {name for made in reading.walk.parsed for name, each in made.attributes.items() if each is value}
+    uses = [
+        use
+        for name in names
+        for text in reading.calls.texts()
+        for use in re.finditer(rf"(?:{_COMPARES}\s*)?[\w.]*\.{re.escape(name)}\b(?:\s*(?:{_COMPARES}|/))?", text)
+    ]
+    return bool(uses) and all(_WEIGHS.search(use[0]) for use in uses)
 
 
 def _in_parts(reading: Reading) -> None:
@@ -238,6 +326,19 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
             if length is not None and id(length) not in parts:
                 (loads if record.name == "from_pretrained" else calls).append((length, record))
     return sorted(calls, key=lambda each: _is_share(each[0])) + loads
+
+
+def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
+    """The one field at which a script cuts the tokens of a whole sample, whatever it is called."""
+    names = {match[1].rpartition(".")[2] for text in reading.calls.texts() for match in _SLICED.finditer(text)}
+    cut = {name for name in names if _A_LENGTH.search(name) and not _OF_A_PART.search(name)}
+    found = [
+        value
+        for made in reading.walk.parsed
+        for key, value in made.attributes.items()
+        if key.rpartition(".")[2] in cut and isinstance(plain(value), int)
+    ]
+    return [(found[0], None)] if len({plain(value) for value in found}) == 1 else []
 
 
 def _is_share(length: Value) -> bool:

@@ -91,7 +91,9 @@ def _all_linear(reading: Reading, config: Record) -> None:
 
 
 def _wraps(record: Record) -> bool:
-    return record.name == "get_peft_model" or record.function.endswith("PeftModel.from_pretrained")
+    """Whether a call puts adapters into a model: PEFT's function, or one of its classes."""
+    made = record.function.startswith("peft.") and record.name.startswith("PeftModel")
+    return made or record.name == "get_peft_model" or record.function.endswith("PeftModel.from_pretrained")
 
 
 def _wrapped(reading: Reading) -> bool | None:

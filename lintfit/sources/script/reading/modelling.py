@@ -71,7 +71,9 @@ def _loaded(reading: Reading, load: Record) -> None:
 
 def _model(reading: Reading, load: Record) -> None:
     names = [record.value(0, *models.CONFIG_NAMES) for record in _same_role(reading, load)]
-    value = load.value(0, *models.CONFIG_NAMES, "config")
+    value = load.value(0, *models.CONFIG_NAMES) if load.name == "from_pretrained" else None
+    if value is None or sure_none(value):
+        value = load.value(0, *models.CONFIG_NAMES, "config")
     if load.name != "from_pretrained" or isinstance(value, Object):
         value = _of_config(value) or value
     if value is None or (isinstance(value, Const) and value.value is None):
@@ -107,6 +109,9 @@ def _dtype(reading: Reading, load: Record) -> None:
         return
     if load.spreads:
         return
+    if load.name in ("from_config", "_from_config") and (empty := _without_weights(reading, load)) is not None:
+        reading.state("weights_dtype", UNKNOWN, empty.node, "made without weights here: who fills them decides")
+        return
     if models.by_unsloth(load):
         reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", BY_CARD))
         return
@@ -120,6 +125,12 @@ def _dtype(reading: Reading, load: Record) -> None:
         setting = reading.settings["weights_dtype"]
         why = f"{setting.provenance.detail}; the model's own code may choose another"
         reading.settings["weights_dtype"] = replace(setting, provenance=Provenance("assumed", why))
+
+
+def _without_weights(reading: Reading, load: Record) -> Record | None:
+    """The last ``with init_empty_weights():`` before a model is made of its config alone."""
+    made = [r for r in reading.records[: load.order] if r.name == "init_empty_weights" and r.taken is not False]
+    return made[-1] if made else None
 
 
 def _by_bitsandbytes(load: Record) -> bool:

@@ -94,7 +94,10 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
     compares = kind in ("dpo", "kto") or record.name.endswith("BCOTrainer")
     handed = record.value(1, "ref_model") if compares else record.keyword("ref_model", "reference_model")
     if something(handed):
-        reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
+        if inference_models.is_wider(reading, handed):
+            reading.derive("reference_model", False, "it is counted with the models beside the trained one")
+        else:
+            reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
         return
     adapter = record.keyword("peft_config")
     peft = reading.found.peft

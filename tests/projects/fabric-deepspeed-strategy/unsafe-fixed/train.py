@@ -4,12 +4,12 @@ from lightning.fabric.strategies import DeepSpeedStrategy
 from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM
 
-ACCUMULATE = 4
+ACCUMULATE = 1
 
 fabric = Fabric(
     accelerator="cuda",
     devices=8,
-    strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True),
+    strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True, offload_parameters=True),
     precision="bf16-mixed",
 )
 fabric.launch()
@@ -17,7 +17,7 @@ model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torc
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 model, optimizer = fabric.setup(model, optimizer)
 model.gradient_checkpointing_enable()
-loader = fabric.setup_dataloaders(DataLoader([], batch_size=1))
+loader = fabric.setup_dataloaders(DataLoader([], batch_size=4))
 for step, batch in enumerate(loader):
     accumulating = (step + 1) % ACCUMULATE != 0
     with fabric.no_backward_sync(model, enabled=accumulating):

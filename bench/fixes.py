@@ -1,0 +1,172 @@
+"""Plans for public launches that do not fit, carried out and held against the real libraries.
+
+``CHECKOUTS`` holds one folder for each repository, named ``owner+name``, at the commit of its rows in
+``bench/fixes/launches.jsonl`` (``repo``, ``commit``, ``launch`` as path:line, ``gpus``: pairs of GPU and count, and
+``options``, what a user states beside). Each launch is read in a copy without history and large files. ``--python`` is
+an interpreter with transformers, accelerate, DeepSpeed and torch, of the time that the projects were written in
+(transformers 4.45 takes the flags of nearly all of them); without it nothing is parsed.
+
+    python -m bench.fixes CHECKOUTS [--python PYTHON] [--only WORD] [--table FILE] [--diffs FILE]
+
+Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *stable* (a second check of what
+was written offers nothing more for the run), *batch* (sequences of an optimizer step on all ranks are kept), *lost*
+(comments that are gone). The diffs are one file of Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from bench.checkouts import checkout  # noqa: E402
+from bench.fixing import carry  # noqa: E402
+from bench.fixing.trial import said_of  # noqa: E402
+
+LAUNCHES = ROOT / "bench/fixes/launches.jsonl"
+
+
+def rows() -> list[dict[str, Any]]:
+    """The list of launches."""
+    return [json.loads(line) for line in LAUNCHES.read_text("utf-8").splitlines()]
+
+
+def checked(root: Path, path: str, gpu: str, gpus: int, options: Sequence[str]) -> dict[str, Any]:
+    """The JSON report of a check of one file."""
+    words = [sys.executable, "-m", "lintfit", "check", path, "--gpu", gpu, "--gpus", str(gpus), *options]
+    words += ["--isolated", "--as-found", "--exit-zero", "--output-format", "json"]
+    path_of_lintfit = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True, timeout=300, env=path_of_lintfit)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def offered(report: Mapping[str, Any], launch: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+    """A run's plan and the fix that carries it out, None where there is none, and its verdict."""
+    run = next((each for each in report["runs"] if each["id"] == launch), None)
+    if run is None:
+        return None, None, "no such run"
+    fixes = (each.get("fix") for each in report["findings"] if (each["run"], each["rule"]) == (launch, "does-not-fit"))
+    fix = next((each for each in fixes if each), None)
+    return run["plan"], fix, run["verdict"]
+
+
+def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
+    """Whether a rank has as many sequences in a step as before, by its arguments; None: they do not say it."""
+    counts = []
+    for said in (before, after):
+        values = said.get("values") or {}
+        words = values.get("per_device_train_batch_size"), values.get("gradient_accumulation_steps")
+        if not all(isinstance(each, int) for each in words):
+            return None
+        counts.append(words[0] * words[1])  # type: ignore[operator]
+    return counts[0] == counts[1]
+
+
+def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) -> Iterator[dict[str, Any]]:
+    """One row of the table for each kind of GPU, with the diff."""
+    path, _, _ = row["launch"].rpartition(":")
+    before: dict[str, Any] | None = None
+    for gpu, gpus in row["gpus"]:
+        plan, fix, verdict = offered(checked(root, path, gpu, gpus, row.get("options", [])), row["launch"])
+        found: dict[str, Any] = {**row, "gpu": gpu, "gpus": gpus, "verdict": verdict, "offered": plan is not None}
+        edits = (fix or {}).get("edits") or []
+        written = bool(edits) and plan is not None and plan["applicability"] != "display"
+        found |= {"written": written, "plan": plan and plan["name"], "by_hand": plan and plan.get("by_hand")}
+        if plan is not None:
+            found |= {"applicability": plan["applicability"], "steps": plan["steps"], "effects": plan["effects"]}
+        changed = carry.carried_out(root, edits)
+        found |= {
+            "message": fix and fix["message"],
+            "diff": carry.unified(changed),
+            "lost": carry.lost_comments(changed),
+        }
+        if python is not None and (written or before is None):
+            before = before or said_of(python, root, path, row.get("nth", 0), gpus, work)
+        found["before"] = before
+        if written:
+            carry.write(root, changed)
+            try:
+                again, _, later = offered(checked(root, path, gpu, gpus, row.get("options", [])), row["launch"])
+                found |= {"stable": again is None and later in ("fits", "tight", "no such run"), "verdict_after": later}
+                if before is not None and before["parsed"] and python is not None:
+                    found["after"] = said_of(python, root, path, row.get("nth", 0), gpus, work)
+                    found["batch"] = kept(before, found["after"])
+            finally:
+                carry.take_back(root, changed)
+        yield found
+
+
+def told(found: Mapping[str, Any]) -> str:
+    """A plan and its diff, for reading."""
+    options = " ".join(found.get("options", []))
+    head = f"## {found['repo']} {found['launch']} · {found['gpus']} x {found['gpu']} {options}".rstrip()
+    if not found["offered"]:
+        return f"{head}\n\n{found['verdict']}, no plan.\n"
+    how = found["applicability"] + (f"; by hand: {found['by_hand']}" if found["by_hand"] else "")
+    steps = "; ".join(f"{each['setting']} {each['from']} -> {each['to']} ({each['path']})" for each in found["steps"])
+    parts = [head, f"Plan: {found['plan']} [{how}]", f"Steps: {steps}"]
+    parts += [f"Effects: {' '.join(found['effects'])}"] if found["effects"] else []
+    parts += [f"Text: {found['message']}"] if found["message"] else []
+    parts += ["Comments lost: " + " | ".join(found["lost"])] if found["lost"] else []
+    parts += [f"```diff\n{found['diff']}\n```"] if found["diff"] else []
+    return "\n\n".join(parts) + "\n"
+
+
+def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The sums that the bars are about."""
+    total: Counter[str] = Counter()
+    for found in table:
+        total["runs that do not fit"] += found["verdict"] == "does-not-fit"
+        total["offered"] += found["offered"]
+        total["written"] += found["written"]
+        before, after = found.get("before") or {}, found.get("after") or {}
+        total["parsed before"] += found["written"] and bool(before.get("parsed"))
+        total["parsed after"] += bool(after.get("parsed"))
+        total["stable"] += bool(found.get("stable"))
+        total["batch kept"] += found.get("batch") is True
+        total["batch changed"] += found.get("batch") is False
+        total["comments lost"] += bool(found["lost"])
+    return dict(total)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkouts", type=Path)
+    parser.add_argument("--python", help="an interpreter that has the real libraries")
+    parser.add_argument("--only", default="", help="launches whose repository or path has this word")
+    parser.add_argument("--table", type=Path, help="write the table there, as JSON")
+    parser.add_argument("--diffs", type=Path, help="write the diffs there, as Markdown")
+    args = parser.parse_args()
+    table: list[dict[str, Any]] = []
+    for row in rows():
+        source = checkout(args.checkouts, row["repo"])
+        if source is None or args.only not in f"{row['repo']}/{row['launch']}":
+            continue
+        with TemporaryDirectory() as folder:
+            root = Path(folder, "copy")
+            carry.copied(source, root)
+            for found in tried(root, row, args.python, Path(folder)):
+                table.append(found)
+                marks = {key: found.get(key) for key in ("offered", "written", "stable", "batch")}
+                print(row["repo"], row["launch"], found["gpu"], marks, flush=True)
+        if args.table:
+            args.table.write_text(json.dumps(table, indent=1), "utf-8")
+        if args.diffs:
+            args.diffs.write_text("\n".join(told(each) for each in table), "utf-8")
+    for name, count in counted(table).items():
+        print(f"{name}: {count}")
+
+
+if __name__ == "__main__":
+    main()

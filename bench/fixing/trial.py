@@ -1,0 +1,75 @@
+"""One launch before and after: what it starts, and what the real parsers say of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.fixing import carry, commands
+
+PROBE = Path(__file__).with_name("parse_probe.py")
+
+
+def probed(python: str, command: Mapping[str, Any], gpus: int, seconds: float = 150) -> dict[str, Any]:
+    """What the probe says of a command: ``parsed``, and ``error`` with the ``stage`` where not."""
+    asked = json.dumps({**command, "gpus": gpus})
+    try:
+        done = subprocess.run(
+            [python, str(PROBE)], input=asked, text=True, capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"parsed": False, "error": f"longer than {seconds:.0f} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    said: dict[str, Any] = json.loads(lines[-1]) if lines else {"parsed": False, "error": f"exit {done.returncode}"}
+    if not said.get("parsed"):
+        said["stderr"] = done.stderr[-600:]
+    return said
+
+
+def trial(
+    python: str, root: Path, launch: str, nth: int, changed: Mapping[str, tuple[str | None, str]], gpus: int, work: Path
+) -> dict[str, Any]:
+    """A launch of the copy ``root`` as it stands there, then with the changed files; the copy is as before afterwards.
+
+    ``launch`` is the shell script, ``nth`` which of the commands that it starts is meant.
+    """
+    before = said_of(python, root, launch, nth, gpus, work)
+    if not changed or not before["parsed"]:
+        return {"before": before, "after": None}
+    carry.write(root, changed)
+    try:
+        return {"before": before, "after": said_of(python, root, launch, nth, gpus, work)}
+    finally:
+        carry.take_back(root, changed)
+
+
+def said_of(python: str, root: Path, launch: str, nth: int, gpus: int, work: Path) -> dict[str, Any]:
+    """What a launch comes to as the copy stands: from the folders that people start it from, the first that parses."""
+    script = root / launch
+    if not commands.well_formed(script):
+        return {"parsed": False, "stage": "bash -n"}
+    log = work / "commands.jsonl"
+    commands.shims(work / "bin", python, log)
+    said: dict[str, Any] = {"parsed": False, "stage": "bash", "error": "no command was started"}
+    for folder in dict.fromkeys((root, script.parent, *script.parents)):
+        if not folder.is_relative_to(root):
+            break
+        try:
+            found = [each for each in commands.started(script, folder, work / "bin", log) if trains(each, folder)]
+        except subprocess.TimeoutExpired:
+            return {"parsed": False, "stage": "bash", "error": "the shell script does not end"}
+        if not found:
+            continue
+        said = {**probed(python, found[min(nth, len(found) - 1)], gpus), "cwd": folder.relative_to(root).as_posix()}
+        if said["parsed"]:
+            break
+    return said
+
+
+def trains(command: Mapping[str, Any], folder: Path) -> bool:
+    """Whether a command names a script that is there (from the folder that it is started in)."""
+    words = [word for word in command["argv"][1:] if word.endswith(".py")]
+    return (bool(words) and (Path(command["cwd"]) / words[0]).is_file()) or "-m" in command["argv"]

@@ -1,0 +1,117 @@
+"""Plans carried out on text, and launches held against the real parsers (bench/fixes.py)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.fixes import counted, kept, offered, told
+from bench.fixing import carry, commands
+from bench.fixing.trial import said_of
+
+LAUNCH = """#!/bin/bash
+size=4
+mkdir -p out
+torchrun --nproc_per_node 2 train.py --per_device_train_batch_size $size \\
+    --output_dir out --learning_rate 1e-5
+"""
+SCRIPT = """import no_such_package
+from no_such_package.parts import Something
+import transformers
+
+class Own(Something):
+    pass
+
+parser = transformers.HfArgumentParser(transformers.TrainingArguments)
+args, = parser.parse_args_into_dataclasses()
+raise RuntimeError("not reached")
+"""
+
+
+def test_edits_are_carried_out_from_the_last_to_the_first(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("one two three\n", "utf-8")
+    edits = [
+        {"path": "a.sh", "start": 0, "end": 3, "text": "1"},
+        {"path": "a.sh", "start": 8, "end": 13, "text": "3"},
+        {"path": "new.json", "start": 0, "end": 0, "text": "{}\n"},
+    ]
+    changed = carry.carried_out(tmp_path, edits)
+    assert changed == {"a.sh": ("one two three\n", "1 two 3\n"), "new.json": (None, "{}\n")}
+    assert "--- /dev/null" in carry.unified(changed)
+    carry.write(tmp_path, changed)
+    assert (tmp_path / "new.json").exists()
+    carry.take_back(tmp_path, changed)
+    assert not (tmp_path / "new.json").exists()
+    assert (tmp_path / "a.sh").read_text("utf-8") == "one two three\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "lost"),
+    [
+        ("a.py", "x = 1  # why\n", "x = 2\n", ["# why"]),
+        ("a.py", "x = 1  # why\n", "y = 0\nx = 2  # why\n", []),
+        ("a.sh", "# twice\n# twice\n", "# twice\n", ["# twice"]),
+        ("a.json", '{\n// here\n"a": 1}\n', '{"a": 1}\n', ["// here"]),
+    ],
+)
+def test_comments_that_are_gone_are_named(name: str, before: str, after: str, lost: list[str]) -> None:
+    assert carry.lost_comments({name: (before, after)}) == lost
+
+
+def test_a_copy_has_no_history_and_no_large_files(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / ".git").mkdir(parents=True)
+    (source / "train.py").write_text("pass\n", "utf-8")
+    (source / "data.json").write_text("x" * (carry.LARGE + 1), "utf-8")
+    carry.copied(source, tmp_path / "copy")
+    assert [each.name for each in (tmp_path / "copy").iterdir()] == ["train.py"]
+
+
+def test_what_a_shell_script_starts_is_written_down_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(LAUNCH, "utf-8")
+    commands.shims(tmp_path / "bin", sys.executable, tmp_path / "log")
+    (found,) = commands.started(tmp_path / "run.sh", tmp_path, tmp_path / "bin", tmp_path / "log")
+    assert found["argv"][:6] == ["torchrun", "--nproc_per_node", "2", "train.py", "--per_device_train_batch_size", "4"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_script_that_bash_refuses_does_not_parse(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("if true; then\n", "utf-8")
+    assert said_of(sys.executable, tmp_path, "run.sh", 0, 1, tmp_path)["stage"] == "bash -n"
+
+
+def test_the_batch_of_a_step_is_compared_where_both_sides_say_it() -> None:
+    def said(micro: int | None, steps: int) -> dict[str, object]:
+        return {"values": {"per_device_train_batch_size": micro, "gradient_accumulation_steps": steps}}
+
+    assert kept(said(4, 1), said(1, 4)) is True
+    assert kept(said(4, 1), said(1, 2)) is False
+    assert kept(said(None, 1), said(1, 2)) is None
+
+
+def test_a_run_without_a_plan_is_told_and_counted() -> None:
+    report = {"runs": [{"id": "a.sh:1", "plan": None, "verdict": "does-not-fit"}], "findings": []}
+    plan, fix, verdict = offered(report, "a.sh:1")
+    assert (plan, fix, verdict) == (None, None, "does-not-fit")
+    found = {"repo": "o/n", "launch": "a.sh:1", "gpu": "t4", "gpus": 2, "verdict": verdict, "lost": []}
+    found |= {"offered": False, "written": False}
+    assert told(found) == "## o/n a.sh:1 · 2 x t4\n\ndoes-not-fit, no plan.\n"
+    assert counted([found])["runs that do not fit"] == 1
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+def test_the_scripts_own_parser_says_what_a_changed_launch_comes_to(tmp_path: Path) -> None:
+    for name in ("torch", "transformers", "accelerate"):
+        pytest.importorskip(name)
+    (tmp_path / "run.sh").write_text(LAUNCH, "utf-8")
+    (tmp_path / "train.py").write_text(SCRIPT, "utf-8")
+    said = said_of(sys.executable, tmp_path, "run.sh", 0, 2, tmp_path)
+    assert said["parsed"], said
+    assert said["values"]["per_device_train_batch_size"] == 4
+    (tmp_path / "run.sh").write_text(LAUNCH.replace("--output_dir", "--no_such_flag 1 --output_dir"), "utf-8")
+    refused = said_of(sys.executable, tmp_path, "run.sh", 0, 2, tmp_path)
+    assert not refused["parsed"]
+    assert refused["stage"] == "script"
