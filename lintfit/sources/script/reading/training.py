@@ -27,6 +27,7 @@ from lintfit.sources.script.reading import (
 )
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
+from lintfit.sources.script.reading.own_method import lineage
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING
 
@@ -115,8 +116,17 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
             "the adapter is switched off for it" if with_adapter else f"{record.name} makes one where none is handed in"
         )
         reading.derive("reference_model", not with_adapter, why)
+    elif _holds_another(reading, record):
+        reading.derive("reference_model", UNKNOWN, "the trainer's own class has a ref_model")
     else:
         reading.derive("reference_model", False, f"{record.name} needs none")
+
+
+def _holds_another(reading: Reading, record: Record) -> bool:
+    """Whether a trainer's class of the script's own makes a reference by itself."""
+    names = [cls.name for cls in record.classes] or [record.name]
+    lines = (lineage(reading.calls.documents, name) for name in names)
+    return any("self.ref_model" in document.text for line in lines for document, _ in line)
 
 
 def objects_of(value: Value) -> bool:
