@@ -273,6 +273,12 @@ LAUNCHES = (
         "wrong was wrong in the table",
     ),
     (
+        "documented",
+        "launches that stand in pages of Markdown and in docstrings, read where they stand; blind: one half with the "
+        "code as it was, the other after what the first had shown was mended; three of the wrong are GPUs over which "
+        "device_map spreads a model, which lintfit counts as one process",
+    ),
+    (
         "recipes",
         "recipes of eight front ends alone, and launches of them, drawn at random before any was looked at; of the "
         "wrong, 96 were an engine and ZeRO that the number of GPUs or a file beside the recipe decides",
