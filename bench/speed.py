@@ -130,7 +130,7 @@ python serve.py --port {number}
 
 
 def pages(repeats: int) -> dict[str, Any]:
-    """Processor seconds of a check of an empty folder and of one with pages that start nothing, and their difference."""
+    """Processor seconds of a check of an empty folder and of one with pages that start nothing; the difference."""
     with tempfile.TemporaryDirectory() as folder:
         empty, full = Path(folder, "empty"), Path(folder, "full")
         empty.mkdir()

@@ -290,3 +290,14 @@ def test_what_the_release_of_axolotl_pins_is_known(tmp_path: Path) -> None:
     found = versions_of(tmp_path / "r.yml", tmp_path, Options())
     assert (found["axolotl"], found["transformers"], found["peft"]) == ("0.9.0", "4.51.3", "0.14.0")
     assert found.sources["transformers"] == "pinned by axolotl 0.9.0"
+
+
+def test_a_checkout_of_a_library_states_its_own_version(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "trl"\ndynamic = ["version"]\n')
+    (tmp_path / "VERSION").write_text("1.10.0.dev0\n")
+    assert asked_near(tmp_path / "x.sh", tmp_path)["trl"][0] == "1.10.0"
+
+
+def test_a_project_that_is_no_library_states_no_version_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1.0.0"\n')
+    assert asked_near(tmp_path / "x.sh", tmp_path) == {}
