@@ -20,13 +20,21 @@ class LintfitError(Exception):
     """
 
 
+_COMMAND = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*)(?=::(?!: ))|(?<=##)(?=\[)", re.MULTILINE)
+"""Where GitHub's runner takes a line of a log for a command to itself: ``::name`` at its beginning, blanks aside, and
+``##[name]`` anywhere (actions/runner, ActionCommand.cs). ``::: path`` of a code frame is none."""
 _LONG_WORD = re.compile(r"\S{400,}")
+
+
+def defused(text: str) -> str:
+    """Text that a log may hold: a backslash stands before whatever the one who runs the job would obey."""
+    return _COMMAND.sub(r"\1\\", text) if "::" in text or "##[" in text else text
 
 
 def one_line(message: str) -> str:
     """A message as a terminal gets it, whatever names it quotes: one line, nothing that steers, no word without end."""
     line = message if message.isprintable() else "".join(map(_visible, message))
-    return _LONG_WORD.sub(lambda found: f"{found[0][:200]}...", line)
+    return defused(_LONG_WORD.sub(lambda found: f"{found[0][:200]}...", line))
 
 
 def _visible(character: str) -> str:

@@ -10,19 +10,29 @@ import yaml
 from click.testing import CliRunner
 
 from lintfit.cli.main import lintfit
-from lintfit.run.discover import SUFFIXES
+from lintfit.run.discover import NAMES, NOTEBOOK, SUFFIXES
 from tests.support import ROOT
 
 HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+BY_FILES = [hook for hook in HOOKS if not hook.get("always_run")]
 
 
-def test_two_check_and_one_fixes() -> None:
+def test_three_check_and_one_fixes() -> None:
     assert {hook["id"]: hook["entry"] for hook in HOOKS} == {
         "lintfit": "lintfit check",
         "lintfit-fix": "lintfit check --fix",
         "lintfit-repository": "lintfit check .",
+        "lintfit-staged": "lintfit check --staged",
     }
-    assert [hook["id"] for hook in HOOKS if not hook.get("pass_filenames", True)] == ["lintfit-repository"]
+    without = [hook["id"] for hook in HOOKS if not hook.get("pass_filenames", True)]
+    assert without == ["lintfit-repository", "lintfit-staged"]
+
+
+def test_a_commit_that_only_deletes_files_is_looked_at() -> None:
+    """pre-commit counts no deleted file: a hook that waits for one would be passed over."""
+    (staged,) = (hook for hook in HOOKS if hook["id"] == "lintfit-staged")
+    assert staged["always_run"] is True
+    assert "files" not in staged
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
@@ -30,11 +40,10 @@ def test_hook(hook: dict[str, Any]) -> None:
     assert hook["language"] == "python"
     assert hook["require_serial"] is True, "chunks in parallel would tear runs apart"
     assert CliRunner().invoke(lintfit, [*hook["entry"].split()[1:], *hook["args"], "--help"]).exit_code == 0
-    named = hook.get("pass_filenames", True)
-    assert ("--as-found" in hook["args"]) is named, "files that a hook names count as found by a search"
+    assert "--as-found" in hook["args"], "files that a hook names count as found by a search"
 
 
-@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+@pytest.mark.parametrize("hook", BY_FILES, ids=lambda hook: hook["id"])
 @pytest.mark.parametrize(
     ("path", "given"),
     [
@@ -44,7 +53,12 @@ def test_hook(hook: dict[str, Any]) -> None:
         ("train.py", True),
         ("scripts/run.sh", True),
         ("README.md", True),
+        ("notebooks/train.ipynb", True),
+        ("jobs/sky.yaml", True),
+        (".vscode/launch.json", True),
         ("justfile", True),
+        ("sub/.justfile", True),
+        ("adjustfile", False),
         ("train.pyc", False),
         ("data.jsonl", False),
     ],
@@ -53,14 +67,14 @@ def test_files(hook: dict[str, Any], path: str, given: bool) -> None:
     assert bool(re.search(hook["files"], path)) is given
 
 
-@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
-@pytest.mark.parametrize("name", [*(f"conf/a{suffix}" for suffix in SUFFIXES), "Makefile", "sub/GNUmakefile"])
+@pytest.mark.parametrize("hook", BY_FILES, ids=lambda hook: hook["id"])
+@pytest.mark.parametrize("name", [*(f"conf/a{end}" for end in (*SUFFIXES, NOTEBOOK)), *NAMES, "sub/GNUmakefile"])
 def test_a_hook_is_given_what_a_search_of_a_folder_finds(hook: dict[str, Any], name: str) -> None:
     assert re.search(hook["files"], name)
 
 
 def test_the_whole_repository_is_checked_where_the_config_changes() -> None:
-    given = {hook["id"] for hook in HOOKS if re.search(hook["files"], "lintfit.toml")}
+    given = {hook["id"] for hook in BY_FILES if re.search(hook["files"], "lintfit.toml")}
     assert given == {"lintfit-repository"}
 
 

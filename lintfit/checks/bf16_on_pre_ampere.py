@@ -6,9 +6,10 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.wording import capability
-from lintfit.documents.model import FileEdit
+from lintfit.errors import CannotWrite
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
+from lintfit.run.precision_switch import swapped
 
 _EMULATES = "2.3"
 """The first torch whose ``torch.cuda.is_bf16_supported`` counts emulation (2.2.2 says no on a V100, pytorch#124996)."""
@@ -33,19 +34,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _fp16(run: Run) -> Fix | None:
-    edits: list[FileEdit] = []
-    if run.deepspeed is not None:
-        stated = (run.deepspeed.settings.get(name) for name in ("bf16", "fp16"))
-        if any(setting is not None and isinstance(setting.value, bool) for setting in stated):
-            edits.extend(run.deepspeed.write_all({"bf16": False, "fp16": True}) or ())
-    if run.script is not None and "bf16" in run.script.settings:
-        for name, value in (("bf16", False), ("fp16", True)):
-            written = run.script.write(name, value)
-            if written is None:
-                return None
-            edits.extend(written)
-    elif run.accelerate is not None:
-        edits.extend(run.accelerate.write("mixed_precision", "fp16") or ())
+    """fp16 in the place of bf16 in all that says so; None where a part of it cannot be changed."""
+    try:
+        edits = swapped(run, "fp16")
+    except CannotWrite:
+        return None
     if not edits:
         return None
-    return Fix("train in fp16", Applicability.UNSAFE, tuple(edits), {"mixed_precision": "fp16"})
+    return Fix("train in fp16", Applicability.UNSAFE, edits, {"mixed_precision": "fp16"})

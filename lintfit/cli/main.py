@@ -81,6 +81,8 @@ class _WithReason(Forgiving):
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 where something was fixed.")
 @click.option("--stdin-filename", metavar="FILE", help="Check standard input as if it were this file.")
 @click.option("--as-found", is_flag=True, help="Take named files as those that a search finds (for hooks).")
+@click.option("--staged", is_flag=True, help="Check the runs that the next commit touches, as it is staged.")
+@click.option("--changed-since", metavar="REV", help="Check the runs that changes since this commit of git touch.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
@@ -116,6 +118,7 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
     baseline = flags["write_baseline"]
     if baseline is not None and flags["diff"]:
         raise LintfitError("--write-baseline counts what is left; --diff leaves everything as it is")
+    _changes_alone(flags)
     name = flags["stdin_filename"]
     if "-" in paths and not name:
         raise LintfitError("- reads standard input: say with --stdin-filename what it is (ds_config.json, …)")
@@ -128,6 +131,8 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         show_plans=flags["show_plans"],
         isolated=flags["isolated"],
         as_found=flags["as_found"],
+        staged=flags["staged"],
+        changed_since=flags["changed_since"],
         outputs=cli_output.outputs(flags["output_format"]),
         no_ignores=flags["no_ignores"],
         add_ignores=_reason(flags["add_ignores"]),
@@ -139,6 +144,19 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         origins = {**options.origins, "baseline": "--write-baseline"}
         options = replace(options, write_baseline=Path(baseline), baseline=None, origins=origins)
     return options, named if named or name else [Path()]
+
+
+def _changes_alone(flags: Mapping[str, Any]) -> None:
+    """Refuse what asks about a change and cannot be answered from it alone."""
+    asked = "--staged" if flags["staged"] else "--changed-since"
+    if not flags["staged"] and flags["changed_since"] is None:
+        return
+    if flags["staged"] and flags["changed_since"] is not None:
+        raise LintfitError("--staged and --changed-since are two questions: ask one of them")
+    if flags["stdin_filename"]:
+        raise LintfitError(f"{asked} asks git which files to check; standard input cannot stand next to it")
+    if flags["write_baseline"] is not None:
+        raise LintfitError(f"--write-baseline counts all that is left; {asked} looks at a part")
 
 
 def _reason(text: str | None) -> str | None:
@@ -295,7 +313,7 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
     else:
         with cli_progress.progress("looking for plans"):
             done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
-    return cli_output.show(done)
+    return cli_output.show(done, exact=flags["diff"] is not None)
 
 
 def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:

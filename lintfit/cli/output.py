@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.door import is_folder
-from lintfit.errors import LintfitError, one_line
+from lintfit.errors import LintfitError, defused, one_line
 from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def standard_input() -> bytes:
         raise LintfitError(f"standard input: cannot be read: {error.strerror}") from None
 
 
-def show(done: Done) -> int:
-    """Print what a command has found, then its complaints, and give its exit status."""
-    echo(done.text)
+def show(done: Done, *, exact: bool = False) -> int:
+    """Print what a command has found (``exact``: to the last byte), then its complaints, and give its exit status."""
+    echo(done.text if exact else defused(done.text))
     for error in done.errors if sys.stderr is not None else ():
         print(f"lintfit: {one_line(error)}", file=sys.stderr)
     return done.status

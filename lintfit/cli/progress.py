@@ -9,6 +9,8 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TextIO
 
+from lintfit.documents.signals import not_here
+
 DELAY = 1.0
 """Seconds before anything is shown, and between two signs."""
 _CLEAR = "\r\x1b[K"
@@ -35,6 +37,7 @@ def progress(what: str, stream: TextIO | None = None, delay: float = DELAY) -> I
 
 
 def _show(what: str, stream: TextIO, done: Event, delay: float) -> None:
+    not_here()
     start = monotonic()
     shown = False
     while not done.wait(delay):

@@ -20,6 +20,7 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
+from lintfit.run.changes import Changes, changes_of
 from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
@@ -56,8 +57,9 @@ def _writes(options: Options) -> bool:
 
 
 def _checked(paths: Sequence[Path], options: Options) -> CheckResult:
-    workspace = new_workspace(paths, options)
-    found = _found(paths, options)
+    changes = changes_of(paths, options)
+    workspace = new_workspace(paths, options, changes)
+    found = _found(paths, options, changes)
     checked = _Pass(found, workspace, options).check()
     texts: dict[Path, str] = {}
     if options.fix or (options.diff and options.add_ignores is None):
@@ -107,17 +109,21 @@ def _explained(judged: Judged) -> RunResult:
     return replace(result, would_fit=found, unknown=unknown)
 
 
-def new_workspace(paths: Sequence[Path], options: Options) -> Workspace:
+def new_workspace(paths: Sequence[Path], options: Options, changes: Changes | None = None) -> Workspace:
     """A workspace that writes below the roots of these paths alone; standard input is the file that it stands for."""
     below = roots_of(paths, options)
     if options.stdin is None or options.stdin_filename is None:
-        return Workspace(below=below)
+        return Workspace(below=below, staged=changes.staged if changes is not None else None)
     text = decode(options.stdin_filename, options.stdin).text
     return Workspace(overlay={options.stdin_filename: text}, below=below)
 
 
-def _found(paths: Sequence[Path], options: Options) -> FoundFiles:
+def _found(paths: Sequence[Path], options: Options, changes: Changes | None = None) -> FoundFiles:
     """The files below the paths, and the one whose text comes from standard input."""
+    if changes is not None:
+        # Where nothing has changed, there is nothing to look for.
+        found = discover(paths if changes else (), replace(options, as_found=True))
+        return replace(found, changes=changes)
     found = discover(paths, options)
     name = options.stdin_filename
     if name is None or options.stdin is None:
@@ -139,6 +145,8 @@ class _Checked:
     result: CheckResult
     loaded: Loaded
     documents: tuple[Document, ...]
+    everywhere: tuple[RunResult, ...]
+    """The runs that are told of, and those that share files with them."""
 
 
 class _Pass:
@@ -150,14 +158,15 @@ class _Pass:
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
-        runs = tuple(_with_readers(self._judged(run), loaded.runs) for run in loaded.runs)
+        runs = tuple(_with_readers(self._judged(run), (*loaded.runs, *loaded.others)) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded)]
         named = [document for document in documents if document.path in self.found.named]
-        sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
+        sifted = sift(tuple(_unique(findings)), documents, runs, self.options, loaded.others)
         reached, outside = within_reach(sifted.left, self.workspace)
-        confirmed = self._confirmed(reached, runs)
+        everywhere = (*runs, *self._beside(runs, loaded.others))
+        confirmed = self._confirmed(reached, everywhere)
         result = CheckResult(
             runs=runs,
             findings=_in_order(confirmed.findings),
@@ -172,13 +181,21 @@ class _Pass:
                 *sifted.notes,
                 *_notes(documents, named, loaded.runs),
                 *(outside if self.options.fix else ()),
+                *([self.found.changes.in_words(len(loaded.others))] if self.found.changes is not None else ()),
             ),
             skipped=loaded.skipped,
             files_read=loaded.files_read,
             configs=sum(isinstance(each, DataDocument) and detect.dialect(each) is not None for each in documents),
             refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
         )
-        return _Checked(result, loaded, documents)
+        return _Checked(result, loaded, documents, everywhere)
+
+    def _beside(self, runs: Sequence[RunResult], others: Sequence[Run]) -> Iterator[RunResult]:
+        """The runs that nobody asks about and that share a file with one that is: no fix may make them worse."""
+        shared = {document for judged in runs for document in judged.run.documents}
+        for run in others:
+            if shared.intersection(run.documents):
+                yield RunResult.of(_judged(run, self.mistakes))
 
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
@@ -418,7 +435,7 @@ def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: M
     texts: dict[Path, str] = {}
     edits: list[FileEdit] = []
     fixed: list[Finding] = []
-    confirmation = Confirmation(checked.result.runs, workspace, options, apart=mistakes.end_at)
+    confirmation = Confirmation(checked.everywhere, workspace, options, apart=mistakes.end_at)
     for finding in _fixable(checked.result.findings, options):
         assert finding.fix is not None
         try:

@@ -124,6 +124,10 @@ def _json(flag: str, text: str) -> Any:
 def hardware_of(options: Options) -> dict[str, Any]:
     """The hardware and model flags as keys of a spec."""
     mapping: dict[str, Any] = {}
+    if options.asks_machine:
+        from lintfit.options.machine import with_machine
+
+        options = with_machine(options)
     # Numbers and words as they are; sizes and models of the options are of other types.
     for name in ("gpu", "gpus", "nodes", "seq_len", "images"):
         if (value := getattr(options, name)) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen, replace
 from lintfit.report import View
-from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.report.encoding import SCHEMA_VERSION, compact, dumps
 
 if TYPE_CHECKING:
     from lintfit.findings.questions import WhatIf
@@ -172,8 +171,7 @@ def _written(result: Estimated, many: bool, shown: Shown) -> list[str]:
     """The text of one estimate, in JSON that of its error where there is none; of ``many`` it takes one line."""
     if shown.output_format == "json":
         content = _content(result, shown.explain)
-        # json's own encoder is many times as slow where it indents.
-        return [json.dumps(content) if many else dumps(content)]
+        return [compact(content) if many else dumps(content)]
     if result.spec is None or result.estimate is None:
         return []
     from lintfit.report.estimate import render_spec

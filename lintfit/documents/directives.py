@@ -17,14 +17,16 @@ from lintfit.documents.model import Document, Edit, Kind, Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
+MOST = 1000
+"""Comments of a file that are heeded, the first ones."""
 IGNORE, FILE_IGNORE = "ignore", "file-ignore"
 
 _MARK = "lintfit:"
 _DIRECTIVE = lazy_pattern(
-    r"(?P<sign>\#|//|/\*)[ \t]*lintfit:[ \t]*(?P<word>[A-Za-z][\w-]*)(?:[ \t]*\[(?P<rules>[^\]\r\n]*)\])?"
+    r"(?P<sign>\#|//|/\*)[ \t]*lintfit:[ \t]*(?P<word>[A-Za-z][\w-]*)(?:[ \t]*\[(?P<rules>[^\]\r\n]{0,4000})\])?"
 )
 _NAME = lazy_pattern(r"[^\s,]+")
-_NEXT_COMMENT = lazy_pattern(r"[ \t]+#[ \t]*(?=[A-Za-z])")
+_NEXT_COMMENT = lazy_pattern(r"(?<![ \t])[ \t]+#[ \t]*(?=[A-Za-z])")
 _CODE_LINE = lazy_pattern(r"^[ \t]*(?!#|/[/*]|[ \t\r\n]|\Z)", re.MULTILINE)
 
 
@@ -65,14 +67,18 @@ def directives(document: Document) -> tuple[Directive, ...]:
 def _read(document: Document) -> Iterator[Directive]:
     text = document.text
     lines: Layout | None = None
+    behind = found = 0
     for match in _DIRECTIVE.finditer(text):
+        if match.start() < behind or found == MOST:
+            continue  # a part of the comment before it; more than any file has
         if match["sign"] != "#" and document.kind is not Kind.JSON:
             continue
         lines = lines or layout(document)
         if not lines.is_comment(match.start()):
             continue
         line = lines.line_at(match.start())
-        end = _end(text, match)
+        end = behind = _end(text, match)
+        found += 1
         code_behind = match["sign"] == "/*" and text[end : line.end].strip(" \t")
         alone = _comments_only(lines, line, match.start()) and not code_behind
         names = None

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-MAX_CONFIG = 4 << 20
-"""Bytes of a config of lintfit's own, or of another tool's that says how wide lines may get."""
+MAX_CONFIG = 1 << 20
+"""Bytes of a config of lintfit's own, or of another tool's that says how wide lines may get: the largest are of some
+100 KiB, and tomllib takes five seconds for a MiB of the worst that it may hold."""
 
 MAX_MODEL_CONFIG = 8 << 20
 """Configs of published models are a few KiB; some with many ``id2label`` entries reach 1 MiB."""
@@ -23,8 +24,8 @@ MAX_MODEL_CONFIG = 8 << 20
 MAX_NAMED_CONFIG = 16 << 20
 """Bytes of a config that a flag names."""
 
-MAX_REQUIREMENTS = 32 << 20
-"""Bytes of a file of requirements: lock files are large."""
+MAX_REQUIREMENTS = 8 << 20
+"""Bytes of a file of requirements: lock files are large, of big projects 1 to 2 MiB."""
 
 MAX_BASELINE = 64 << 20
 """Bytes of a baseline."""

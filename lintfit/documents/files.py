@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lintfit.documents.attributes import CannotKeep, hand_on
 from lintfit.documents.door import opened
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import FileText, Kind
@@ -203,10 +204,11 @@ def write_files(
     ``below`` (resolved; None: anywhere), wherever links and ``..`` lead.
 
     All or none, as far as a file system allows: every text is first written to a temporary file beside its target
-    (with its mode bits, encoding and byte-order mark), then each replaces its target at once; a failure puts the
-    earlier ones back, unless somebody else has changed them since. A signal that ends the process waits until then. A
-    symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file has changed since it
-    was read or may not be written, a new file exists already, or a folder cannot be written to.
+    (with its owner, mode bits, extended attributes, encoding and byte-order mark), then each replaces its target at
+    once; a failure puts the earlier ones back, unless somebody else has changed them since. A signal that ends the
+    process waits until then. A symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a
+    file has changed since it was read or may not be written, a new file exists already, or a folder cannot be written
+    to.
     """
     targets = [_target(root or Path(), file, text, below) for file, text in changes.items()]
     with held() as waiting:
@@ -293,7 +295,7 @@ def _allowed(shown: Path, path: Path, below: Sequence[Path] | None) -> Path:
 
 def _bytes(shown: Path, path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return opened(path, max(MAX_BYTES.values()))[0]
     except OSError as error:
         raise WriteError(shown, _reason(error)) from None
 
@@ -307,7 +309,13 @@ def _prepare(target: _Target) -> None:
         stream.write(target.data)
         stream.flush()
         os.fsync(stream.fileno())
-    target.temporary.chmod(_new_file_mode() if target.mode is None else target.mode)
+    if target.mode is None:
+        target.temporary.chmod(_new_file_mode())
+        return
+    try:
+        hand_on(target.path, target.temporary, target.mode)
+    except CannotKeep as error:
+        raise WriteError(target.shown, str(error)) from None
 
 
 def _new_file_mode() -> int:
@@ -344,7 +352,7 @@ def _roll_back(targets: Sequence[_Target]) -> tuple[Path, ...]:
 def _put_back(target: _Target) -> bool:
     try:
         status = target.path.lstat()
-        if (status.st_dev, status.st_ino) != target.written or target.path.read_bytes() != target.data:
+        if (status.st_dev, status.st_ino) != target.written or _bytes(target.shown, target.path) != target.data:
             return False
         _remove_temporary(target)
         if target.new:
@@ -354,7 +362,7 @@ def _put_back(target: _Target) -> bool:
             _prepare(target)
             assert target.temporary is not None
             target.temporary.replace(target.path)
-    except OSError:
+    except (OSError, WriteError):
         return False
     return True
 

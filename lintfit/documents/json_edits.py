@@ -16,6 +16,10 @@ from lintfit.documents.widths import has_no_room, shown_width
 _BARE_KEY = re.compile(r"[A-Za-z_]\w*")
 _GAP = re.compile(r"(?:[ \t\r\n]|(?://|\#)[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 
+_EXPONENT = re.compile(r":[ \t]*[0-9](?:\.[0-9]+)?e\+?[0-9]+\b")
+_LARGE = 100_000
+"""From here on people write numbers of elements with an exponent, where they do."""
+
 
 def replaced(document: DataDocument, steps: list[Node], value: Any) -> tuple[Edit, ...]:
     """Edits that put ``value`` in the place of the last node of ``steps``."""
@@ -149,6 +153,8 @@ def key_text(key: str, like: str) -> str:
 
 def render(document: DataDocument, value: Any, indent: str, spread: bool) -> str:
     """A value as strict JSON; mappings one entry a line where ``spread``, the closing bracket at ``indent``."""
+    if isinstance(value, int) and (short := _with_exponent(document, value)):
+        return short
     if not spread or not isinstance(value, (dict, list)) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
@@ -164,6 +170,20 @@ def render(document: DataDocument, value: Any, indent: str, spread: bool) -> str
         for key, item in value.items()
     ]
     return f"{{{newline}{f',{newline}'.join(lines)}{newline}{indent}}}"
+
+
+def _with_exponent(document: DataDocument, value: int) -> str:
+    """A large round number as ``5e7``, where the file writes its own so; else nothing."""
+    digits = str(value)
+    mantissa = digits.rstrip("0")
+    if (
+        isinstance(value, bool)
+        or not _LARGE <= value < 10**10
+        or len(mantissa) != 1
+        or not _EXPONENT.search(document.text)
+    ):
+        return ""
+    return f"{mantissa}e{len(digits) - 1}"
 
 
 def _items(node: Node) -> list[Span]:

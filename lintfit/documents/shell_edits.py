@@ -68,7 +68,10 @@ def set_flag(
         return ()
     if current is word:
         texts[found[0]] = f"{flag}={value}"
-        edits = [Edit(_after_equals(document, at, flag), _quoted(value, word)) for at in _places(word)]
+        places = [_after_equals(document, at, flag) for at in _places(word)]
+        edits = [Edit(at, text) for at in places if (text := _requoted(document, at, value, current)) is not None]
+        if not edits:
+            raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
     else:
         texts[found[0] + 1] = value
         edits = [
@@ -190,7 +193,8 @@ def _after_equals(document: ShellDocument, place: Span, flag: str) -> Span:
 
 
 def _added(document: ShellDocument, command: Command, flag: str, value: str | None, after: Word | None) -> Edit:
-    text = flag if value is None else f"{flag} {_quoted(value, None)}"
+    between = "=" if _glues(command) else " "
+    text = flag if value is None else f"{flag}{between}{_quoted(value, None)}"
     end = after.at.end if after is not None else command.end
     continuations = list(_CONTINUATION.finditer(document.text, command.span.start, command.end))
     if continuations:
@@ -198,6 +202,14 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
         return Edit.insert(end, f" \\{document.file.newline}{near['indent']}{text}")
     indent = _next_line(document, command, end, len(text) + 1)
     return Edit.insert(end, " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+
+
+def _glues(command: Command) -> bool:
+    """Whether a command writes its flags as ``--flag=value``: most of those that have a value."""
+    glued = sum(1 for word in command.words if word.text.startswith("--") and "=" in word.text)
+    pairs = zip(command.words, command.words[1:], strict=False)
+    apart = sum(1 for one, other in pairs if _is_flag(one) and "=" not in one.text and not _is_flag(other))
+    return glued > 1 and glued > apart
 
 
 def add_before(document: ShellDocument, word: Word, text: str) -> Edit:

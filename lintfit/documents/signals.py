@@ -9,6 +9,12 @@ from contextlib import contextmanager
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
+def not_here() -> None:
+    """Leave the signals that end the process to the thread that may hold them back: called by every other one."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in _ENDING if hasattr(signal, name)})
+
+
 @contextmanager
 def held() -> Iterator[Callable[[], str]]:
     """Hold SIGINT, SIGTERM and SIGHUP back; at the end the one that came does what it does elsewhere.

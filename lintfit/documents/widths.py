@@ -65,9 +65,9 @@ def _read(path: Path) -> dict[str, Any] | None:
 @lru_cache(maxsize=64)
 def _content(path: Path, changed: int, size: int) -> dict[str, Any] | None:
     """The same, of a file as it was last changed: many edits ask about one file."""
-    import tomllib
+    from lintfit.documents.toml import parse
 
     try:
-        return tomllib.loads(door.read_regular(path, MAX_CONFIG).decode("utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        return parse(door.read_regular(path, MAX_CONFIG).decode("utf-8-sig"))
+    except (OSError, ValueError):
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from lintfit.documents.data_edits import reader_of
@@ -20,7 +21,8 @@ _NOT_OWN = frozenset({"site-packages", "node_modules", "__pycache__", "venv", "e
 class Workspace:
     """Reads documents relative to ``root``, from memory where ``overlay`` holds a text for the path.
 
-    ``below`` are the folders (resolved) below which it writes; None: anywhere.
+    ``below`` are the folders (resolved) below which it writes; None: anywhere. ``staged`` are texts that are read
+    in the place of files that hold others, which are therefore not written.
     """
 
     def __init__(
@@ -28,6 +30,7 @@ class Workspace:
         root: Path | None = None,
         overlay: Mapping[Path, str] | None = None,
         below: Sequence[Path] | None = None,
+        staged: Mapping[Path, str] | None = None,
     ) -> None:
         self.root = root if root is not None else Path.cwd()
         self.below = below
@@ -45,20 +48,44 @@ class Workspace:
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
         self._handed = frozenset(self._overlay)
         """Texts that came from elsewhere and go back there."""
+        self._staged = {self._resolve(path): text for path, text in (staged or {}).items()}
+        self._overlay = {**self._staged, **self._overlay}
+        self._asked: list[set[Path]] = []
+        """What is asked for inside of :meth:`asked`, the innermost last."""
+        self._asked_by: dict[tuple[Path, Kind], frozenset[Path]] = {}
+        """What a document asked for when it was parsed (files that a shell script sources)."""
 
     @property
     def overlay(self) -> Mapping[Path, str]:
         """The texts held in memory, by resolved path."""
         return self._overlay
 
+    @contextmanager
+    def asked(self) -> Iterator[set[Path]]:
+        """The paths that are read or looked for meanwhile, found or not: where they lead, and where they stand."""
+        found: set[Path] = set()
+        self._asked.append(found)
+        try:
+            yield found
+        finally:
+            self._asked.pop()
+            if self._asked:
+                self._asked[-1].update(found)
+
+    def _note(self, path: Path, resolved: Path) -> None:
+        if self._asked:
+            self._asked[-1].update((resolved, self._resolve(path.parent) / path.name))
+
     def exists(self, path: Path) -> bool:
         """Whether there is a file (not a folder) to read at this path."""
         resolved = self._resolve(path)
+        self._note(path, resolved)
         return resolved in self._overlay or is_file(resolved)
 
     def file(self, path: Path, kind: Kind | None = None) -> FileText:
         """The text of a file, read once. Raises :class:`~lintfit.documents.files.ReadError`."""
         resolved = self._resolve(path)
+        self._note(path, resolved)
         file = self._files.get(resolved)
         if file is None:
             file = (
@@ -90,7 +117,12 @@ class Workspace:
         key = (resolved, kind)
         document = self._documents.get(key)
         if document is None:
-            document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
+            with self.asked() as asked:
+                document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
+            if asked:
+                self._asked_by[key] = frozenset(asked)
+        elif self._asked and key in self._asked_by:
+            self._asked[-1].update(self._asked_by[key])
         return document
 
     def _shell(self, file: FileText) -> Document:
@@ -99,9 +131,10 @@ class Workspace:
         return read_shell(file, self._sourced)
 
     def _sourced(self, path: Path) -> FileText | None:
-        """The text of a file that a shell script sources; None where it cannot be read."""
+        """The text of a file that a shell script sources; None where it cannot be read, or lies outside: a report would
+        show what it sets."""
         try:
-            return self.file(path, Kind.SHELL) if self.exists(path) else None
+            return self.file(path, Kind.SHELL) if self.exists(path) and self.is_inside(path) else None
         except ReadError:
             return None
 
@@ -119,7 +152,9 @@ class Workspace:
 
     def is_absent(self, path: Path) -> bool:
         """Whether this path has been asked for and is no file; False says nothing."""
-        return self._resolve(path) in self._absent and self._resolve(path) not in self._overlay
+        resolved = self._resolve(path)
+        self._note(path, resolved)
+        return resolved in self._absent and resolved not in self._overlay
 
     def with_overlay(self, texts: Mapping[Path, str]) -> Workspace:
         """A workspace in which these paths hold these texts; all other documents are shared, not read again."""
@@ -128,7 +163,7 @@ class Workspace:
         changed = {path for path, text in other._overlay.items() if self._overlay.get(path) != text}
         other._documents = {key: document for key, document in self._documents.items() if key[0] not in changed}
         other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
-        other._roles = self._roles
+        other._roles, other._staged, other._asked_by = self._roles, self._staged, self._asked_by
         other._files = {path: file for path, file in self._files.items() if path not in changed}
         other._stored_files, other._names = self._stored_files, self._names
         return other
@@ -139,6 +174,8 @@ class Workspace:
 
     def why_not_changed(self, path: Path) -> str:
         """Why a change of this file is not written; empty where it is, or goes back to where the text came from."""
+        if self._resolve(path) in self._staged:
+            return f"{path.as_posix()}: is staged otherwise than it lies here, so that it is not written"
         if self._resolve(path) in self._handed or self.is_inside(path):
             return ""
         folders = " and ".join(map(str, self.below or ()))

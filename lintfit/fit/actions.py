@@ -17,7 +17,8 @@ from lintfit.findings.model import Action, ChangedLine
 from lintfit.fit.applying import Applied, Written, uncasts
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
-from lintfit.settings.registry import SETTINGS
+from lintfit.settings.model import spoken
+from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED
 from lintfit.settings.wording import Phrase, phrases, zero
 from lintfit.sources.training_arguments import TRAINING
@@ -50,7 +51,34 @@ def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tu
         own = [each for each in left if _BY.get(each.change, each.change) in phrase.settings]
         left = [each for each in left if each not in own]
         found += _written(phrase, own, lines, settings)
-    return (*found, *_without_words(left, lines, settings))
+    return (*found, *_without_words(left, lines, settings), *_following(run, changes, applied))
+
+
+_OF_OTHERS = frozenset(
+    {
+        "deepspeed_config", "evaluation", "kbit_upcast", "lora_dropout", "lora_rank", "lora_targets", "quantization",
+        "use_reentrant", "zero3_init", *ZERO, *ZERO_SECTION,
+    }
+)  # fmt: skip
+"""Settings that are a part of what a plan changes by another name, or are the script's own beside that."""
+_ADAM = frozenset({"adamw_torch", "adamw_torch_fused", "adamw", "deepspeed_cpu_adam", "adam"})
+"""One optimizer, whoever computes it."""
+
+
+def _following(run: Run, changes: Mapping[str, Any], applied: Applied) -> Iterator[Action]:
+    """What is otherwise afterwards though the plan does not speak of it: the script takes another way with it."""
+    before, after = run.spec, applied.run.spec
+    if before is None or after is None:
+        return
+    for name in SETTINGS:
+        if name in changes or name in _OF_OTHERS or not hasattr(before, name):
+            continue
+        was, now = getattr(before, name), getattr(after, name)
+        same = was == now or (name == "optimizer" and {str(was).lower(), str(now).lower()} <= _ADAM)
+        if not same:
+            said = SETTINGS[name].said
+            text = next(phrases({name: now}, {name: was})).text if said is not None else ""
+            yield Action(text or f"have {name.replace('_', ' ')} {spoken(now)} instead of {spoken(was)}", follows=True)
 
 
 def _by_hand(run: Run, phrase: Phrase) -> Action:

@@ -15,10 +15,12 @@ from typing import Any
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
+from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.care import Care
 from lintfit.fit.confirm import texts_after
-from lintfit.frozen import frozen
+from lintfit.fit.existing import existing
+from lintfit.frozen import frozen, replace
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
@@ -47,6 +49,17 @@ class Applied:
     places: Mapping[str, Path]
     edits: tuple[FileEdit, ...]
     written: tuple[Written, ...]
+
+
+class NotAlone(str):
+    """Why changes are left to a person who knows the other runs that have the files; with the lines that they take."""
+
+    applied: Applied
+
+    def __new__(cls, reason: str, applied: Applied) -> NotAlone:
+        made = super().__new__(cls, reason)
+        made.applied = applied
+        return made
 
 
 Change = tuple[str, Any]
@@ -142,7 +155,7 @@ def apply_changes(run: Run, changes: Mapping[str, Any], workspace: Workspace, cl
 
 def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
     """Changes carried out in their order; one that is refused is tried again after those behind it."""
-    copy = _Copy(run, workspace, cli)
+    copy = _Copy(run, workspace, cli, wanted)
     while wanted:
         refused: list[tuple[Change, str]] = []
         for name, value in wanted:
@@ -152,14 +165,18 @@ def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Opti
         if len(refused) == len(wanted):
             return refused[0][1]
         wanted = [change for change, _ in refused]
-    return Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
+    copy.take_existing()
+    applied = Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
+    reason = copy.apart.why_not(copy.texts)
+    return NotAlone(reason, applied) if reason else applied
 
 
 class _Copy:
     """The files of a run as the changes so far have left them, and the run that they make."""
 
-    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
+    def __init__(self, run: Run, workspace: Workspace, cli: Options, wanted: Sequence[Change]) -> None:
         self.run, self._workspace, self._cli = run, workspace, cli
+        self.apart = Apart(run, workspace, cli, wanted)
         self.texts: dict[Path, str] = {}
         self.places: dict[str, Path] = {}
         self.written: list[Written] = []
@@ -170,11 +187,14 @@ class _Copy:
         if name in _FOLLOWING and spec is not None and getattr(spec, name) == value:
             return ""  # worked out from what has changed already
         for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
-            edits = write_one(self.run, name, value)
-            if edits is None:
+            made = write_one(self.run, name, value)
+            if made is None:
                 return why_not(self.run, name, value)
-            if not edits:
+            if not made:
                 break
+            edits = self.apart.redirected(self.run, made, self.texts)
+            if isinstance(edits, str):
+                return edits
             if reason := reach.why_not(edits, self._workspace):
                 return reason
             self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
@@ -184,6 +204,25 @@ class _Copy:
                 self.places.update(dict.fromkeys(ZERO, edits[0].path))
             self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
         return ""
+
+    def take_existing(self) -> None:
+        """Let a DeepSpeed JSON of the tree that says the same stand in for one that was made."""
+        found = existing(self.run, self.texts, self._workspace, self._cli)
+        if found is None:
+            return
+        old, new = found.dropped.name, found.name
+        self.run, self.texts = found.run, dict(found.texts)
+        assert self.run.deepspeed is not None
+        here = self.run.deepspeed.document.path
+        self.places = {name: here if path == found.dropped else path for name, path in self.places.items()}
+        left = [each for each in self.written if each.edit.path != found.dropped]
+        self.written = [
+            Written(
+                each.change,
+                replace(each.edit, edit=replace(each.edit.edit, text=each.edit.edit.text.replace(old, new))),
+            )
+            for each in left
+        ]
 
 
 WRITTEN_WITH: Mapping[str, str] = {
@@ -206,7 +245,7 @@ _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
 one process has no number of them until it starts several, and accumulation may follow from the micro-batch. A trainer
 makes no reference model beside adapters."""
 
-_FOLLOWING = frozenset({"gradient_accumulation_steps", "reference_model"})
+_FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model"})
 """Changes that may have come of those before them."""
 
 
@@ -235,7 +274,14 @@ def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
     engine, spec = wanted.pop("engine", None), run.spec
     if engine is None or (spec is not None and spec.engine == engine):
         return
-    sharding = wanted.pop("fsdp", None)
+    yield from _to_engine(run, engine, wanted)
+    if engine != "fsdp" and spec is not None and spec.engine == "fsdp" and spec.gradient_checkpointing:
+        # FSDP may have been what recomputes activations (``activation_checkpointing`` of its config).
+        yield "gradient_checkpointing", True
+
+
+def _to_engine(run: Run, engine: str, wanted: dict[str, Any]) -> Iterator[Change]:
+    spec, sharding = run.spec, wanted.pop("fsdp", None)
     if engine == "ddp":
         yield "engine", engine
     elif by_launcher(run, engine):

@@ -17,7 +17,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, apply_changes
+from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, NotAlone, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
@@ -244,7 +244,11 @@ _OWN = frozenset({"lora_rank", "lora_targets", "quantization"})
 
 def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
     """A plan that fits but that lintfit cannot write into these files, with the reason."""
-    return replace(_plan(run, found, search, None), by_hand=why)
+    plan = replace(_plan(run, found, search, None), by_hand=why)
+    if not isinstance(why, NotAlone):
+        return plan
+    done = actions(run, plan.fix.changes, why.applied)
+    return replace(plan, actions=done, fix=replace(plan.fix, message="; ".join(action.said() for action in done)))
 
 
 def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> Plan:

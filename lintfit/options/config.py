@@ -15,12 +15,16 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.door import MAX_CONFIG
+from lintfit.documents.paths import is_below, resolved
 from lintfit.errors import LintfitError, shorten, shown
 from lintfit.frozen import frozen, replace
 from lintfit.options.config_values import KEYS, Key, texts
 from lintfit.options.model import Options, RunGroup
 
 CONFIG_NAME = "lintfit.toml"
+_FILES = ("model-config", "baseline", "model")
+"""Keys that name files, which a config may name below its own repository or folder only: it comes with what is checked,
+from whoever wrote that."""
 
 
 def from_flags(values: Mapping[str, Any], **switches: Any) -> Options:
@@ -60,13 +64,25 @@ def load_config(start: Path) -> Options | None:
     """The nearest ``lintfit.toml`` or ``[tool.lintfit]`` at or above a folder, None where there is none."""
     own = start / CONFIG_NAME
     if door.is_file(own):
+        if not _is_inside(own, start):
+            raise LintfitError(f"{os.path.relpath(own)}: leads out of {_top(start)}, and is not read")
         return _read(own, ())
     project = start / "pyproject.toml"
-    if door.is_file(project) and _mentions_lintfit(project):
+    if door.is_file(project) and _is_inside(project, start) and _mentions_lintfit(project):
         found = _read(project, ("tool", "lintfit"))
         if found is not None:
             return found
     return None if start.parent == start else load_config(start.parent)
+
+
+def _top(folder: Path) -> Path:
+    """The folder that a config there may speak of: its repository, else the folder itself."""
+    return door.repository_of(folder) or folder
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path leads, links followed, to a place below the top of a config's folder."""
+    return is_below(resolved(path), (resolved(_top(folder)),))
 
 
 def _mentions_lintfit(path: Path) -> bool:
@@ -77,24 +93,18 @@ def _mentions_lintfit(path: Path) -> bool:
 
 
 def _read(path: Path, table: Sequence[str]) -> Options | None:
-    import tomllib
+    from lintfit.documents.toml import TomlError, parse
 
     place = os.path.relpath(path)
     try:
         text = door.read_regular(path, MAX_CONFIG).decode("utf-8-sig")
-        content: Any = tomllib.loads(text)
+        content: Any = parse(text)
     except OSError as error:
         raise LintfitError(f"{place}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise LintfitError(f"{place}: not UTF-8, which TOML must be") from None
-    except tomllib.TOMLDecodeError as error:
-        raise LintfitError(f"{place}: not TOML: {error}") from None
-    except RecursionError:
-        raise LintfitError(f"{place}: not TOML that can be read: nested too deeply") from None
-    except ValueError:  # Python reads no longer ones (sys.get_int_max_str_digits)
-        found = re.search(r"[0-9][0-9_]{4299}", text)
-        line = f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
-        raise LintfitError(f"{place}{line}: not TOML that can be read: a number has more than 4300 digits") from None
+    except TomlError as error:
+        raise LintfitError(f"{place}{f':{error.line}' if error.line else ''}: {error}") from None
     for name in table:
         content = content.get(name)
         if content is None:
@@ -127,8 +137,18 @@ class _Reader:
                 stated[key.field] = key.read(value, self.path.parent)
             except ValueError as error:
                 raise self.error(name, f"{name} = {_shown(value)}: expected {error}", where) from None
+            if name in _FILES and not self.may_read(name, Path(stated[key.field])):
+                top = _top(self.path.parent)
+                advice = f"lies outside of {top}; name it with --{name}, as only the command line may"
+                raise self.error(name, f"{name} = {_shown(value)}: {advice}", where)
             origins[key.field] = f"{where}{name} in {os.path.relpath(self.path)}"
         return Options(**stated, origins=origins)
+
+    def may_read(self, name: str, path: Path) -> bool:
+        """Whether a file that the config names is below its top; a model's name is none unless it is a folder."""
+        if name == "model" and not door.is_file(path / "config.json"):
+            return True
+        return _is_inside(path, self.path.parent)
 
     def groups(self, tables: object) -> tuple[RunGroup, ...]:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -142,6 +162,11 @@ class _Reader:
             except ValueError as error:
                 raise self.error("run", f"[[run]]: files: expected {error}") from None
             files = tuple(Path(os.path.normpath(self.path.parent / name)) for name in names)
+            outside = next(
+                (name for name, file in zip(names, files, strict=True) if not self.may_read("run", file)), None
+            )
+            if outside is not None:
+                raise self.error("run", f"[[run]]: {_shown(outside)} lies outside of {_top(self.path.parent)}")
             groups.append(RunGroup(files, self.options(content, allowed, "run.")))
         return tuple(groups)
 

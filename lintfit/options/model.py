@@ -6,11 +6,10 @@ Sizes are bytes. ``config.py`` fills them from flags, ``lintfit.toml`` and ``[to
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
+from lintfit.documents.globs import compiled
 from lintfit.frozen import field, frozen, replace
 from lintfit.settings.model import Provenance
 from lintfit.severity import FailOn, Severity
@@ -54,7 +53,8 @@ class Glob:
         relative = os.path.relpath(Path(path).absolute(), self.root).replace(os.sep, "/")
         if relative == ".." or relative.startswith("../"):
             return False
-        return _compiled(self.pattern).match(relative) is not None
+        body = self.pattern.strip("/")
+        return compiled(body, "/" in self.pattern.rstrip("/"), full=False).matches(relative.split("/"), below=True)
 
 
 @frozen
@@ -84,6 +84,10 @@ class Options:
     """List every kind of plan that makes a run fit, not only the best."""
     as_found: bool = False
     """Take files that are named as those that a search finds."""
+    staged: bool = False
+    """Check what the next commit changes, as it is staged."""
+    changed_since: str | None = None
+    """A commit of git: check what has changed since it."""
     stdin_filename: Path | None = None
     """With ``stdin``: the name under which the text on standard input is checked."""
     stdin: bytes | None = None
@@ -131,6 +135,11 @@ class Options:
         """Whether a flag or a config stated this field."""
         return name in self.origins
 
+    @property
+    def asks_machine(self) -> bool:
+        """Whether the GPUs are those of the machine that lintfit runs on (:mod:`lintfit.options.machine`)."""
+        return self.gpu is not None and self.gpu.casefold() == "auto"
+
     def provenance(self, name: str) -> Provenance:
         """Where a stated field was stated, as an ``option``."""
         return Provenance("option", self.origins[name])
@@ -176,31 +185,3 @@ def selected(selectors: Iterable[str], name: str, code: str) -> bool:
         selector in (name, code, "all") or (selector.startswith("LF") and code.startswith(selector))
         for selector in selectors
     )
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as a regular expression over a path with slashes; it also matches everything below a folder."""
-    body = pattern.strip("/")
-    anchored = "/" in pattern.rstrip("/")
-    parts: list[str] = []
-    index = 0
-    while index < len(body):
-        rest = body[index:]
-        if rest.startswith("**/"):
-            parts.append("(?:[^/]+/)*")
-            index += 3
-        elif rest.startswith("**"):
-            parts.append(".*")
-            index += 2
-        elif rest[0] == "*":
-            parts.append("[^/]*")
-            index += 1
-        elif rest[0] == "?":
-            parts.append("[^/]")
-            index += 1
-        else:
-            parts.append(re.escape(rest[0]))
-            index += 1
-    start = "" if anchored else "(?:.*/)?"
-    return re.compile(f"{start}{''.join(parts)}(?:/.*)?$", re.DOTALL)

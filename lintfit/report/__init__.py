@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.errors import defused
 from lintfit.frozen import frozen
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ REPORTERS: Mapping[str, str] = {
     "github-review": "lintfit.report.github_review",
 }
 """Module by format. Each defines ``render(result: CheckResult, view: View) -> str``, ending with a line break."""
+
+_LINES = frozenset({"text", "concise", "markdown"})
+"""Formats whose lines hold names and values as they are; the others escape them in their own way."""
 
 
 Piece = tuple[str, str]
@@ -58,7 +62,7 @@ class View:
 def render(format_name: str, result: CheckResult, view: View) -> str:
     """The result in one of the formats of :data:`REPORTERS`."""
     text: str = import_module(REPORTERS[format_name]).render(result, view)
-    return text
+    return defused(text) if format_name in _LINES else text
 
 
 def shown_path(path: Path | str) -> str:

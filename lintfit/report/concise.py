@@ -20,7 +20,9 @@ def render(result: CheckResult, view: View) -> str:
             at = place.document.position(place.span.start)
             mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
             where = f"{clean(shown_path(place.document.path))}:{at.line}:{at.column}"
-            lines.append(f"{where}: {finding.severity} {finding.rule}{mark} {one_line(finding.message)}")
+            lines.append(
+                f"{where}: {finding.severity} {finding.rule} ({finding.code}){mark} {one_line(finding.message)}"
+            )
     lines += [one_line(note) for note in result.notes]
     lines += summary_lines(result, view)
     return "".join(f"{line}\n" for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.errors import defused
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.report import View, clean, shown_path
@@ -13,7 +14,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 def render(result: CheckResult, view: View) -> str:
     """One ``::error …::message`` line per finding, then the summary."""
     lines = [_command(finding) for finding in result.findings]
-    return "".join(f"{line}\n" for line in [*lines, *summary_lines(result, view)])
+    return "".join(f"{line}\n" for line in [*lines, *map(defused, summary_lines(result, view))])
 
 
 def _command(finding: Finding) -> str:
@@ -22,7 +23,7 @@ def _command(finding: Finding) -> str:
     end = place.document.position(place.span.end)
     path = clean(shown_path(place.document.path))
     properties = {
-        "title": f"lintfit ({finding.rule})",
+        "title": f"lintfit ({finding.rule} {finding.code})",
         "file": path,
         "line": str(start.line),
         "col": str(start.column),
@@ -31,7 +32,7 @@ def _command(finding: Finding) -> str:
     if end.line == start.line:
         properties["endColumn"] = str(end.column)
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = f"{path}:{start.line}:{start.column}: {finding.rule} {clean(finding.message)}"
+    message = f"{path}:{start.line}:{start.column}: {finding.rule} ({finding.code}) {clean(finding.message)}"
     if advice := finding.help or (finding.fix.message if finding.fix else ""):
         message += f"\n  help: {clean(advice)}"
     return f"::{_COMMANDS[finding.severity]} {said}::{_data(message)}"

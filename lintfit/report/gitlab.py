@@ -24,7 +24,7 @@ def _issue(finding: Finding, fingerprint: str) -> dict[str, Any]:
     start = place.document.position(place.span.start)
     end = place.document.position(place.span.end)
     return {
-        "description": f"{finding.rule}: {finding.message}",
+        "description": f"{finding.rule} ({finding.code}): {finding.message}",
         "check_name": finding.rule,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],

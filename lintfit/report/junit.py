@@ -1,4 +1,5 @@
-"""JUnit's XML: a test suite per file, a failed test case per finding, a skipped one for what was not judged."""
+"""JUnit's XML: a suite per file, a case per finding that fails unless it only informs, a skipped one for what was not
+judged."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def render(result: CheckResult, view: View) -> str:
         suites = [
             '  <testsuite name="lintfit" tests="1" failures="0">\n    <testcase name="lintfit"/>\n  </testsuite>\n'
         ]
-    failed = len(result.findings)
-    counts = f'tests="{max(failed + len(skipped), 1)}" failures="{failed}" skipped="{len(skipped)}"'
+    found, failed = len(result.findings), _failures(result.findings)
+    counts = f'tests="{max(found + len(skipped), 1)}" failures="{failed}" skipped="{len(skipped)}"'
     head = f'<testsuites name="lintfit" {counts}>'
     return f'<?xml version="1.0" encoding="utf-8"?>\n{head}\n{"".join(suites)}</testsuites>\n'
 
@@ -47,24 +48,33 @@ def _not_judged(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _suite(path: str, findings: Sequence[Finding]) -> str:
     cases = "".join(_case(path, finding) for finding in findings)
-    counts = f'tests="{len(findings)}" failures="{len(findings)}"'
+    counts = f'tests="{len(findings)}" failures="{_failures(findings)}"'
     return f"  <testsuite name={_quoted(path)} {counts}>\n{cases}  </testsuite>\n"
 
 
 def _case(path: str, finding: Finding) -> str:
     at = finding.place.document.position(finding.place.span.start)
-    kind = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}[finding.severity]
-    name = _quoted(f"{finding.rule} ({at.line}:{at.column})")
-    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} {finding.message}"
+    name = _quoted(f"{finding.rule} {finding.code} ({at.line}:{at.column})")
+    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} ({finding.code}) {finding.message}"
+    said = (
+        f"<system-out>{_escaped(place)}</system-out>"
+        if finding.severity is Severity.INFO
+        else f'<failure type="{finding.severity}" message={_quoted(finding.message)}>{_escaped(place)}</failure>'
+    )
     return (
         f'    <testcase name={name} classname={_quoted(path)} file={_quoted(path)} line="{at.line}">\n'
-        f'      <failure type="{kind}" message={_quoted(finding.message)}>{_escaped(place)}</failure>\n'
+        f"      {said}\n"
         f"    </testcase>\n"
     )
 
 
+def _failures(findings: Sequence[Finding]) -> int:
+    """How many fail: information is said in a case that passes."""
+    return sum(finding.severity is not Severity.INFO for finding in findings)
+
+
 def _escaped(text: str) -> str:
-    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("##[", "##&#91;")
 
 
 def _quoted(text: str) -> str:

@@ -15,6 +15,8 @@ from lintfit.report.summary import counts_lines, not_judged_lines
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")
 """What Markdown takes for markup; an underscore within a word is none."""
+_REACHES = re.compile(r"@(?=\w)|\\#(?=\d)|\bGH-(?=\d)|:(?=//)|\bwww\.", re.IGNORECASE)
+"""What GitHub makes a mention, a link or a reference of, whatever is escaped."""
 _TICKS = re.compile(r"`+")
 
 
@@ -34,8 +36,8 @@ def render(result: CheckResult, view: View) -> str:
 
 
 def text(words: str) -> str:
-    """Words as Markdown shows them, in one line."""
-    return _SPECIAL.sub(r"\\\1", clean(words))
+    """Words as Markdown shows them, in one line; a blank of no width parts what would mention somebody or be a link."""
+    return _REACHES.sub(r"\g<0>&#8203;", _SPECIAL.sub(r"\\\1", clean(words)))
 
 
 def code(words: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from lintfit.documents.git import Git
 from lintfit.errors import LintfitError
 
 Hunks = Mapping[str, tuple[tuple[int, int], ...]]
@@ -20,16 +20,12 @@ def shown_lines(base: str, folder: Path) -> Hunks:
 
     Raises LintfitError in one line where git cannot tell: no repository, or a base that was not fetched.
     """
-    prefixes = ["--src-prefix=a/", "--dst-prefix=b/", "--relative"]
-    git = ["git", "-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", *prefixes]
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--relative", "--ignore-submodules=dirty")
     try:
-        done = subprocess.run([*git, "--unified=3", "--merge-base", base], cwd=folder, capture_output=True, check=False)
-    except OSError as error:
-        raise LintfitError(f"git cannot be run: {error.strerror}") from None
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise LintfitError(f"git cannot compare with {base}: {reason}; check out with `fetch-depth: 0`")
-    return _hunks(done.stdout.decode(errors="replace"))
+        answer = Git(folder).diff(*prefixes, "--unified=3", "--merge-base", base)
+    except LintfitError as error:
+        raise LintfitError(f"git cannot compare with {base}: {error}; check out with `fetch-depth: 0`") from None
+    return _hunks(answer.decode(errors="replace"))
 
 
 def _hunks(diff: str) -> Hunks:

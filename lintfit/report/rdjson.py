@@ -28,7 +28,7 @@ def _diagnostic(finding: Finding) -> dict[str, Any]:
     suggestions = _suggestions(finding)
     said = _said(finding, bool(suggestions))
     diagnostic: dict[str, Any] = {
-        "message": f"{finding.message}\n{said}" if said else finding.message,
+        "message": "\n".join(filter(None, (f"{finding.message} ({finding.code})", said))),
         "location": _location(place.document, place.span),
         "severity": _SEVERITIES[finding.severity],
         "code": {"value": finding.rule},

@@ -49,14 +49,18 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
     options = _options(origin, cli)
     versions = versions_of(origin.path, workspace.root, options)
-    run = _Builder(origin, workspace, options, versions).run()
-    dated = with_transformers(dated_by(run, versions))
-    if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
-        # With a floor alone the newest version, and with it the run, is the same.
-        run = _Builder(origin, workspace, options, dated).run()
+    with workspace.asked() as looked_for:
+        run = _Builder(origin, workspace, options, versions).run()
+        dated = with_transformers(dated_by(run, versions))
+        if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
+            # With a floor alone the newest version, and with it the run, is the same.
+            run = _Builder(origin, workspace, options, dated).run()
     versions, questions = dated, dated.open_questions
     return replace(
-        run, versions=versions, older=cache(partial(_older, origin, workspace, options, versions, questions))
+        run,
+        versions=versions,
+        looked_for=frozenset(looked_for),
+        older=cache(partial(_older, origin, workspace, options, versions, questions)),
     )
 
 
@@ -74,7 +78,12 @@ def _older(
 def _options(origin: Origin, cli: Options) -> Options:
     options = config_for(origin.path, cli)
     group = options.group_of(origin.path)
-    return options.for_run(group, cli) if group is not None else options
+    options = options.for_run(group, cli) if group is not None else options
+    if not options.asks_machine:
+        return options
+    from lintfit.options.machine import with_machine
+
+    return with_machine(options)
 
 
 def _states(document: Document, settings: Iterable[Setting]) -> bool:
@@ -255,7 +264,7 @@ class _Builder:
             read_script,
             document,
             versions=self.versions,
-            open_file=self.files.read,
+            open_file=self.files.module,
             open_data=self.files.data,
             open_arguments=self.files.arguments,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.limits import MAX_BYTES
@@ -13,6 +14,9 @@ from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.gitignore import Ignored, ignored_in
+
+if TYPE_CHECKING:
+    from lintfit.run.changes import Changes
 
 SUFFIXES: dict[str, Kind] = {
     ".json": Kind.JSON,
@@ -51,6 +55,8 @@ class FoundFiles:
     files: tuple[Path, ...]
     named: frozenset[Path]
     errors: tuple[str, ...] = ()
+    changes: Changes | None = None
+    """What is asked about: of runs those that these touch; None for all."""
 
 
 def discover(paths: Sequence[Path], options: Options) -> FoundFiles:

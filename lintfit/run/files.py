@@ -53,6 +53,12 @@ class RunFiles:
             self.documents.append(document)
         return document
 
+    def module(self, path: Path) -> Document | None:
+        """A module that the script imports, of the project: a report would show what one outside holds."""
+        if self.workspace.is_absent(path) or (self.workspace.exists(path) and not self.is_near(path)):
+            return None
+        return self.read(path)
+
     def is_near(self, path: Path) -> bool:
         """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
         folder = resolved(self.workspace.root / self.origin.path.parent)
@@ -76,14 +82,14 @@ class RunFiles:
         """The text of a file that is none of the kinds that lintfit reads."""
         path = self.locator.find(name)
         try:
-            return self.workspace.file(path).text if path is not None else None
+            return self.workspace.file(path).text if path is not None and self.is_near(path) else None
         except ReadError:
             return None
 
     def open(self, name: str) -> Document | None:
         itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
-        return self.read(path) if path is not None else None
+        return self.read(path) if path is not None and self.is_near(path) else None
 
     def data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""

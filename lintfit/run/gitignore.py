@@ -6,24 +6,30 @@ repository's ``.git/info/exclude``; not a user's own file of patterns, which is 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lintfit.documents.door import is_link, is_there, read_regular
+from lintfit.documents.globs import LONGEST, Pattern, compiled
 from lintfit.documents.paths import resolved
 from lintfit.frozen import frozen
-
-if TYPE_CHECKING:
-    from pathspec.pattern import Pattern
 
 NAME = ".gitignore"
 LARGEST = 2**17
 """Bytes of a file of patterns that is still read."""
-_MOST_WILDCARDS = 4
-"""Runs of ``*`` in a pattern that is still heeded: more may take a regular expression hours, and hardly any has two."""
+MOST = 2000
+"""Lines of a file that are heeded, and of the files of the folders above beyond which none is read: GitHub's longest
+template has some 400."""
+
+
+@frozen(eq=False)
+class Line:
+    """A line of such a file: ``include`` is False where it brings back what others ignore, ``folders`` where it speaks
+    of folders alone."""
+
+    pattern: Pattern
+    include: bool
+    folders: bool
 
 
 @frozen(eq=False)
@@ -31,22 +37,23 @@ class Ignored:
     """What is ignored in one folder: the patterns of its files, the farthest first, each with the folder it is of."""
 
     folder: Path
-    files: tuple[tuple[Path, tuple[Pattern, ...]], ...]
+    files: tuple[tuple[Path, tuple[Line, ...]], ...]
 
     def has(self, name: str, *, is_folder: bool) -> bool:
         """Whether an entry of the folder is ignored: the last pattern of the nearest file that names it decides."""
         for base, patterns in reversed(self.files):
-            path = (self.folder / name).relative_to(base).as_posix() + ("/" if is_folder else "")
-            for pattern in reversed(patterns):
-                if pattern.include is not None and _names(pattern, path):
-                    return pattern.include
+            parts = (self.folder / name).relative_to(base).parts
+            for line in reversed(patterns):
+                if (is_folder or not line.folders) and line.pattern.matches(parts):
+                    return line.include
         return False
 
     def below(self, name: str) -> Ignored:
         """The same for a folder in this one; a repository of its own goes by its own files."""
         folder = self.folder / name
         above = () if is_there(folder / ".git") else self.files
-        return Ignored(folder, (*above, *_files_of(folder)))
+        own = _files_of(folder) if sum(len(lines) for _, lines in above) < MOST else ()
+        return Ignored(folder, (*above, *own))
 
 
 def ignored_in(folder: Path) -> Ignored:
@@ -61,27 +68,12 @@ def ignored_in(folder: Path) -> Ignored:
     return found
 
 
-def _names(pattern: Pattern, path: str) -> bool:
-    """Whether a pattern names this entry, not only a folder above it.
-
-    pathspec's expressions also match all that is below what they name, and mark where its name ends by their one group.
-    But ``!*/`` brings back folders, not the files in them, and ``a/**`` names what is in a folder, not the folder.
-    """
-    regex = getattr(pattern, "regex", None)
-    for match in regex.finditer(path) if regex is not None else ():
-        if match.lastindex is None:
-            return not (path.endswith("/") and match.end() == len(path))
-        if match.end(match.lastindex) == len(path):
-            return True
-    return False
-
-
-def _files_of(folder: Path) -> tuple[tuple[Path, tuple[Pattern, ...]], ...]:
+def _files_of(folder: Path) -> tuple[tuple[Path, tuple[Line, ...]], ...]:
     paths = (folder / ".git" / "info" / "exclude", folder / NAME)
     return tuple([(folder, patterns) for path in paths if (patterns := _read(path))])
 
 
-def _read(path: Path) -> tuple[Pattern, ...]:
+def _read(path: Path) -> tuple[Line, ...]:
     """The patterns of a file. A link is not followed: git does not do so either, and it may lead anywhere."""
     try:
         if resolved(path.parent) != path.parent or is_link(path):
@@ -89,20 +81,23 @@ def _read(path: Path) -> tuple[Pattern, ...]:
         text = read_regular(path, LARGEST).decode("utf-8", errors="replace")
     except OSError:
         return ()
-    return tuple(_compiled([line for line in text.removeprefix("\ufeff").splitlines() if _heeded(line)]))
+    lines = (_line(line) for line in text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"))
+    return tuple(islice((line for line in lines if line is not None), MOST))
 
 
-def _heeded(line: str) -> bool:
-    wanted = bool(line.strip()) and not line.startswith("#")
-    return wanted and len(re.findall(r"\*+", line)) <= _MOST_WILDCARDS
-
-
-def _compiled(lines: list[str]) -> Iterator[Pattern]:
-    """Each line by itself: git passes over the ones that are no patterns (``!``), pathspec stops at them."""
-    if not lines:
-        return
-    from pathspec import GitIgnoreSpec
-
-    for line in lines:
-        with suppress(ValueError):
-            yield from GitIgnoreSpec.from_lines([line]).patterns
+def _line(text: str) -> Line | None:
+    """A line as a pattern; None for one that is a comment, blank, or none that could match."""
+    if text.startswith("#"):
+        return None
+    kept = text.rstrip(" ")
+    if len(kept) < len(text) and len(kept) - len(kept.rstrip("\\")) & 1:
+        kept += " "  # the first blank is escaped
+    include = not kept.startswith("!")
+    body = kept if include else kept[1:]
+    folders = body.endswith("/")
+    body = body[:-1] if folders else body
+    anchored = "/" in body
+    body = body.removeprefix("/")
+    if not body or len(body) > LONGEST:
+        return None
+    return Line(compiled(body, anchored, full=True), include, folders)

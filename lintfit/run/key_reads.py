@@ -143,7 +143,7 @@ class KeyReads:
     def _tree(self, config: Path) -> _Tree:
         """The code of the tree that a file belongs to; what is nearest to it, where that is too much."""
         folder = (self._top / config).resolve().parent
-        root = _root(folder, self._top)
+        root = root_of(folder, self._top)
         tests = not _TESTS.isdisjoint(folder.relative_to(root).parts)
         found = self._trees.get((root, tests)) or self._trees.get((folder, tests))
         if found is None:
@@ -184,7 +184,7 @@ def _paths(folder: Path, root: Path, apart: frozenset[str]) -> Iterator[Path]:
             return
 
 
-def _root(folder: Path, top: Path) -> Path:
+def root_of(folder: Path, top: Path) -> Path:
     """The repository that a folder lies in; else where lintfit's config lies; else the working directory above it."""
     repository = door.repository_of(folder)
     if repository is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
-from lintfit.frozen import frozen, word_set
+from lintfit.frozen import frozen, replace, word_set
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside
 from lintfit.run.build import build
+from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.documented import documented
 from lintfit.run.model import Origin, Run, Skipped
@@ -44,6 +46,8 @@ class Loaded:
     """What looks like a part of a run and was not understood, in the order of the files."""
     files_read: int = 0
     """Files that were opened: those that were found, and those that runs brought along."""
+    others: tuple[Run, ...] = ()
+    """Runs that nobody asks about: the change that is checked touches none of their files."""
 
 
 def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
@@ -86,12 +90,30 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
         frozenset(taken),
         tuple(run for run in launches if not _launches(run)),
     )
-    return Loaded(
+    loaded = Loaded(
         tuple(documents),
         tuple(runs),
         (*reader.errors, *mistakes.lines),
         (*reader.skipped, *skipped(reading)),
         len(reader.read | taken),
+    )
+    return loaded if found.changes is None else _touched(loaded, found.changes, workspace)
+
+
+def _touched(loaded: Loaded, changes: Changes, workspace: Workspace) -> Loaded:
+    """The runs that a change touches, and of the files outside of them those that it changes."""
+
+    def changed(path: Path) -> bool:
+        return changes.has(Path(os.path.normpath(workspace.root / path)))
+
+    runs = tuple(run for run in loaded.runs if changes.touches(run, workspace.root))
+    own = {document for run in runs for document in run.documents}
+    return replace(
+        loaded,
+        runs=runs,
+        others=tuple(run for run in loaded.runs if run not in runs),
+        documents=tuple(each for each in loaded.documents if each in own or changed(each.path)),
+        skipped=tuple(each for each in loaded.skipped if changed(each.path)),
     )
 
 

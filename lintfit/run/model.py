@@ -135,6 +135,8 @@ class Run:
     origin: Origin = field(default_factory=lambda: Origin("config", Path()))
     opened: tuple[Document, ...] = ()
     """Data that the script opens itself and hands on to no library as its config."""
+    looked_for: frozenset[Path] = frozenset()
+    """Absolute paths of all files that were read for it or looked for, found or not."""
     base: Path = field(default_factory=Path)
     """The folder that the launch line's relative paths start from."""
 

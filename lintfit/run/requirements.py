@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.door import MAX_REQUIREMENTS
+from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.versions import COMMIT, FLOOR, parsed, release
 
@@ -42,11 +45,13 @@ install with pip counts, and the files of a folder come last: many of them are e
 """
 _INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments."""
+_MOST = 30
+"""Files of one pattern that are read."""
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
 _REQUIREMENT = lazy_pattern(
-    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*(?:{{\s*version\s*=\s*)?["'])?[( ]*"""
+    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]{{0,200}}\])?["']?\s*+(?:=\s*+(?:{{\s*+version\s*+=\s*+)?["'])?[( ]*+"""
     r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
     r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
     re.ASCII,
@@ -128,6 +133,14 @@ def folders_above(path: Path, root: Path) -> Iterator[Path]:
         folder = folder.parent
 
 
+def speaks_for(file: Path, path: Path, root: Path) -> bool:
+    """Whether a file (absolute, its folder resolved) is one that :func:`asked_near` reads for this path, or was one."""
+    if not (file.name in _LOCKS or any(fnmatchcase(file.name, posixpath.basename(pattern)) for pattern in _FILES)):
+        return False
+    below = {resolved(folder) for folder in folders_above(path, root)}
+    return file.parent in below or (file.parent.name == "requirements" and file.parent.parent in below)
+
+
 @cache
 def _read_folder(folder: Path) -> Mapping[str, Asked]:
     found: dict[str, Asked] = {}
@@ -194,7 +207,8 @@ def _installed_by(text: str) -> Iterator[tuple[str, str]]:
 
 def _matching(folder: Path) -> Iterator[Path]:
     for pattern in _FILES:
-        yield from sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
+        found = sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
+        yield from found[:_MOST]
 
 
 def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.documents import door
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.errors import CannotWrite
 from lintfit.run.engine_location import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
+from lintfit.run.precision_switch import swapped
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.settings.values import InLauncherFile
@@ -294,10 +295,13 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     return tuple(edits) if edits or states_it else None
 
 
-def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None:
+def _write_precision(run: Run, value: Literal["bf16", "fp16", "no"] | None) -> tuple[FileEdit, ...] | None:
     """16-bit training: the trainer's argument, and the DeepSpeed JSON where it states the contrary."""
-    if value is None or value == (run.spec.mixed_precision if run.spec is not None else None):
+    now = run.spec.mixed_precision if run.spec is not None else None
+    if value is None or value == now:
         return ()
+    if now in ("bf16", "fp16") and value in ("bf16", "fp16"):
+        return swapped(run, value)
     edits: list[FileEdit] = []
     if run.deepspeed is not None:
         block = run.deepspeed.settings.get(value)

@@ -142,7 +142,7 @@ _RECORDS = (
     Record(
         "gpu",
         NAMED,
-        'The GPU: "RTX 3090", "A100-SXM4-80GB", …',
+        'The GPU: "RTX 3090", "A100-SXM4-80GB", …; auto: that of this machine.',
         "the GPU's name",
         metavar="NAME",
         flag="hardware",

@@ -15,6 +15,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.options.rules_catalog import rule_names
+from lintfit.run.model import Run
 from lintfit.suppression.baseline import split
 from lintfit.suppression.comments import Silenced, silence
 
@@ -30,20 +31,25 @@ class Sifted:
 
 
 def sift(
-    findings: Sequence[Finding], documents: Sequence[Document], runs: Sequence[RunResult], options: Options
+    findings: Sequence[Finding],
+    documents: Sequence[Document],
+    runs: Sequence[RunResult],
+    options: Options,
+    others: Sequence[Run] = (),
 ) -> Sifted:
     """Part the findings of one pass.
 
+    ``others`` are runs that nobody looked at: whether comments and baseline are of use in their files is not known.
     ``findings`` are those of all rules, also of rules that are not selected: only so can a comment that is of no use
     be told from one whose rule is switched off. Raises LintfitError for a baseline that cannot be read.
     """
     silenced = Silenced(tuple(findings), (), frozenset())
     if not options.no_ignores:
-        silenced = _with_unused(silence(findings, documents), documents, runs)
+        silenced = _with_unused(silence(findings, documents), documents, (*runs, *map(RunResult, others)))
     left = [_weighed(finding, options) for finding in silenced.left if _enabled(finding, options)]
     ignored = tuple(_weighed(finding, options) for finding in silenced.ignored if _enabled(finding, options))
     parts = split(left, [document.path for document in documents], options)
-    return Sifted(parts.left, ignored, parts.known, parts.notes)
+    return Sifted(parts.left, ignored, parts.known, parts.notes if not others else ())
 
 
 def _with_unused(silenced: Silenced, documents: Sequence[Document], runs: Sequence[RunResult]) -> Silenced:

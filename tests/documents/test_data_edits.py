@@ -49,7 +49,7 @@ JSON_SET = [
     ("{\n  'a': 1\n}\n", ("b",), 2, "{\n  'a': 1,\n  'b': 2\n}\n"),
     ('{\n  "a": "auto"\n}\n', ("a", "b"), 2, '{\n  "a": {\n    "b": 2\n  }\n}\n'),
     ('{\n  "a": {"b": [1, 2]}\n}\n', ("a", "b", 1), 5, '{\n  "a": {"b": [1, 5]}\n}\n'),
-    ('{\n  "a": 5e8, "b": 1\n}\n', ("a",), 500000, '{\n  "a": 500000, "b": 1\n}\n'),
+    ('{\n  "a": 5e8, "b": 1\n}\n', ("a",), 500000, '{\n  "a": 5e5, "b": 1\n}\n'),
     ('{"a": 1, "a": 2}', ("a",), 3, '{"a": 1, "a": 3}'),
     ("", ("a",), 1, '{\n  "a": 1\n}'),
     ("{\n  // nothing yet\n}\n", ("a",), 1, '{\n  "a": 1\n  // nothing yet\n}\n'),
@@ -257,3 +257,13 @@ def test_real_configs_can_be_edited_anywhere() -> None:
             )
         tried += 1
     assert tried > 100
+
+
+def test_a_large_round_number_is_written_as_the_file_writes_its_own() -> None:
+    document = read_json(FileText(Path("ds.json"), '{\n  "reduce_bucket_size": 5e8,\n  "stage": 3\n}\n'))
+    assert apply(document.text, set_value(document, ("reduce_bucket_size",), 50_000_000)) == (
+        '{\n  "reduce_bucket_size": 5e7,\n  "stage": 3\n}\n'
+    )
+    assert '"sub_group_size": 1e8' in apply(document.text, set_value(document, ("sub_group_size",), 100_000_000))
+    assert '"stage": 2' in apply(document.text, set_value(document, ("stage",), 2))
+    assert '"sub_group_size": 123456' in apply(document.text, set_value(document, ("sub_group_size",), 123_456))

@@ -56,7 +56,7 @@ def test_skypilot() -> None:
 def test_an_edit_of_a_block_of_yaml() -> None:
     document = job("task.yaml", SKY)
     edits = set_flag(document, document.commands[0], "--lr", "1")
-    assert apply(SKY, edits) == SKY.replace("--batch $BATCH", "--batch $BATCH --lr 1")
+    assert apply(SKY, edits) == SKY.replace("--batch $BATCH", "--batch $BATCH --lr=1")
 
 
 @pytest.mark.parametrize(

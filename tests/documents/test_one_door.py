@@ -14,6 +14,7 @@ DOOR = "documents/door.py"
 
 OTHERS = {
     "documents/files.py": "writes files, and looks whether they are still what they were",
+    "documents/attributes.py": "hands on what a file has beside its text to the one that takes its place",
     "documents/locks.py": "makes and holds the files that lock a tree",
     "resources.py": "opens what comes with lintfit",
     "__main__.py": "puts a closed standard output in order",

@@ -105,13 +105,13 @@ def test_what_a_yaml_gets_is_said_with_the_key_that_gets_it(tmp_path: Path) -> N
         'model = AutoModelForCausalLM.from_pretrained("EleutherAI/gpt-j-6b")\n'
         "Trainer(model=model, args=args, train_dataset=data).train()\n"
     )
-    (tmp_path / "fsdp.yaml").write_text(
+    (tmp_path / "shards.yaml").write_text(
         "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nfsdp_config:\n"
         "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n"
         "  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_transformer_layer_cls_to_wrap: GPTJBlock\n"
         "  fsdp_state_dict_type: SHARDED_STATE_DICT\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 4\n"
     )
-    (tmp_path / "run.sh").write_text("accelerate launch --config_file fsdp.yaml train.py --output_dir out\n")
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file shards.yaml train.py --output_dir out\n")
     (tmp_path / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 1024\n')
     options = Options(gpu="RTX 3090", seq_len=1024, isolated=True, origins={"gpu": "--gpu", "seq_len": "--seq-len"})
     (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
@@ -120,9 +120,9 @@ def test_what_a_yaml_gets_is_said_with_the_key_that_gets_it(tmp_path: Path) -> N
     applied = apply_changes(judged.run, changes, Workspace(), options)
     assert isinstance(applied, Applied)
     said = "; ".join(action.said(lambda path: path.name) for action in actions(judged.run, changes, applied))
-    assert "fsdp.yaml:3 (delete 6 lines from here on)" in said
-    assert "fsdp.yaml:11 (add deepspeed_config: with zero_stage: 3)" in said
-    assert "fsdp.yaml:11 (add offload_optimizer_device: cpu to deepspeed_config)" in said
+    assert "shards.yaml:3 (delete 6 lines from here on)" in said
+    assert "shards.yaml:11 (add deepspeed_config: with zero_stage: 3)" in said
+    assert "shards.yaml:11 (add offload_optimizer_device: cpu to deepspeed_config)" in said
 
 
 def test_what_is_only_moved_to_lines_of_its_own_is_no_action(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def _keeps_the_rest(before: bytes, after: str, style: Mapping[str, Any]) -> None
 def _needs_what_it_has(after: str, style: Mapping[str, Any], quantization: str | None) -> None:
     """The calls that the libraries want beside the adapters, where they want them."""
     own_wrap = style["trainer"] == "transformers"
-    reentrant = style["checkpointing"] and style["transformers"] == "4.48.1"
+    reentrant = style["checkpointing"] and style["transformers"] != "5.2.0" and quantization is None
     assert ("enable_input_require_grads()" in after) is (own_wrap and reentrant)
     assert ("prepare_model_for_kbit_training(" in after) is (own_wrap and quantization is not None)
     if "prepare_model_for_kbit_training(" in after:

@@ -166,13 +166,19 @@ FSDP = Path(__file__).parents[1] / "projects" / "fsdp-to-deepspeed-yaml" / "inpu
 
 
 def project(folder: Path) -> Path:
-    """A run whose Accelerate YAML has an FSDP section, which plans for DeepSpeed take away."""
-    return shutil.copytree(FSDP, folder / "project")
+    """A run whose Accelerate YAML has an FSDP section, which plans for DeepSpeed take away.
+
+    Its name says nothing of FSDP: else a plan leaves it alone and makes another one.
+    """
+    work = shutil.copytree(FSDP, folder / "project")
+    (work / "fsdp.yaml").rename(work / "shards.yaml")
+    (work / "run.sh").write_text((work / "run.sh").read_text().replace("fsdp.yaml", "shards.yaml"))
+    return work
 
 
 def test_a_plan_that_takes_away_what_code_reads_is_carried_out_by_hand(tmp_path: Path) -> None:
     work = project(tmp_path)
-    (work / "show.py").write_text('print(yaml.safe_load(open("fsdp.yaml"))["fsdp_config"])\n')
+    (work / "show.py").write_text('print(yaml.safe_load(open("shards.yaml"))["fsdp_config"])\n')
     (run,) = lintfit("fit", ".", "--output-format", "json", cwd=work).json["runs"]
     plan = next(plan for plan in run["plans"] if plan["name"].startswith("ZeRO-"))
     assert plan["applicability"] == "display"
@@ -181,10 +187,10 @@ def test_a_plan_that_takes_away_what_code_reads_is_carried_out_by_hand(tmp_path:
 
 def test_a_plan_that_loses_comments_says_so(tmp_path: Path) -> None:
     work = project(tmp_path)
-    lines = (work / "fsdp.yaml").read_text().splitlines()
-    (work / "fsdp.yaml").write_text("".join(f"{line}  # {number}\n" for number, line in enumerate(lines)))
+    lines = (work / "shards.yaml").read_text().splitlines()
+    (work / "shards.yaml").write_text("".join(f"{line}  # {number}\n" for number, line in enumerate(lines)))
     shown = " ".join(lintfit("fit", ".", cwd=work).out.split())
-    assert "it may change how the run trains, 9 comments (lines 6 to 14 of fsdp.yaml) go with it" in shown
+    assert "it may change how the run trains, 9 comments (lines 6 to 14 of shards.yaml) go with it" in shown
 
 
 def test_a_safe_plan_that_loses_a_comment_is_safe_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,5 +164,5 @@ def test_what_is_asked_is_written_where_it_lives_and_nothing_else_changes(
                 kept = [line for line in original.splitlines() if line in text.splitlines()]
                 assert len(kept) >= len(original.splitlines()) - 2 * len(changes)
         homes = {carried.places[key].name for key in ("micro_batch_size",) if key in carried.places}
-        expected = {"keyword": "train.py", "default": "train.py", "flag": "run.sh", "config": "ds.json"}
+        expected = {"keyword": "train.py", "default": "run.sh", "flag": "run.sh", "config": "ds.json"}
         assert homes <= {expected[style["home"]]}

@@ -21,10 +21,10 @@ def findings(*counts: int) -> tuple[Finding, ...]:
 
 def test_lines() -> None:
     assert render("concise", Story().result(), View()) == (
-        'ds.json:4:5: warning unknown-key [*] DeepSpeed does not know "overlap_comm" here\n'
-        "run.sh:1:27: info launch-remark eight processes\n"
-        "run.sh:1:1: error does-not-fit [*] 110.6 GiB on a GPU with 23.7 GiB\n"
-        "train.py:9:10: error forced-float32 model.float() makes all 7.0 B parameters fp32: "
+        'ds.json:4:5: warning unknown-key (LF801) [*] DeepSpeed does not know "overlap_comm" here\n'
+        "run.sh:1:27: info launch-remark (LF999) eight processes\n"
+        "run.sh:1:1: error does-not-fit (LF901) [*] 110.6 GiB on a GPU with 23.7 GiB\n"
+        "train.py:9:10: error forced-float32 (LF101) model.float() makes all 7.0 B parameters fp32: "
         "26.1 GiB of weights a GPU instead of 13.0 GiB\n"
         "Found 2 errors, 1 warning (1 info).\n"
         "[*] 2 fixable with `--fix` (1 more with `--fix --unsafe-fixes`).\n"
@@ -33,7 +33,7 @@ def test_lines() -> None:
 
 def test_unsafe_fixes_count_when_they_are_asked_for() -> None:
     text = render("concise", Story().result(), View(unsafe_fixes=True))
-    assert "error forced-float32 [*] model.float()" in text
+    assert "error forced-float32 (LF101) [*] model.float()" in text
     assert text.endswith("[*] 3 fixable with `--fix --unsafe-fixes`.\n")
 
 

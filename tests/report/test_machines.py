@@ -33,8 +33,8 @@ def test_every_format_ends_with_a_line_break_also_for_nothing(name: str) -> None
 def test_github() -> None:
     lines = render("github", RESULT, View()).splitlines()
     assert lines[0] == (
-        "::warning title=lintfit (unknown-key),file=ds.json,line=4,col=5,endLine=4,endColumn=25::"
-        'ds.json:4:5: unknown-key DeepSpeed does not know "overlap_comm" here%0A  help: remove it'
+        "::warning title=lintfit (unknown-key LF801),file=ds.json,line=4,col=5,endLine=4,endColumn=25::"
+        'ds.json:4:5: unknown-key (LF801) DeepSpeed does not know "overlap_comm" here%0A  help: remove it'
     )
     assert lines[1].startswith("::notice ")
     assert lines[2].startswith("::error ")
@@ -115,6 +115,7 @@ def test_rdjson() -> None:
     assert diagnostics[0]["suggestions"] == [
         {"range": {"start": {"line": 4, "column": 5}, "end": {"line": 4, "column": 25}}, "text": ""}
     ]
+    assert diagnostics[0]["message"].splitlines()[0].endswith(" (LF801)")
     verdict = next(found for found in diagnostics if found["code"]["value"] == "does-not-fit")
     assert "suggestions" not in verdict, "the plan edits another file"
     assert verdict["message"].endswith("\nshard everything"), "so that the words say what to do"
@@ -124,10 +125,10 @@ def test_rdjson() -> None:
 
 def test_junit() -> None:
     root = ElementTree.fromstring(render("junit", RESULT, View()))
-    assert (root.get("tests"), root.get("failures")) == ("4", "4")
+    assert (root.get("tests"), root.get("failures")) == ("4", "3"), "information fails nothing"
     suite = root.find("testsuite[@name='run.sh']")
     assert suite is not None
-    assert [case.get("name") for case in suite] == ["launch-remark (1:27)", "does-not-fit (1:1)"]
+    assert [case.get("name") for case in suite] == ["launch-remark LF999 (1:27)", "does-not-fit LF901 (1:1)"]
     empty = ElementTree.fromstring(render("junit", CheckResult(), View()))
     assert (empty.get("tests"), empty.get("failures"), empty.get("skipped")) == ("1", "0", "1"), "nothing was judged"
     passed = ElementTree.fromstring(render("junit", samples.quiet_result(), View()))
@@ -137,7 +138,10 @@ def test_junit() -> None:
 def test_junit_is_well_formed_whatever_a_file_holds() -> None:
     code = samples.document('<&">.json', "x", Kind.JSON)
     finding = replace(
-        Story().typo(), severity=Severity.INFO, message='\x00 <b> & "quotes" ]]>', place=Place(code, samples.Span(0, 1))
+        Story().typo(),
+        severity=Severity.WARNING,
+        message='\x00 <b> & "quotes" ]]>',
+        place=Place(code, samples.Span(0, 1)),
     )
     root = ElementTree.fromstring(render("junit", CheckResult(findings=(finding,)), View()))
     failure = root.find(".//failure")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -105,16 +104,3 @@ def test_a_pattern_that_would_take_hours(tmp_path: Path) -> None:
     name = "a" * 200 + ".py"
     tree(tmp_path, {".gitignore": "*a" * 40 + "b\n*.json\n"}, (name, "ds.json"))
     assert found(tmp_path) == {name}
-
-
-@pytest.mark.parametrize(("text", "loaded"), [(None, False), ("# nothing yet\n", False), ("*.txt\n", True)])
-def test_pathspec_is_loaded_where_there_are_patterns(tmp_path: Path, text: str | None, loaded: bool) -> None:
-    tree(tmp_path, {} if text is None else {".gitignore": text})
-    code = (
-        "import sys; from pathlib import Path; from lintfit.options.model import Options;"
-        "from lintfit.run.discover import discover; assert discover([Path('.')], Options(isolated=True)).files;"
-        "print('pathspec' in sys.modules)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == str(loaded), done.stderr

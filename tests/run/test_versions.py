@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lintfit.commands.check import load_runs
 from lintfit.errors import LintfitError
 from lintfit.options.config import from_flags
 from lintfit.options.model import Options
-from lintfit.run import environment
+from lintfit.run import environment, requirements
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
 from lintfit.run.versions import in_words, versions_of
@@ -301,3 +302,14 @@ def test_a_checkout_of_a_library_states_its_own_version(tmp_path: Path) -> None:
 def test_a_project_that_is_no_library_states_no_version_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1.0.0"\n')
     assert asked_near(tmp_path / "x.sh", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["transformers" + " " * 200_000 + "x", "transformers" + "==4.4," * 30_000, "transformers[" * 30_000],
+    ids=["blanks", "bounds", "brackets"],
+)
+def test_requirements_that_take_no_time(text: str) -> None:
+    before = time.process_time()
+    assert not [match for match in requirements._REQUIREMENT.finditer(text) if len(match["asked"]) < 50]
+    assert time.process_time() - before < 5

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from lintfit.documents.directives import Directive, directives, without
+from lintfit.documents.directives import MOST, Directive, directives, without
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.workspace import reader
@@ -213,3 +214,24 @@ def test_json_comments_load_no_parser_of_another_language(tmp_path: Path) -> Non
 def test_an_unrelated_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lintfit.documents.directives.layout", lambda document: pytest.fail("laid out"))
     assert directives(read(Kind.PYTHON, "x = 1  # noqa\n")) == ()
+
+
+@pytest.mark.parametrize("sign", ["#", "//"])
+@pytest.mark.parametrize(
+    "comment",
+    ["lintfit: ignore" + " " * 200_000 + "x", "lintfit: ignore" + " \t" * 100_000, "lintfit: ignore" + " # " * 60_000],
+    ids=["blanks", "blanks at the end", "signs"],
+)
+def test_blanks_behind_a_comment_take_no_time(comment: str, sign: str) -> None:
+    text = f'{sign} {comment}\n{{"zero_optimization": {{"stage": 2}}}}\n'
+    before = time.process_time()
+    (found,) = directives(read(Kind.JSON, text))
+    assert found.word == "ignore"
+    assert time.process_time() - before < 5
+
+
+def test_signs_within_a_comment_and_comments_without_end_take_no_time() -> None:
+    before = time.process_time()
+    assert len(directives(read(Kind.PYTHON, "x = 1\n" + "# lintfit: ignore[" * 20_000 + "\n"))) == 1
+    assert len(directives(read(Kind.PYTHON, "x = 1\n" + "# lintfit: ignore[LF101]\n" * 3_000))) == MOST
+    assert time.process_time() - before < 20

@@ -22,6 +22,7 @@ from lintfit.sources.script.interpreter.values import Const, Object, Record, Tab
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN
 from lintfit.sources.script.reading.fabric import BY_STRATEGY
+from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
@@ -235,10 +236,7 @@ class Writer:
         return isinstance(parent, holders)
 
     def _flag_for(self, node: cst.CSTNode, value: Any) -> Edits | None:
-        """A new flag on the launch line for a field whose default says nothing (None), or has no literal."""
-        nothing = isinstance(node, cst.Name) and node.value == "None"
-        if not nothing and self._is_plain(node):
-            return None
+        """A new flag on the launch line for a field of the command line that has its default: that is everybody's."""
         for made in self.source.walk.parsed:
             for name, current in made.attributes.items():
                 if current.origin is node:
@@ -343,13 +341,19 @@ class Writer:
         """Gradient checkpointing: the arguments' field, else a call on the model after it is loaded."""
         if self.found.arguments is not None:
             return self.argument(self._checkpointing_names(), value)
+        off = self.parsed_fields(_CHECKPOINTS, lambda given: given is False) if value is True else {}
+        if len(off) == 1:
+            return self.for_this_run(*next(iter(off.values())), True)
         load = self.found.trained_load
         if value is not True or load is None or load.statement is None or load.assigned_to is None:
             return None
         line = load.statement
         if len(line.body) != 1 or not self.calls.is_written(line):
             return None
+        for_one_caller(self.calls, line)
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
+        if _opens_input(self.source):
+            code += f"\n{load.assigned_to}.enable_input_require_grads()"
         return edited(self.calls, line, python_edits.insert_statement_after, code)
 
     def _checkpointing_names(self) -> tuple[str, ...]:
@@ -360,6 +364,13 @@ class Writer:
         return tuple(reversed(CHECKPOINTING))
 
 
+_CHECKPOINTS = frozenset(
+    {
+        "activation_checkpointing", "enable_gradient_checkpointing", "grad_checkpoint", "grad_checkpointing",
+        "gradient_checkpoint", "gradient_checkpointing", "use_gradient_checkpointing",
+    }
+)  # fmt: skip
+"""Fields by which scripts ask for gradient checkpointing."""
 _OFFLOADS = frozenset({"adam_offload", "cpu_offload", "offload", "offload_optimizer", "optimizer_offload"})
 """Fields by which scripts ask for an optimizer on the host."""
 
@@ -372,6 +383,14 @@ def _keyword(plugin: Record | None, name: str) -> str | None:
     if plugin is None:
         return None
     return (BY_STRATEGY if plugin.name == "DeepSpeedStrategy" else BY_PLUGIN).get(name)
+
+
+def _opens_input(source: Script) -> bool:
+    """Whether adapters of a frozen model are trained, whose input nobody opens for reentrant checkpointing."""
+    method = source.settings.get("method")
+    opened = ("enable_input_require_grads", "prepare_model_for_kbit_training", "prepare_model_for_int8_training")
+    calls = {record.name for record in source.reading.records if record.taken is not False}
+    return method is not None and method.value == "lora" and calls.isdisjoint(opened)
 
 
 def _equal(left: Any, right: Any) -> bool:

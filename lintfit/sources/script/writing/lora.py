@@ -25,6 +25,7 @@ from lintfit.errors import CannotWrite
 from lintfit.sources.script.interpreter.models import owner_of
 from lintfit.sources.script.interpreter.values import Object, Record, objects, plain
 from lintfit.sources.script.reading.collector import sure_none
+from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ ALPHA = 2
 _ALL_LINEAR = (0, 8)
 """The PEFT that first knows ``target_modules="all-linear"``."""
 _OPENS_INPUT = 5
-"""The transformers whose ``gradient_checkpointing_enable`` makes the embeddings' output require a gradient itself
-(``modeling_utils.py``, ``needs_embedding_grads``); PEFT does so only where checkpointing is on when it wraps."""
+"""The transformers whose ``gradient_checkpointing_enable`` opens the input itself (``needs_embedding_grads``)."""
 _PREPARES = "prepare_model_for_kbit_training"
 _NO_LOAD = "no one statement is known to load the model"
 _NO_SWITCH = "the script makes its adapters or quantized base itself, and no one flag switches them on"
@@ -63,7 +63,7 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
     """
     holder = _holder(writer, "get_peft_config")
     if holder is not None:
-        return _fields(writer, holder, use_peft=True, lora_r=rank, lora_dropout=0.0, lora_target_modules="all-linear")
+        return _fields(writer, holder, use_peft=True, lora_r=rank, lora_target_modules="all-linear")
     if writer.source.settings["method"].value == "lora":
         return ()
     made = [r for r in writer.source.reading.records if r.name in ("get_peft_model", "LoraConfig", "get_peft_config")]
@@ -222,6 +222,7 @@ def _wrapped_after_load(writer: Writer, rank: int) -> Edits | None:
     target = first.targets[0].target if isinstance(first, cst.Assign) and len(first.targets) == 1 else None
     if not isinstance(target, cst.Name):
         raise CannotWrite(_NO_LOAD)
+    for_one_caller(writer.calls, load.statement)
     return _wrapping(writer, load.node, load.statement, target.value, rank, above=False)
 
 
@@ -262,9 +263,14 @@ def _task(writer: Writer) -> str | None:
 
 
 def _must_open_input(writer: Writer) -> bool:
-    reentrant = writer.source.settings.get("use_reentrant")
-    opens = writer.source.reading.at_least("transformers", _OPENS_INPUT)
-    return _checkpoints(writer) and reentrant is not None and reentrant.value is True and not opens
+    """Whether transformers 4 may be installed, whose checkpointing is reentrant where nobody says otherwise ("element 0
+    of tensors does not require grad"). PEFT opens the input of a base that it prepares for four bits by itself."""
+    stated, bits = (writer.source.settings.get(name) for name in ("use_reentrant", "quantization"))
+    without = stated is not None and stated.value is False and stated.provenance.kind == "file"
+    if not _checkpoints(writer) or without or (bits is not None and bits.value is not None):
+        return False
+    known = (writer.source.reading.version(name) for name in ("transformers", "transformers>="))
+    return not any(version is not None and version >= (_OPENS_INPUT,) for version in known)
 
 
 def _checkpoints(writer: Writer) -> bool:

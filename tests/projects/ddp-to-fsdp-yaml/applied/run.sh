@@ -1,1 +1,1 @@
-accelerate launch --config_file ddp.yaml train.py
+accelerate launch --config_file fsdp.yaml train.py

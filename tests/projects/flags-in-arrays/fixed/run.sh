@@ -2,7 +2,7 @@
 set -euo pipefail
 MODEL=${MODEL:-Qwen/Qwen2.5-32B}
 N=8
-BS=1
+BS=4
 ARGS=(
     --model_name_or_path "$MODEL"
     --bf16 True
@@ -12,6 +12,6 @@ ARGS=(
     --model_max_length 2048
     --output_dir out
 )
-torchrun --nproc_per_node=$N train.py "${ARGS[@]}" --deepspeed ds3.json
+torchrun --nproc_per_node=$N train.py "${ARGS[@]}" --deepspeed ds3_offload.json
 
 torchrun --nproc_per_node=$N train.py "${ARGS[@]}" --use_lora True --deepspeed ds3.json

@@ -5,5 +5,4 @@ python train.py \
     --max_length 2048 \
     --per_device_train_batch_size 2 \
     --use_peft True \
-    --lora_dropout 0.0 \
     --lora_target_modules all-linear

@@ -6,6 +6,7 @@ from transformers import AutoModelForCausalLM
 
 accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=8)
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torch.bfloat16)
+model.enable_input_require_grads()
 model = get_peft_model(
     model,
     LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),

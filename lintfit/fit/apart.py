@@ -1,0 +1,166 @@
+"""Whose else a file is that a plan changes: a config gets a copy for this run, code that others run stays as it is.
+
+A config that other launches of the tree read, or whose name would not be true any more (``distributed_type: DEEPSPEED``
+in ``fsdp_config.yaml``), is left alone: the change goes into a new file beside it, and the launch is pointed there. In
+the script nothing is changed that other launches run, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lintfit.documents import door
+from lintfit.documents.edits import apply
+from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Span
+from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.documents.workspace import Workspace
+from lintfit.options.model import Options
+from lintfit.run.model import Run
+from lintfit.run.naming import pointed_at
+from lintfit.run.sharing import changed_settings, sharing
+from lintfit.settings.registry import ZERO
+
+_STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
+_ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
+_OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_NO_OFFLOAD = re.compile(r"[-_]?(?:no|without)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
+
+
+class Apart:
+    """Keeps what a plan changes apart from what is others', while it is carried out."""
+
+    def __init__(self, run: Run, workspace: Workspace, cli: Options, changes: Iterable[tuple[str, Any]]) -> None:
+        self._run, self._workspace, self._cli = run, workspace, cli
+        self._aim = _aim(run, changes)
+        self._sharing = sharing(workspace, cli)
+
+    def redirected(self, run: Run, edits: Sequence[FileEdit], new: Mapping[Path, str]) -> Sequence[FileEdit] | str:
+        """The edits, those of a config that is not this run's alone in a copy of it; why not, where it cannot be.
+
+        ``run`` is the run as the changes so far have left it, ``new`` the files that they have made or changed.
+        """
+        for document in _configs(run):
+            own = [edit.edit for edit in edits if edit.document is document]
+            if not own or not self._workspace.exists(document.path):
+                continue
+            others = self._sharing.others(document.path, self._run)
+            false = self._is_false(document.path.stem)
+            if not others.runs and not others.more and not false:
+                continue
+            path = self._free(document.path, new)
+            named = pointed_at(run, document, path.name)
+            if named is None and others.runs:
+                return f"{others.runs[0].id} reads {document.path.as_posix()} as well"
+            if named is None:
+                continue
+            rest = [edit for edit in edits if edit.document is not document]
+            text = apply(document.text, own)
+            copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
+            following = self.redirected(run, [*rest, *named], {**new, path: ""})
+            return following if isinstance(following, str) else [copy, *following]
+        return edits
+
+    def why_not(self, texts: Mapping[Path, str]) -> str:
+        """Why a plan that leaves these texts would change another run of the tree; empty where it does not."""
+        changed = self._workspace.with_overlay(texts)
+        launch = self._run.launch
+        for path in texts:
+            if not self._workspace.exists(path):
+                continue
+            before, after = self._workspace.read(path), changed.read(path)
+            if launch is not None and isinstance(before, ShellDocument) and before.path == launch.document.path:
+                line = _other_command(launch.command, before, after)
+                if line:
+                    return f"the command on line {line} of {path.as_posix()} takes what would change, too"
+            elif reason := self._of_others(path, changed):
+                return reason
+        return ""
+
+    def _of_others(self, path: Path, changed: Workspace) -> str:
+        for other in self._sharing.others(path, self._run).runs:
+            after = self._sharing.after(other, changed)
+            names = changed_settings(other, after) if after is not None else ("reading",)
+            if names:
+                what = ", ".join(name.replace("_", " ") for name in names[:2])
+                return f"{other.id} has {path.as_posix()} as well, and would change its {what}"
+        return ""
+
+    def _is_false(self, stem: str) -> bool:
+        """Whether a config's name says something that the plan makes untrue."""
+        engines = {_engine(found) for found in _ENGINES.findall(stem)}
+        stage = _STAGE.search(stem)
+        zero: bool = self._aim["engine"] == "deepspeed"
+        offloads = _OFFLOAD.search(stem) is not None
+        return (
+            (bool(engines) and self._aim["engine"] not in engines)
+            or (stage is not None and (not zero or int(stage["stage"]) != self._aim["zero_stage"]))
+            or (offloads and stage is not None and zero and not self._offloads)
+            or (_NO_OFFLOAD.search(stem) is not None and self._offloads)
+        )
+
+    @property
+    def _offloads(self) -> bool:
+        return bool(self._aim["engine"] == "deepspeed" and self._aim["offload_optimizer"] != "none")
+
+    def _free(self, path: Path, new: Mapping[Path, str]) -> Path:
+        """A name beside a config that says what the plan makes of it, and that no file has."""
+        stem = self._named(path.stem)
+        found, number = path.with_name(f"{stem}{path.suffix}"), 2
+        while door.exists(self._workspace.root / found) or found in new:
+            found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
+        return found
+
+    def _named(self, stem: str) -> str:
+        aim = self._aim
+        if aim["engine"] != "deepspeed":
+            said = {"fsdp": "fsdp", "ddp": "ddp"}.get(aim["engine"], "")
+            named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem
+            return named if named != stem and said else f"{stem}_{said or 'changed'}"
+        offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
+        plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))
+        if (stage := _STAGE.search(plain)) is not None:
+            word = f"{stage['word']}{stage['between']}{aim['zero_stage']}{offload}"
+            return f"{plain[: stage.start()]}{word}{plain[stage.end() :]}"
+        if _ENGINES.search(plain) is not None:
+            return _ENGINES.sub(f"deepspeed_zero{aim['zero_stage']}{offload}", plain, count=1)
+        return f"{plain}_zero{aim['zero_stage']}{offload}"
+
+
+def _aim(run: Run, changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Engine, stage and offload as a plan leaves them."""
+    spec = run.spec
+    aim: dict[str, Any] = {name: getattr(spec, name, None) for name in ("engine", *ZERO)}
+    for name, value in changes:
+        if name in ("deepspeed", "deepspeed_config_file") and isinstance(value, Mapping):
+            aim |= {"engine": "deepspeed", **{key: value[key] for key in ZERO if key in value}}
+        elif name in aim:
+            aim[name] = value
+        elif name == "fsdp" and value is not None:
+            aim["engine"] = "fsdp"
+    return aim
+
+
+def _engine(word: str) -> str:
+    word = word.lower()
+    return "fsdp" if word.startswith("fsdp") else "deepspeed" if word == "deepspeed" else "ddp"
+
+
+def _configs(run: Run) -> Iterator[DataDocument]:
+    """The engine's config files of a run, the one that is named by the other first."""
+    for source in (run.deepspeed, run.accelerate):
+        document: Document | None = source.document if source is not None else None
+        if isinstance(document, DataDocument) and document.reader is None:
+            yield document
+
+
+def _other_command(own: Command, before: ShellDocument, after: Document) -> int:
+    """The line of a command beside the run's own whose words are not as they were; 0 where there is none."""
+    if not isinstance(after, ShellDocument) or len(before.commands) != len(after.commands):
+        return 0
+    for one, other in zip(before.commands, after.commands, strict=True):
+        if one.span != own.span and [word.text for word in one.words] != [word.text for word in other.words]:
+            return before.position(one.span.start).line
+    return 0

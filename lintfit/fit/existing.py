@@ -1,0 +1,164 @@
+"""A DeepSpeed JSON of the repository that says already what a new one would, in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lintfit.documents import door
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.fit.confirm import texts_after
+from lintfit.frozen import frozen
+from lintfit.memo import Memo
+from lintfit.memory import estimate
+from lintfit.memory.result import Verdict
+from lintfit.options.model import Options
+from lintfit.run.build import build
+from lintfit.run.discover import not_searched
+from lintfit.run.key_reads import root_of
+from lintfit.run.model import Run
+from lintfit.run.naming import pointed_at
+from lintfit.run.sharing import changed_settings
+from lintfit.settings.registry import ZERO_SECTION
+from lintfit.sources import detect
+
+MOST = 200
+"""JSON files of a tree that are looked at, those nearest to the run first."""
+
+_TRIED = 4
+"""Of those that say the same stage and offload, how many are read as the run's."""
+
+_LONGEST = 64 << 10
+"""Characters of a JSON that may be a DeepSpeed config: they have a hundred lines at most."""
+
+
+@frozen(eq=False)
+class Existing:
+    """A run that reads a file of the tree in the place of a new one: the files then, and what is named for what."""
+
+    run: Run
+    texts: Mapping[Path, str]
+    dropped: Path
+    name: str
+
+
+def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Options) -> Existing | None:
+    """The run and the files of a plan with a file that the tree has for the one that it would make, if there is one.
+
+    The settings must be the same but for the sizes of buffers, and the run must fit with those.
+    """
+    document = run.deepspeed.document if run.deepspeed is not None else None
+    if document is None or document.path not in texts or workspace.exists(document.path):
+        return None
+    changed = workspace.with_overlay(texts)
+    for candidate in _saying(document, run, workspace):
+        name = os.path.relpath(candidate, document.path.parent)
+        named = pointed_at(run, document, name)
+        if named is None:
+            break
+        after = {**texts, **texts_after(named, changed)}
+        del after[document.path]
+        other = build(run.origin, workspace.with_overlay(after), cli)
+        if other.deepspeed is None or other.spec is None or other.doubtful:
+            continue
+        if other.deepspeed.document.path == document.path or not _as_good(run, other):
+            continue
+        if _fits(other):
+            return Existing(other, after, document.path, name)
+    return None
+
+
+def _as_good(new: Run, other: Run) -> bool:
+    """Whether a run differs in nothing but buffers and in who makes the same Adam: the trainer, or DeepSpeed's file."""
+    left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
+    optimizers = [str(run.value("optimizer")).lower() for run in (new, other)]
+    adam = all("adam" in name and not any(word in name for word in _OTHER_ADAMS) for name in optimizers)
+    return not left - ({"optimizer"} if adam else set())
+
+
+def _fits(run: Run) -> bool:
+    assert run.spec is not None
+    result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
+    within = result.peak.high <= capacity - run.options.margin.bytes_of(capacity)
+    return within and result.verdict is Verdict.FITS
+
+
+_OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam", "radam")
+"""Parts of the names of optimizers that are Adam's by name alone."""
+
+
+def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[Path]:
+    """The DeepSpeed JSONs with the stage and offload of a new one, the nearest first.
+
+    They lie below a folder of the run's own: a repository of many projects has those of others, too.
+    """
+    wanted, found = _zero(document), 0
+    homes = {run.base, *(each.path.parent for each in run.documents)}
+    for other in (*_siblings(document, workspace), *_configs(run, workspace)):
+        if _zero(other) == wanted and any(other.path.is_relative_to(home) for home in homes):
+            yield other.path
+            found += 1
+        if found == _TRIED:
+            return
+
+
+def _zero(document: DataDocument) -> tuple[object, ...] | None:
+    """Stage and devices of a DeepSpeed JSON."""
+    root = document.root
+    zero = root.get("zero_optimization") if root is not None and root.shape == "mapping" else None
+    if root is None or zero is None:
+        return None
+    stage = zero.get("stage")
+    devices = [zero.get(key, "device") for key in ("offload_optimizer", "offload_param")]
+    return (
+        stage.value if stage is not None else None,
+        *((device.value if device is not None else None) or "none" for device in devices),
+    )
+
+
+def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocument]:
+    """DeepSpeed configs beside a new one that end as it does (``stage3_offloading.conf``)."""
+    suffix, folder = document.path.suffix, document.path.parent
+    if suffix == ".json":
+        return
+    here = (workspace.root / folder).resolve()
+    for name in next(((names) for _, _, names in door.walk(here)), []):
+        if name.endswith(suffix):
+            yield from _config(folder / name, workspace)
+
+
+def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
+    base = (workspace.root / run.base).resolve()
+    return _OF_WORKSPACES.get(workspace, base, lambda: tuple(_read(base, workspace)))
+
+
+_OF_WORKSPACES: Memo[tuple[DataDocument, ...]] = Memo(most=16)
+
+
+def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:
+    top = workspace.root.resolve()
+    paths = sorted(_paths(root_of(base, top)), key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path))
+    for path in paths[:MOST]:
+        shown = path.relative_to(top) if path.is_relative_to(top) else path
+        yield from _config(shown, workspace)
+
+
+def _config(path: Path, workspace: Workspace) -> Iterator[DataDocument]:
+    try:
+        text = workspace.file(path, Kind.JSON).text
+        if len(text) > _LONGEST or '"zero_optimization"' not in text:
+            return
+        document = workspace.read(path, Kind.JSON)
+    except ReadError:
+        return
+    if isinstance(document, DataDocument) and document.root is not None and detect.dialect(document) == "deepspeed":
+        yield document
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    for here, folders, names in door.walk(root):
+        folders[:] = sorted(name for name in folders if not not_searched(name))
+        yield from (here / name for name in names if name.endswith(".json"))

@@ -1,0 +1,51 @@
+"""Where a run names its config files, and the edits that make it name another one beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lintfit.documents.model import DataDocument, FileEdit
+from lintfit.run.model import Run
+from lintfit.sources.data_writer import edits
+
+if TYPE_CHECKING:
+    from lintfit.sources.launchers.flags import Flag
+
+_IN_YAML = ("deepspeed_config", "deepspeed_config_file")
+
+
+def pointed_at(run: Run, document: DataDocument, name: str) -> tuple[FileEdit, ...] | None:
+    """The edits that make a run read another file, by its name from this one's folder; None where nobody names this."""
+    if run.launch is not None:
+        for flag in _naming(run.launch.flags, document):
+            assert flag.value is not None
+            return flag.write(_beside(flag.value, name)) if flag.write is not None else None
+        for option, given in run.launch.invocation.options.items():
+            if given.value is not None and _is(given.value, document):
+                return run.launch.set_option(option, _beside(given.value, name))
+    yaml = run.accelerate.document if run.accelerate is not None else None
+    stated = yaml.root.get(*_IN_YAML) if yaml is not None and yaml.root is not None else None
+    if yaml is not None and stated is not None and isinstance(stated.value, str) and _is(stated.value, document):
+        return edits(yaml, {_IN_YAML: _beside(stated.value, name)})
+    handed = run.training.settings.get("deepspeed") if run.training is not None else None
+    if run.training is None or handed is None or not isinstance(handed.value, str) or not _is(handed.value, document):
+        return None
+    return run.training.write("deepspeed", _beside(handed.value, name))
+
+
+def _naming(flags: Iterable[Flag], document: DataDocument) -> list[Flag]:
+    return [flag for flag in flags if flag.value is not None and _is(flag.value, document)]
+
+
+def _is(named: str, document: DataDocument) -> bool:
+    return named.rpartition("/")[2] == document.path.name
+
+
+def _beside(named: str, name: str) -> str:
+    """A file's path with another name, as it was spelled."""
+    folder, slash, _ = named.rpartition("/")
+    while name.startswith("../") and folder not in ("", ".", "..") and not folder.endswith(("/..", "}")):
+        folder, slash, _ = folder.rpartition("/")
+        name = name.removeprefix("../")
+    return f"{folder}{slash}{name}"

@@ -1,0 +1,231 @@
+"""One 16-bit type in the place of the other: every word of a run's files that says it, changed where it stands.
+
+``--bf16`` becomes ``--fp16`` in place, and with it ``bf16_full_eval``, the dtypes of the base and of bitsandbytes'
+products, ``mixed_precision`` of Accelerate and the blocks of a DeepSpeed JSON. TF32, which the GPUs without bf16 lack
+as well, goes: transformers refuses it there (``TrainingArguments.__post_init__``: "--tf32 requires Ampere or a newer
+GPU arch").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
+from lintfit.errors import CannotWrite
+from lintfit.run.model import Run
+from lintfit.settings.model import AUTO, Place, Setting
+
+if TYPE_CHECKING:
+    from lintfit.sources.launchers.flags import Flag
+
+Half = Literal["bf16", "fp16"]
+Edits = tuple[FileEdit, ...]
+
+_WORDS: Mapping[Half, tuple[str, ...]] = {"bf16": ("bfloat16", "bf16"), "fp16": ("float16", "fp16", "half")}
+"""How files spell a type, each list in the same order."""
+_OTHER: Mapping[Half, Half] = {"bf16": "fp16", "fp16": "bf16"}
+_SWITCHES = ("", "_full_eval")
+"""Ends of the switches of ``TrainingArguments``: ``bf16`` and ``bf16_full_eval``."""
+_DTYPE = re.compile(r"dtype|precision", re.IGNORECASE)
+"""What a flag or a key is named whose value is a type."""
+
+
+def swapped(run: Run, half: Half) -> Edits | None:
+    """The edits that make the run train in ``half`` where it says the other one; empty where nothing says it.
+
+    None where a part of it cannot be written. Raises CannotWrite where the weights' own type is in the way.
+    """
+    _check_weights(run, half)
+    parts = (_arguments(run, half), _loading(run, half), _launcher(run, half), _config(run, half))
+    if any(part is None for part in parts):
+        return None
+    found = dict.fromkeys(edit for part in parts if part is not None for edit in part)
+    return tuple(_apart(found))
+
+
+def _apart(edits: Mapping[FileEdit, None]) -> Iterator[FileEdit]:
+    """Each place once, though a flag may be both a switch of the trainer and named elsewhere."""
+    seen: set[tuple[object, Span]] = set()
+    for edit in edits:
+        key = (edit.path, edit.edit.span)
+        if key not in seen:
+            seen.add(key)
+            yield edit
+
+
+def _check_weights(run: Run, half: Half) -> None:
+    """Torch's scaler takes neither fp16 nor bf16 gradients (``GradScaler.unscale_``: "Attempting to unscale FP16
+    gradients"): where it scales, whole models are trained from fp32 weights, which is another run."""
+    spec = run.spec
+    if half != "fp16" or spec is None or spec.engine == "deepspeed" or spec.method != "full":
+        return
+    stated = run.settings.get("weights_dtype")
+    if spec.weights_dtype != "fp32" and stated is not None and stated.provenance.kind == "file":
+        raise CannotWrite("its weights are loaded in 16 bits, of which torch's GradScaler takes no gradients")
+
+
+def _arguments(run: Run, half: Half) -> Edits | None:
+    """The trainer's switches: on the launch line, in the script or in a recipe, each renamed where it stands."""
+    if run.recipe is not None:
+        return _recipe(run, half)
+    found: list[FileEdit] = []
+    flags = {flag.name: flag for flag in run.launch.flags} if run.launch is not None else {}
+    made = run.script.facts.training_arguments if run.script is not None else None
+    for end in _SWITCHES:
+        for old, new in ((_OTHER[half] + end, half + end), (half + end, _OTHER[half] + end)):
+            argument = made.argument(old) if made is not None else None
+            if old in flags:
+                found += _renamed(flags[old].place, old, new)
+            elif argument is not None and argument.provenance.place is not None:
+                stated = argument.provenance.place
+                if stated.document is argument.whole.document and _within(stated, argument.whole):
+                    found += _renamed(argument.whole, old, new)
+                elif old == _OTHER[half] and argument.value is True:
+                    return _by_script(run, half)
+    for flag in flags.values():
+        found += _retyped_flag(flag, half)
+    if made is not None and _lacks_tf32(run, half) and run.launch is not None and run.script is not None:
+        argument = made.argument("tf32")
+        if "tf32" in flags:
+            found += run.launch.drop_flag("tf32") or ()
+        elif argument is not None and argument.value is True:
+            found += run.script.remove_argument(made, "tf32")
+    return tuple(found)
+
+
+def _by_script(run: Run, half: Half) -> Edits | None:
+    """The switches where the script takes them from: one off, the other on."""
+    assert run.script is not None
+    off, on = run.script.write(_OTHER[half], False), run.script.write(half, True)
+    return (*off, *on) if off is not None and on is not None else None
+
+
+def _renamed(place: Place, old: str, new: str) -> Edits:
+    """A switch under its other name; nothing where another word stands there (a variable's)."""
+    text = place.document.text[place.span.start : place.span.end]
+    dashes = len(text) - len(text.lstrip("-"))
+    start = place.span.start + dashes
+    if text[dashes : dashes + len(old)].replace("-", "_") != old:
+        return ()
+    return (_edit(place.document, Span(start, start + len(old)), new),)
+
+
+def _retyped_flag(flag: Flag, half: Half) -> Edits:
+    """``--torch_dtype bfloat16`` with the other type for its value."""
+    if flag.value is None or flag.write is None or not _DTYPE.search(flag.name):
+        return ()
+    word = _retyped(flag.value, half)
+    return (flag.write(word) or ()) if word is not None else ()
+
+
+def _retyped(text: str, half: Half) -> str | None:
+    """A word for the other type, spelled for this one; None where it is none."""
+    lead, dot, word = text.rpartition(".")
+    old, new = _WORDS[_OTHER[half]], _WORDS[half]
+    if word not in old:
+        return None
+    return f"{lead}{dot}{new[min(old.index(word), len(new) - 1)]}"
+
+
+def _lacks_tf32(run: Run, half: Half) -> bool:
+    """Whether the GPUs have no TF32: those of a compute capability below 8.0, as for bf16."""
+    gpu = run.hardware.gpu
+    return half == "fp16" and gpu is not None and gpu.native_bf16 is False
+
+
+def _recipe(run: Run, half: Half) -> Edits | None:
+    """The front end's own word for the precision, or its switches, each of its own."""
+    recipe = run.recipe
+    assert recipe is not None
+    other = _OTHER[half]
+    if _says(recipe.settings.get("mixed_precision"), other):
+        return recipe.write(half, True)
+    if not _says(recipe.settings.get(other), True):
+        return ()
+    off, on = recipe.write_argument(other, False), recipe.write_argument(half, True)
+    return (*off, *on) if off is not None and on is not None else None
+
+
+def _loading(run: Run, half: Half) -> Edits | None:
+    """The type in which the script loads the base, and in which bitsandbytes multiplies, where they are literals."""
+    script = run.script
+    if script is None:
+        return ()
+    found: list[FileEdit] = []
+    for call in script.calls("BitsAndBytesConfig"):
+        argument = call.argument("bnb_4bit_compute_dtype")
+        if argument is not None:
+            found += _retyped_code(argument.place, half)
+    stated = script.settings.get("weights_dtype")
+    if _says(stated, _OTHER[half]) and stated is not None and stated.provenance.place is not None:
+        found += _retyped_code(stated.provenance.place, half) if _in_code(stated.provenance.place) else ()
+    return tuple(found)
+
+
+def _in_code(place: Place) -> bool:
+    return place.document.kind is Kind.PYTHON
+
+
+def _retyped_code(place: Place, half: Half) -> Edits:
+    text = place.document.text[place.span.start : place.span.end]
+    quote = text[:1] if text[:1] in "\"'" else ""
+    word = _retyped(text.strip("\"'"), half)
+    return (_edit(place.document, place.span, f"{quote}{word}{quote}"),) if word is not None else ()
+
+
+def _launcher(run: Run, half: Half) -> Edits | None:
+    """Accelerate's own option or file, and an ``Accelerator`` of the script."""
+    found: list[FileEdit] = []
+    for source in (run.script, run.launch, run.accelerate):
+        if source is not None and _says(source.settings.get("mixed_precision"), _OTHER[half]):
+            written = source.write("mixed_precision", half)
+            if written is None:
+                return None
+            found += written
+    return tuple(found)
+
+
+def _config(run: Run, half: Half) -> Edits | None:
+    """The blocks of a DeepSpeed JSON: one off, the other on; what is left to the Trainer stays so."""
+    config = run.deepspeed
+    if config is None:
+        return ()
+    old, new = (config.settings.get(name) for name in (_OTHER[half], half))
+    if new is None and (renamed := _renamed_block(config.document, half)):
+        return renamed
+    if old is not None and old.value is True:
+        return config.write_all({_OTHER[half]: False, half: True})
+    if new is not None and new.value is False:
+        return config.write(half, AUTO if run.training is not None else True)
+    if new is None and old is not None and old.value is AUTO:
+        return config.write(half, AUTO)
+    return ()
+
+
+def _renamed_block(document: DataDocument, half: Half) -> Edits:
+    """The block under its other name, where it says no more than ``enabled``: fp16's have a scale, bf16's none."""
+    from lintfit.documents.data_edits import CannotEdit, rename
+
+    block = document.root.get(_OTHER[half]) if document.root is not None else None
+    if block is None or [entry.key for entry in block.entries] != ["enabled"]:
+        return ()
+    if block.entries[0].value.value is not True:
+        return ()  # "auto" is for whoever starts another training with this file
+    try:
+        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (_OTHER[half],), half))
+    except CannotEdit:
+        return ()
+
+
+def _within(inner: Place, outer: Place) -> bool:
+    return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
+
+
+def _says(setting: Setting | None, value: object) -> bool:
+    return setting is not None and setting.value == value
+
+
+def _edit(document: Document, span: Span, text: str) -> FileEdit:
+    return FileEdit(document.path, Edit(span, text), document)

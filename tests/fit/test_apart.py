@@ -1,0 +1,136 @@
+"""What other launches of the tree read stays as it is; what a file's name says stays true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support import lintfit
+
+TRAINER = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+ZERO2 = """\
+{
+    "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 2},
+    "gradient_clipping": "auto",
+    "train_micro_batch_size_per_gpu": "auto"
+}
+"""
+RUN = """\
+torchrun --nproc_per_node 4 train.py \\
+    --output_dir out \\
+    --bf16 True \\
+    --gradient_checkpointing True \\
+    --per_device_train_batch_size 1 \\
+    --deepspeed ./{config}
+"""
+CARDS = ("--gpu", "3090", "--host-memory", "512")
+
+
+def tree(folder: Path, **files: str) -> Path:
+    for name, text in {"train.py": TRAINER, **files}.items():
+        (folder / name.replace("__", "/").replace("_dot_", ".")).write_text(text)
+    return folder
+
+
+def fixed(folder: Path, launch: str = "a.sh", length: int = 1024) -> str:
+    lintfit("check", launch, "--fix", "--unsafe-fixes", "--seq-len", str(length), *CARDS, cwd=folder)
+    return (folder / launch).read_text()
+
+
+def test_a_json_that_another_launch_reads_gets_a_copy(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), b_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
+    assert "--deepspeed ./ds_zero3_offload.json" in fixed(tmp_path)
+    assert (tmp_path / "ds.json").read_text() == ZERO2
+    zero = json.loads((tmp_path / "ds_zero3_offload.json").read_text())["zero_optimization"]
+    assert zero["stage"] == 3
+    assert zero["offload_optimizer"] == {"device": "cpu"}
+
+
+def test_a_json_that_only_one_launch_reads_is_edited(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
+    assert "--deepspeed ./ds.json" in fixed(tmp_path)
+    assert json.loads((tmp_path / "ds.json").read_text())["zero_optimization"]["stage"] == 3
+
+
+def test_a_name_that_would_be_a_lie_stays_with_what_it_names(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=RUN.format(config="zero2.json"), zero2_dot_json=ZERO2)
+    assert "--deepspeed ./zero3_offload.json" in fixed(tmp_path)
+    assert (tmp_path / "zero2.json").read_text() == ZERO2
+
+
+def test_a_json_of_the_tree_that_says_it_comes_before_a_new_one(tmp_path: Path) -> None:
+    there = json.loads(ZERO2)
+    there["zero_optimization"] = {
+        "stage": 3,
+        "offload_optimizer": {"device": "cpu", "pin_memory": True},
+        "stage3_gather_16bit_weights_on_model_save": True,
+    }
+    (tmp_path / "configs").mkdir()
+    tree(tmp_path, a_dot_sh=RUN.format(config="zero2.json"), zero2_dot_json=ZERO2)
+    (tmp_path / "configs" / "stage3.json").write_text(json.dumps(there, indent=4))
+    assert "--deepspeed ./configs/stage3.json" in fixed(tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["zero2.json"]
+
+
+OPTIONS = """\
+import argparse
+
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="Qwen/Qwen2.5-0.5B")
+parser.add_argument("--batch", type=int, default=64)
+parser.add_argument("--steps", type=int, default=1)
+options = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained(options.model, torch_dtype="bfloat16")
+args = TrainingArguments(
+    output_dir="out",
+    bf16=True,
+    gradient_checkpointing=True,
+    per_device_train_batch_size=options.batch,
+    gradient_accumulation_steps=options.steps,
+)
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_a_default_is_everybodys_and_a_flag_is_not(tmp_path: Path) -> None:
+    tree(tmp_path, train_dot_py=OPTIONS, a_dot_sh="python train.py\n", b_dot_sh="python train.py --steps 2\n")
+    launch = fixed(tmp_path)
+    assert "--batch" in launch
+    assert "--steps" in launch
+    assert (tmp_path / "train.py").read_text() == OPTIONS
+
+
+def test_a_statement_that_other_launches_run_is_changed_by_hand(tmp_path: Path) -> None:
+    script = OPTIONS.replace("gradient_checkpointing=True", "gradient_checkpointing=False").replace("64", "1")
+    big, small = "python train.py --model Qwen/Qwen2.5-1.5B\n", "python train.py\n"
+    tree(tmp_path, train_dot_py=script, a_dot_sh=big, b_dot_sh=small)
+    said = " ".join(lintfit("check", "a.sh", "--seq-len", "8192", *CARDS, cwd=tmp_path).out.split())
+    assert "b.sh:1 has train.py as well, and would change its" in said
+    assert fixed(tmp_path, length=8192) == big
+    assert (tmp_path / "train.py").read_text() == script
+    (tmp_path / "b.sh").unlink()
+    fixed(tmp_path, length=8192)
+    assert (tmp_path / "train.py").read_text() != script
+
+
+def test_activation_checkpointing_of_fsdp_is_taken_over(tmp_path: Path) -> None:
+    launch = RUN.format(config="x").replace(
+        "--deepspeed ./x", '--fsdp "full_shard auto_wrap" \\\n    --fsdp_config f.json'
+    )
+    launch = launch.replace("    --gradient_checkpointing True \\\n", "    --gradient_accumulation_steps 8 \\\n")
+    config = '{"activation_checkpointing": true}\n'
+    script = TRAINER.replace("Qwen2.5-7B", "Qwen2.5-14B")
+    tree(tmp_path, train_dot_py=script, a_dot_sh=launch, f_dot_json=config)
+    after = fixed(tmp_path)
+    assert "--deepspeed" in after
+    assert "--fsdp" not in after
+    assert "--gradient_checkpointing True" in after
