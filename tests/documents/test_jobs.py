@@ -61,7 +61,7 @@ def test_an_edit_of_a_block_of_yaml() -> None:
 
 @pytest.mark.parametrize(
     ("gpu", "expected"),
-    [("A100:4", "A100:4"), ("{name: H100, count: 2}", "2"), ("A100:80GB:8", "A100:8"), ("24GB", None)],
+    [("A100:4", "A100:4"), ("{name: H100, count: 2}", "2"), ("A100:80GB:8", "A100:8"), ("24GB", None), ("1..8", None)],
 )
 def test_dstack(gpu: str, expected: str | None) -> None:
     text = f"type: task\ncommands:\n  - cd x\n  - accelerate launch train.py\nresources:\n  gpu: {gpu}\n"

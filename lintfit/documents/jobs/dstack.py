@@ -35,4 +35,8 @@ def _asked(node: Node | None) -> dict[str, Said]:
         return nodes.gpus(node)
     name, count = node.get("name"), nodes.said(node.get("count"))
     kind = nodes.said(name.elements[0] if name is not None and len(name.elements) == 1 else name)
-    return nodes.counted(constraint=kind, gpus_per_node=count or (("1", kind[1]) if kind is not None else None))
+    if count is None:
+        count = ("1", kind[1]) if kind is not None else None
+    elif not (count[0] or "").isdigit():
+        count = None  # a range
+    return nodes.counted(constraint=kind, gpus_per_node=count)

@@ -14,7 +14,7 @@ from lintfit.documents.written_commands import passed_over
 from lintfit.frozen import replace
 
 _SEPARATOR = lazy_pattern(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
-_FILLED_IN = lazy_pattern(r"\$[({]|\{\{|<[^<>]+>")
+_FILLED_IN = lazy_pattern(r"\$[A-Za-z_({]|\{\{|<[^<>]+>")
 _EXPRESSION = lazy_pattern(r"\$?\{\{.*?\}\}")
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/zsh", "zsh"})
 _MEMORY = lazy_pattern(r"^[\d.]+(?:\.\.[\d.]*)?[ ]*[GT]i?B?", re.IGNORECASE)
@@ -130,8 +130,8 @@ def gpus(node: Node | None) -> dict[str, Said]:
     if found is None or found[0] is None:
         return {}
     parts = [part for part in found[0].split(":") if part and not _MEMORY.match(part)]
-    if not parts:
-        return {}
+    if not parts or any(".." in part for part in parts):
+        return {}  # a range, of which the scheduler takes what there is
     return {"gpus-per-node": (":".join(parts), found[1])}
 
 
