@@ -265,6 +265,8 @@ REWARD = {"trainer": "reward"}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 GA = {"gradient_accumulation_steps": 2}
 PPO = {"trainer": "ppo", "reference_model": True}
+ADAPTED = {**LORA, "reference_model": False}
+"""Adapters, which are switched off for what the reference says: there is no second model."""
 FOREACH = {"optimizer": "adamw_torch"}
 
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
@@ -363,11 +365,11 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("qwen3 4 B, tied", "bf16", 2, 2048, {"optimizer": "sgd", "zero_grad": "never"}),
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
-    ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),
+    ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **ADAPTED, **GC}),
     ("gemma2 2.6 B, tied", "bf16", 1, 1024, {**DPO, **GC, "attention": "eager"}),
     ("llama 1.2 B, tied", "bf16", 4, 1024, KTO),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 1024, {**KTO, **GC}),
-    ("llama 8 B", "bf16 + autocast", 2, 2048, {**KTO, **LORA, **GC}),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**KTO, **ADAPTED, **GC}),
     ("llama 1.2 B, tied", "bf16", 4, 1024, {**ORPO, "optimizer": "sgd"}),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 1024, {**ORPO, **GC}),
     ("llama 8 B", "bf16 + autocast", 2, 2048, {**ORPO, **LORA, **GC}),
@@ -385,7 +387,7 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 1.2 B, tied", "bf16", 4, 256, {**PPO, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "fp32", 2, 256, {**PPO, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 256, {**PPO, **GA, "generation": {"completion_len": 32}}),
-    ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **ADAPTED, "generation": {"completion_len": 32}}),
 )
 
 

@@ -443,6 +443,6 @@ def test_what_a_message_quotes_does_not_steer_the_terminal(tmp_path: Path) -> No
 def test_flags_of_a_spec_that_nest_deeply(tmp_path: Path) -> None:
     outcome = lintfit("estimate", "--model", "gpt2", f"--zero-stage={'[' * 5000}", cwd=tmp_path)
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err.startswith("lintfit: zero_stage: ")
+    assert outcome.err.startswith("lintfit: --zero-stage: ")
     named = lintfit("estimate", "--model", "~nobody/x", cwd=tmp_path)
-    assert named.err.startswith("lintfit: model: '~nobody/x' is not known")
+    assert named.err.startswith("lintfit: --model: '~nobody/x' is not known")

@@ -106,9 +106,13 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     return "sure"
 
 
+_DEEPEST = 20
+"""Folders of a path that is looked for further down: ``Path.glob`` goes one call deeper for each."""
+
+
 def _is_below(name: str, locator: Locator) -> bool:
     """Whether a path leads to a file from a folder further down: the launch is meant to be made there."""
-    if name.startswith(".."):
+    if name.startswith("..") or name.count("/") > _DEEPEST:
         return False
     top = _top(locator)
     return any(any(True for _ in islice(door.matching(top, depth + name), 1)) for depth in ("*/", "*/*/", "*/*/*/"))
