@@ -363,6 +363,29 @@ def startup() -> str:
     return path.read_text().strip()
 
 
+def reach() -> str:
+    """How many launches get a verdict, by where they are written."""
+    found = _read(RESULTS / "reach.json")
+    if found is None:
+        return _missing("bench.reach", "CHECKOUTS --json bench/results/reach.json")
+    lines = ["| written in | launches | with a verdict |", "| --- | --: | --: |"]
+    lines += [f"| {kind} | {of} | {100 * count / of:.1f} % |" for kind, (count, of) in found["shares"].items()]
+    lines += ["", "| why there is none | launches |", "| --- | --: |"]
+    lines += [f"| {reason} | {count} |" for reason, count in found["reasons"] if count > 1]
+    return (
+        "Launches of language-model training in public repositories, listed before any was judged, with a GPU named "
+        "(`bench/launches/reach.jsonl`). Blind, 30.5 % of 200 had a verdict.\n\n" + "\n".join(lines)
+    )
+
+
+def pages() -> str:
+    """What pages of Markdown without a launch cost."""
+    found = _read(RESULTS / "pages.json")
+    if found is None:
+        return _missing("bench.speed", "--pages --out bench/results/pages.json")
+    return f"A thousand pages of Markdown without a launch add {found['added']:.2f} s of processor time to a check."
+
+
 def _missing(command: str, where: str = "") -> str:
     return f"No results yet: `python -m {command}`{' ' + where if where else ''}."
 
@@ -378,8 +401,10 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Published outcomes", outcomes),
     ("Precision on config files", precision),
     ("Real launches", launches),
+    ("Launches wherever they are written", reach),
     ("A GPU", gpu),
     ("Speed of the memory model", speed),
+    ("Pages of Markdown", pages),
     ("Start-up", startup),
 )
 
