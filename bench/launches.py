@@ -10,7 +10,7 @@ it is looked at, with the placeholders of its ``fill`` filled in, but where the 
 ``cwd`` is the folder to start it from, and ``command`` a launch of what has no line of its own. A row with ``alone`` is
 a command that people type where the script is not at hand: it is read in an empty folder and needs no checkout. A row
 with ``recipe`` names a front end's recipe alone, which no launch line starts; ``also`` has further right values of a
-setting.
+setting. A row with ``notebook`` names the line of a notebook's JSON at which its training starts.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -90,6 +90,9 @@ def _launcher(root: Path, row: Mapping[str, Any]) -> Iterator[tuple[Path, int | 
     if "recipe" in row:
         yield Path(row["recipe"]), None
         return
+    if "notebook" in row:
+        yield Path(row["notebook"]), row["line"]
+        return
     path = root / row["launcher"]
     if row.get("as_written") or ("command" not in row and path.suffix not in (".md", ".py")):
         yield Path(row["launcher"]), row["line"]
@@ -120,6 +123,8 @@ def run_of(root: Path, row: Mapping[str, Any]) -> Run | None:
     with chdir(root), _launcher(root, row) as (launcher, line):
         _, results = load_runs([launcher], Options())
     runs = [result.run for result in results]
+    if "notebook" in row:
+        return next((run for run in runs if run.id == f"{row['notebook']}:{line}"), None)
     if "recipe" in row:
         return next((run for run in runs if run.origin.kind == "recipe"), None)
     return next((run for run in runs if run.launch is not None and line in (None, run.launch.line)), None)
@@ -127,13 +132,16 @@ def run_of(root: Path, row: Mapping[str, Any]) -> Run | None:
 
 def place_of(row: Mapping[str, Any]) -> str:
     """Where a row's launch or recipe stands in its repository."""
-    return row["recipe"] if "recipe" in row else f"{row['launcher']}:{row['line']}"
+    path = row.get("recipe") or row.get("notebook") or row["launcher"]
+    return path if "recipe" in row else f"{path}:{row['line']}"
 
 
 def kind_of(root: Path, row: Mapping[str, Any]) -> str:
     """The launcher's name, or the front end's."""
     if "front_end" in row:
         return str(row["front_end"])
+    if "notebook" in row:
+        return "notebook"
     path = root / row["launcher"]
     if "command" in row:
         text = row["command"]
@@ -239,11 +247,13 @@ def main() -> int:
         if judged.judgement != "right" or options.all:
             print(judged)
     launches = len({(judged.row["repo"], place_of(judged.row)) for judged in found})
+    lost = {place_of(judged.row) for judged in found if judged.given.where == "no launch found"}
     groups = counts(found)
     print(f"\n{f'{launches} launches':30} right wrong assumed unknown")
     for name, count in (item for group in groups.values() for item in group.items()):
         print(f"{name:30} {count['right']:5} {count['wrong']:5} {count['assumed']:7} {count['unknown']:7}")
     total = groups["all"]["all"]
+    print(f"{launches - len(lost)} of {launches} found, ", end="")
     print(f"{100 * total['right'] / len(found):.1f} % right, {100 * total['wrong'] / len(found):.1f} % wrong")
     if options.json:
         options.json.write_text(json.dumps({"launches": launches, **groups}, indent=1) + "\n", "utf-8")

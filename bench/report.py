@@ -257,6 +257,21 @@ LAUNCHES = (
         "the end of a path, which is no longer compared, and two launches were wrong in the table",
     ),
     (
+        "notebooks",
+        "public notebooks that fine-tune language models, picked so that they differ: Trainer, TRL, Unsloth, QLoRA, "
+        "launchers, recipes that a cell writes",
+    ),
+    (
+        "notebooks_2",
+        "of the same kind, chosen and read at the same time, measured once after the first half was tuned on; the one "
+        "wrong was wrong in the table (plain python starts one process)",
+    ),
+    (
+        "notebooks_3",
+        "nine more, chosen and read after that; in two rows the table named a line of Markdown, which is corrected in "
+        "both counts",
+    ),
+    (
         "launches_12",
         "shell scripts of nine repositories without a row, written down before lintfit saw any of them; the one wrong "
         "was wrong in the table",
@@ -271,6 +286,13 @@ LAUNCHES = (
         "launches_14",
         "of seven further repositories, written down and read after what the two before had shown was mended; the one "
         "wrong was wrong in the table",
+    ),
+    (
+        "launches_15",
+        "of fifteen further repositories, thirteen of which the work on the precision of findings had met before, "
+        "written down before their settings were compared; five of the six wrong are flags such as "
+        "``--peft_config.r`` of one repository, ten of the 14 unknown one launch whose folder a script asks for with "
+        "``cd`` and ``pwd``, one was wrong in the table",
     ),
     (
         "documented",

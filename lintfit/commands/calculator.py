@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lintfit.commands.described import in_flags
 from lintfit.commands.specs import Estimated, estimate_mapping
 from lintfit.errors import LintfitError
 from lintfit.findings.questions import Cell, Sweep
@@ -38,7 +39,7 @@ def table(hardware: Mapping[str, Any]) -> Sweep:
     common = {**USUAL, **hardware}
     first = estimate_mapping(common)
     if first.spec is None:
-        raise LintfitError(first.error)
+        raise LintfitError(in_flags(first.error))
     cells = tuple(
         _cell({"trained": f"{method}, {engine}", "GPUs": gpus}, {**common, "gpus": gpus, **what, **how})
         for method, what in METHODS.items()

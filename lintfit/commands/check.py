@@ -327,7 +327,8 @@ def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _reading_order(finding: Finding) -> tuple[str, int, str]:
-    return finding.place.document.path.as_posix(), finding.place.span.start, finding.code
+    place = finding.place
+    return place.document.path.as_posix(), place.document.in_file(place.span.start), finding.code
 
 
 def _unique(findings: Iterable[Finding]) -> Iterator[Finding]:

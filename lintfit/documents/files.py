@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lintfit.documents.attributes import CannotKeep, hand_on
 from lintfit.documents.door import opened
-from lintfit.documents.limits import MAX_BYTES, too_large
+from lintfit.documents.limits import MAX_BYTES, MAX_NOTEBOOK, too_large
 from lintfit.documents.model import FileText, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.patterns import lazy_pattern
@@ -30,10 +30,11 @@ _BOMS = (
 _SUFFIXES = {
     Kind.JSON: (".json", ".jsonc", ".hjson"),
     Kind.YAML: (".yaml", ".yml"),
-    Kind.PYTHON: (".py",),
+    Kind.PYTHON: (".py", ".ipynb"),
     Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args", ".mk", ".just", ".md", ".markdown", ".mdx"),
 }
 _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes}
+NOTEBOOK = ".ipynb"
 _SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"})
 _WORKFLOWS = (".github", "workflows")
 """Where GitHub keeps its workflows, whose steps are shell commands."""
@@ -69,6 +70,11 @@ class WriteError(LintfitError):
         self.reason = reason
 
 
+def is_notebook(path: Path) -> bool:
+    """Whether a path is that of a notebook."""
+    return path.suffix.lower() == NOTEBOOK
+
+
 def kind_of(path: Path, text: str = "") -> Kind | None:
     """The kind of a file by its suffix, else by the shebang of its text; None where neither tells."""
     if path.name in _SHELL_NAMES or path.parts[-3:-1] == _WORKFLOWS:
@@ -88,12 +94,14 @@ def read_text(path: Path, kind: Kind | None = None) -> FileText:
     byte-order mark), Python follows its coding cookie (PEP 263), a shell script that is not UTF-8 is latin-1.
     Raises :class:`ReadError` with one line for a file that is missing, no file, not readable, too large or not text.
     """
-    kind = kind or kind_of(path)
+    kind = _encoded_as(path, kind or kind_of(path))
     limit = max(MAX_BYTES.values()) if kind is None else MAX_BYTES[kind]
+    limit = MAX_NOTEBOOK if is_notebook(path) else limit
     try:
         data, mode = opened(path, limit)
     except OSError as error:
-        reason = too_large(kind or Kind.PYTHON) if error.errno == errno.EFBIG else _reason(error)
+        large = f"larger than {limit >> 20} MiB" if is_notebook(path) else too_large(kind or Kind.PYTHON)
+        reason = large if error.errno == errno.EFBIG else _reason(error)
         raise ReadError(path, reason) from None
     except ValueError:
         raise ReadError(path, "its name holds a NUL character") from None
@@ -120,8 +128,13 @@ def _reason(error: OSError) -> str:
 
 def decode(path: Path, data: bytes, kind: Kind | None = None) -> FileText:
     """Text that did not come from a file, read as one at this path would be. Raises :class:`ReadError`."""
-    text, encoding, bom = _decode(path, data, kind or kind_of(path))
+    text, encoding, bom = _decode(path, data, _encoded_as(path, kind or kind_of(path)))
     return FileText(path, text, encoding, bom)
+
+
+def _encoded_as(path: Path, kind: Kind | None) -> Kind | None:
+    """What a file of a kind is written in: a notebook's code stands in JSON."""
+    return Kind.JSON if is_notebook(path) else kind
 
 
 def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import TYPE_CHECKING
 
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
@@ -14,6 +15,9 @@ from lintfit.documents.shell_document import HereFile, ShellDocument
 from lintfit.documents.shell_reader import read_shell
 from lintfit.documents.written_commands import blank
 from lintfit.frozen import frozen, replace
+
+if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
 
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")
 
@@ -48,6 +52,17 @@ def read_here(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
         made.problems, made.strict = (), True
     made.reader = _Again(index, kind)
     return made
+
+
+def read_here_script(document: ShellDocument, index: int) -> PythonDocument:
+    """The same as a Python script. Where the shell fills something in, its own form is what is read."""
+    from lintfit.documents.embedded import Embedding, Piece
+    from lintfit.documents.python_reader import read_python
+
+    span, within = document.files[index].span, document.file.within
+    if within is None:
+        within = Embedding(document.text, (Piece(0, len(document.text), 0, len(document.text)),))
+    return read_python(replace(document.file, text=document.slice(span), within=within.part(span)))
 
 
 @frozen

@@ -7,6 +7,9 @@ from lintfit.documents.model import Kind
 MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 2 << 20, Kind.SHELL: 2 << 20, Kind.PYTHON: 4 << 20}
 """Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB."""
 
+MAX_NOTEBOOK = 48 << 20
+"""Bytes of a notebook that is still read: pictures in outputs make a few of them tens of MB."""
+
 MAX_LINES = 50_000
 """Lines of a Python file that is still read: its tree takes some 10 KB a line. No module of transformers has 10,000."""
 

@@ -11,10 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.spans import Edit as Edit
+from lintfit.documents.spans import Position as Position
+from lintfit.documents.spans import Span as Span
 from lintfit.frozen import frozen
+
+if TYPE_CHECKING:
+    from lintfit.documents.embedded import Embedding
 
 _LINE_BREAK = lazy_pattern(r"\r\n|\r|\n")
 
@@ -39,41 +45,11 @@ class Kind(StrEnum):
 
 
 @frozen
-class Span:
-    """A half-open range ``[start, end)`` of characters of a document's text."""
+class CellLine:
+    """A line of a notebook's cell; both 1-based, the cell counted among all cells."""
 
-    start: int
-    end: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.start <= self.end:
-            raise ValueError(f"not a span: {self.start}..{self.end}")
-
-    def __lt__(self, other: Span) -> bool:
-        return (self.start, self.end) < (other.start, other.end)
-
-    def __le__(self, other: Span) -> bool:
-        return (self.start, self.end) <= (other.start, other.end)
-
-
-@frozen
-class Position:
-    """A 1-based line and column, as an editor shows it (columns count characters)."""
-
+    cell: int
     line: int
-    column: int
-
-
-@frozen
-class Edit:
-    """Replace the characters of ``span`` by ``text``; an empty span inserts."""
-
-    span: Span
-    text: str
-
-    @classmethod
-    def insert(cls, offset: int, text: str) -> Edit:
-        return cls(Span(offset, offset), text)
 
 
 @frozen
@@ -102,6 +78,8 @@ class FileText:
     mode: int | None = None
     digest: int | None = None
     """Python's hash of the bytes as read: a file that has changed since is not written."""
+    within: Embedding | None = None
+    """Where ``text`` stands in the file, where it is only a part of what the file holds (a notebook's cells)."""
 
     @property
     def newline(self) -> str:
@@ -184,6 +162,7 @@ class Document:
     kind: Kind
     problems: tuple[Problem, ...] = ()
     _line_starts: list[int] = field(default_factory=list, repr=False)
+    _outer_starts: list[int] = field(default_factory=list, repr=False)
 
     @property
     def path(self) -> Path:
@@ -193,20 +172,51 @@ class Document:
     def text(self) -> str:
         return self.file.text
 
+    @property
+    def whole(self) -> str:
+        """The text of the file, of which ``text`` may be a part."""
+        return self.text if self.file.within is None else self.file.within.outer
+
     def position(self, offset: int) -> Position:
-        """The 1-based line and column of a character offset."""
+        """The 1-based line and column in the file of a character offset."""
+        within = self.file.within
+        if within is None:
+            return self.row(offset)
+        if not self._outer_starts:
+            self._outer_starts = [0, *(m.end() for m in _LINE_BREAK.finditer(within.outer))]
+        return _position(self._outer_starts, within.offset(offset))
+
+    def row(self, offset: int) -> Position:
+        """The 1-based line and column in ``text`` of a character offset."""
         if not self._line_starts:
             self._line_starts = [0, *(m.end() for m in _LINE_BREAK.finditer(self.text))]
-        line = bisect_right(self._line_starts, offset)
-        return Position(line, offset - self._line_starts[line - 1] + 1)
+        return _position(self._line_starts, offset)
 
     def offset(self, line: int, column: int) -> int:
-        """The character offset of a 1-based line and column."""
-        self.position(0)
+        """The character offset of a 1-based line and column in ``text``."""
+        self.row(0)
         return self._line_starts[line - 1] + column - 1
+
+    def in_file(self, offset: int) -> int:
+        """The character offset in the file."""
+        return offset if self.file.within is None else self.file.within.offset(offset)
+
+    def cell(self, offset: int) -> CellLine | None:
+        """The cell of a notebook that holds a place, with the line in it; None in any other file."""
+        found = self.file.within.place_in_region(offset, self.text) if self.file.within is not None else None
+        return CellLine(*found) if found is not None else None
+
+    def edit_in_file(self, edit: Edit) -> Edit:
+        """An edit of ``text`` as one of the file. Raises ValueError where it cannot be written there."""
+        return edit if self.file.within is None else self.file.within.edit(edit)
 
     def slice(self, span: Span) -> str:
         return self.text[span.start : span.end]
+
+
+def _position(line_starts: list[int], offset: int) -> Position:
+    line = bisect_right(line_starts, offset)
+    return Position(line, offset - line_starts[line - 1] + 1)
 
 
 @frozen(eq=False)
@@ -216,6 +226,11 @@ class FileEdit:
     path: Path
     edit: Edit
     document: Document | None = None
+
+    @property
+    def in_file(self) -> Edit:
+        """The edit in the file's whole text. Raises ValueError where it cannot be written there."""
+        return self.edit if self.document is None else self.document.edit_in_file(self.edit)
 
 
 @dataclass(slots=True, eq=False)

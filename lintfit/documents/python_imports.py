@@ -97,7 +97,7 @@ class Imports:
         span = self.document.span(statement)
         if "\n" in self.document.slice(span) or "\r" in self.document.slice(span):
             return True
-        column = self.document.position(span.end).column
+        column = self.document.row(span.end).column
         return column + sum(len(name) + 2 for name in names) <= python_edits.width(self.document)
 
     def _place(self, package: str) -> tuple[_Line | None, bool]:
@@ -124,7 +124,7 @@ class Imports:
 
     def _adjacent(self, index: int) -> bool:
         end, start = (self.document.span(line) for line in self._lines[index : index + 2])
-        return self.document.position(start.start).line - self.document.position(end.end).line == 1
+        return self.document.row(start.start).line - self.document.row(end.end).line == 1
 
 
 def _is_import(line: cst.CSTNode) -> TypeGuard[_Line]:

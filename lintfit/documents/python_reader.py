@@ -216,7 +216,7 @@ def _unread(document: PythonDocument, block: FunctionBlock) -> Problem:
     """Why libcst could not read the body of a function."""
     error, start = block.lines.error, block.lines.place.start
     if isinstance(error, cst.ParserSyntaxError):
-        line = document.position(start).line + error.raw_line - 1 - LINES_ABOVE
+        line = document.row(start).line + error.raw_line - 1 - LINES_ABOVE
         return _not_read(_message(error), *_place(document, line, error.raw_column + 1))
     return _not_read(_message(error), start, start)
 

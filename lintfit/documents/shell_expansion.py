@@ -26,7 +26,7 @@ _EXPR = lazy_pattern(r"""expr(?:\s+(?:-?[0-9]+|\$\{?[A-Za-z_]\w*\}?|[-+/%]|\\[*(
 _SUBSTITUTED_FOLDER = lazy_pattern(
     r"(?:cd\s+(?:--\s+)?)?\"?(?:\$\(\s*)?(?:dirname\s+(?:--\s+)?)?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"
     r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/\.\.)*)/?\"?"
-    r"(?:\s+(?:>\s*/dev/null\s+(?:2>&1\s+)?)?&&\s+pwd(?:\s+-P)?)?"
+    r"(?:\s*(?:>\s*/dev/null\s+(?:2>&1\s*)?)?(?:&&|;)\s*pwd(?:\s+-P)?)?"
 )
 
 
@@ -148,6 +148,8 @@ class _Reference:
                 return self.elements(positional[number - 1 : number])
             if name == "#":
                 return self.computed(len(positional))
+        if variable is None and name == "PWD":
+            return self.computed(".")  # as $(pwd)
         return self.elements(variable.elements[:1]) if variable is not None else self.unknown()
 
 

@@ -61,8 +61,9 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         walk.run()
     documented = is_python(file.path) or is_page(file.path)
     own = not is_workflow(file.path) and not documented
-    # What make or GitHub itself fills in need not be bash.
-    bash = walks[0].source if own and not is_makefile(file.path) else None
+    # What make, GitHub or IPython itself fills in need not be bash.
+    filled = is_makefile(file.path) or file.within is not None
+    bash = walks[0].source if own and not filled else None
     commands = tuple(command for walk in walks for command in walk.commands)
     return ShellDocument(
         file,

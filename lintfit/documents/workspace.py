@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file, walk
-from lintfit.documents.files import ReadError, kind_of, read_text, write_files
+from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.frozen import replace
@@ -117,6 +117,8 @@ class Workspace:
         key = (resolved, kind)
         document = self._documents.get(key)
         if document is None:
+            if is_notebook(path) and kind in (Kind.PYTHON, Kind.SHELL):
+                file = _cells(path, file, kind)
             with self.asked() as asked:
                 document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
             if asked:
@@ -218,6 +220,19 @@ class Workspace:
         if found is None:
             found = self._resolved[path] = resolved(self.root / path)
         return found
+
+
+def _cells(path: Path, file: FileText, kind: Kind) -> FileText:
+    """What a notebook holds of Python or of shell. Raises ReadError where it is none."""
+    from lintfit.documents.notebook import NotNotebook, read_notebook
+    from lintfit.documents.notebook_code import as_python
+    from lintfit.documents.notebook_shell import as_shell
+
+    try:
+        notebook = read_notebook(file.text)
+    except NotNotebook as error:
+        raise ReadError(path, str(error)) from None
+    return as_shell(file, notebook) if kind is Kind.SHELL else as_python(file, notebook)
 
 
 def reader(kind: Kind) -> Callable[[FileText], Document]:

@@ -165,9 +165,9 @@ def _in_order(changed: ChangedLine) -> tuple[str, int]:
 
 def _line_before(original: Document | None, document: Document, line: int) -> int:
     """The line of the file as it is that a line of the changed file comes of, or stands at."""
-    if original is None or original.text == document.text:
+    if original is None or original.whole == document.whole:
         return line
-    old, new = original.text.splitlines(), document.text.splitlines()
+    old, new = original.whole.splitlines(), document.whole.splitlines()
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if j1 < line <= j2:
             return i1 + line - j1 if tag == "equal" else max(1, min(i1 + line - j1, i2))

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.documents.files import is_notebook
+from lintfit.documents.model import Document, Edit, FileEdit, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
@@ -346,7 +347,7 @@ def difference(texts: Mapping[Path, str], workspace: Workspace) -> Iterator[File
         if not workspace.exists(path):
             yield FileEdit(path, Edit(Span(0, 0), after))
             continue
-        document = workspace.read(path)
+        document = Document(workspace.file(path), Kind.JSON) if is_notebook(path) else workspace.read(path)
         for edit in line_edits(document.text, after):
             yield FileEdit(path, edit, document)
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from lintfit.documents.comments import comments, lost_comments
 from lintfit.documents.data_edits import read_again
 from lintfit.documents.edits import apply
+from lintfit.documents.files import is_notebook
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import DataDocument, Document, Edit, Entry, FileEdit, KeyPath, Kind, Node, Span
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.documents.workspace import Workspace
+from lintfit.documents.workspace import Workspace, reader
 from lintfit.findings.model import Applicability, Fix
 from lintfit.frozen import frozen, replace
 from lintfit.settings.model import Place
@@ -85,8 +86,11 @@ class Care:
         for document, own in _by_document(edits):
             other = about is None or document.path != about.document.path
             name = f" of {document.path.as_posix()}" if other else ""
+            if is_notebook(document.path):
+                lost += _placed(self._lost_in_cells(document, own, about), name)
+            else:
+                lost += _placed(self._lost(document, apply(document.text, own), about), name)
             text = apply(document.text, own)
-            lost += _placed(self._lost(document, text, about), name)
             if not isinstance(document, DataDocument) or document.root is None:
                 continue
             after = read_again(document, text)
@@ -107,6 +111,16 @@ class Care:
             if not _is_meant(file, span, about):
                 yield document.position(span.start).line
 
+    def _lost_in_cells(self, document: Document, edits: Sequence[Edit], about: Place | None) -> Iterator[int]:
+        """The same of the Python in a notebook, whatever of it the edits are in."""
+        path = document.path
+        before = self._workspace.read(path, Kind.PYTHON)
+        text = apply(document.whole, map(document.edit_in_file, edits))
+        after = self._workspace.with_overlay({path: text}).read(path, Kind.PYTHON)
+        for span in lost_comments(before, after):
+            if not _is_meant(before, span, about):
+                yield before.position(span.start).line
+
     def _speaking(self, document: DataDocument, after: DataDocument) -> Iterator[int]:
         """The lines of the comments that lose what they speak of."""
         assert document.root is not None
@@ -116,7 +130,7 @@ class Care:
     def _file(self, document: Document) -> Document:
         """The whole file: a document that a shell script writes has the comments of the script around it."""
         if isinstance(document, DataDocument) and document.reader is not None:
-            return self._workspace.read(document.path)
+            return self._workspace.read(document.path, Kind.SHELL if document.file.within is not None else None)
         return document
 
     def _changed(self, file: Document, text: str) -> Document:
@@ -125,6 +139,8 @@ class Care:
             return read_again(file, text)
         if file.kind is Kind.PYTHON:
             return Document(replace(file.file, text=text), file.kind)
+        if file.file.within is not None:
+            return reader(file.kind)(replace(file.file, text=text))
         return self._workspace.with_overlay({file.path: text}).read(file.path, file.kind)
 
 

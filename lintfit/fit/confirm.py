@@ -6,10 +6,12 @@ Only what then comes out as the fix said is offered or written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 from lintfit.boundary import Apart, to_the_end
 from lintfit.documents.edits import apply
+from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document, Edit, FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding, Fix
@@ -81,6 +83,10 @@ class Confirmation:
         assert finding.fix is not None
         changed = self.workspace.with_overlay(texts)
         for edit in finding.fix.edits:
+            if is_notebook(edit.path):
+                if _unread_cells(edit.path, changed) > _unread_cells(edit.path, self.workspace):
+                    return False
+                continue
             known = edit.document
             after_errors = _syntax_errors(changed.read(edit.path, known.kind if known is not None else None))
             if after_errors > (_syntax_errors(known) if known is not None else 0):
@@ -143,13 +149,24 @@ def texts_after(edits: Iterable[FileEdit], workspace: Workspace) -> dict[Path, s
     """The whole text of every edited file with its edits made. Raises ValueError where edits overlap."""
     by_path: dict[Path, list[Edit]] = {}
     for edit in edits:
-        by_path.setdefault(edit.path, []).append(edit.edit)
+        by_path.setdefault(edit.path, []).append(edit.in_file)
     return {path: apply(text_of(path, workspace), group) for path, group in by_path.items()}
 
 
 def text_of(path: Path, workspace: Workspace) -> str:
     """The text of a file as it is; empty where there is none yet."""
     return workspace.file(path).text if workspace.exists(path) else ""
+
+
+def _unread_cells(path: Path, workspace: Workspace) -> float:
+    """How many cells of a notebook cannot be parsed; all, where it is none any more."""
+    from lintfit.documents.notebook import NotNotebook, read_notebook
+    from lintfit.documents.notebook_code import unparsed
+
+    try:
+        return len(unparsed(read_notebook(workspace.file(path).text)))
+    except NotNotebook:
+        return inf
 
 
 def _syntax_errors(document: Document) -> int:

@@ -25,7 +25,7 @@ _LARGEST = 2**60
 STATED = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel", "auto-gptq",
     "gptqmodel", "litgpt",
-    "axolotl", "torchtune",
+    "axolotl", "torchtune", "unsloth",
 )  # fmt: skip
 """Libraries whose versions may be stated."""
 _UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}

@@ -12,8 +12,10 @@ from lintfit.errors import defused
 from lintfit.frozen import frozen
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import Document
     from lintfit.findings.model import Finding
     from lintfit.findings.results import CheckResult
+    from lintfit.settings.model import Place
 
 REPORTERS: Mapping[str, str] = {
     "text": "lintfit.report.text",
@@ -72,6 +74,22 @@ def shown_path(path: Path | str) -> str:
     except ValueError:  # another drive on Windows
         relative = str(path)
     return relative.replace(os.sep, "/")
+
+
+def whole(document: Document) -> Document:
+    """The file of a document as one text, in which the places of edits are those of the file."""
+    if document.file.within is None:
+        return document
+    from lintfit.documents.model import Document as Whole
+    from lintfit.documents.model import FileText, Kind
+
+    return Whole(FileText(document.path, document.whole), Kind.JSON)
+
+
+def in_cell(place: Place) -> str:
+    """Of a place in a notebook the cell and its line, as ``(cell 3, line 2)`` behind a blank; else nothing."""
+    cell = place.document.cell(place.span.start)
+    return f" (cell {cell.cell}, line {cell.line})" if cell is not None else ""
 
 
 def fixable(finding: Finding, unsafe_fixes: bool) -> bool:

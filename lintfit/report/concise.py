@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, clean, fixable, shown_path
+from lintfit.report import View, clean, fixable, in_cell, shown_path
 from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
 
 
@@ -21,7 +21,8 @@ def render(result: CheckResult, view: View) -> str:
             mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
             where = f"{clean(shown_path(place.document.path))}:{at.line}:{at.column}"
             lines.append(
-                f"{where}: {finding.severity} {finding.rule} ({finding.code}){mark} {one_line(finding.message)}"
+                f"{where}: {finding.severity} {finding.rule} ({finding.code}){mark} "
+                f"{one_line(finding.message)}{in_cell(place)}"
             )
     lines += [one_line(note) for note in result.notes]
     lines += summary_lines(result, view)

@@ -37,15 +37,17 @@ def rule_line(gutter: int) -> Line:
 def arrow(document: Document, span: Span, gutter: int, sign: str = "-->") -> Line:
     """``--> path:line:column``"""
     at = document.position(span.start)
-    return [(" " * gutter + sign, "gutter"), (f" {shown_path(document.path)}:{at.line}:{at.column}", "")]
+    cell = document.cell(span.start)
+    within = f" (cell {cell.cell}, line {cell.line})" if cell is not None else ""
+    return [(" " * gutter + sign, "gutter"), (f" {shown_path(document.path)}:{at.line}:{at.column}{within}", "")]
 
 
 def frame(document: Document, labels: Sequence[Label], gutter: int, width: int, context: int = 1) -> list[Line]:
     """The lines that the labels stand on, each label underlined on a row of its own, with some context around."""
     by_line: dict[int, list[Label]] = {}
     for label in labels:
-        by_line.setdefault(document.position(label.span.start).line, []).append(label)
-    last = document.position(len(document.text)).line
+        by_line.setdefault(document.row(label.span.start).line, []).append(label)
+    last = document.row(len(document.text)).line
     shown = sorted(
         {
             number
@@ -80,7 +82,8 @@ def _source_line(document: Document, number: int, labels: list[Label], gutter: i
     room = max(width - gutter - 3, 20)
     focus = min((label.span.start for label in labels), default=line.start) - line.start
     window = _window(document.slice(line), focus, room)
-    lines: list[Line] = [[(f"{number:>{gutter}} |", "gutter"), (f" {window.text}", "")]]
+    shown = document.position(line.start).line
+    lines: list[Line] = [[(f"{shown:>{gutter}} |", "gutter"), (f" {window.text}", "")]]
     for label in sorted(labels, key=lambda label: label.span):
         start = window.column(label.span.start - line.start)
         end = window.column(min(label.span.end, line.end) - line.start)
@@ -158,7 +161,7 @@ def _changed(document: Document, edits: Sequence[FileEdit]) -> list[tuple[str, i
     spliced = sorted((edit.edit for edit in edits), key=lambda edit: edit.span)
     clusters: list[tuple[int, int, list[int]]] = []
     for index, edit in enumerate(spliced):
-        start = document.offset(document.position(edit.span.start).line, 1)
+        start = document.offset(document.row(edit.span.start).line, 1)
         end = _line_end(text, max(edit.span.start, edit.span.end - 1))
         if clusters and start < clusters[-1][1]:
             first, reach, members = clusters[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.errors import defused
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, clean, shown_path
+from lintfit.report import View, clean, in_cell, shown_path
 from lintfit.report.summary import summary_lines
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -32,7 +32,8 @@ def _command(finding: Finding) -> str:
     if end.line == start.line:
         properties["endColumn"] = str(end.column)
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = f"{path}:{start.line}:{start.column}: {finding.rule} ({finding.code}) {clean(finding.message)}"
+    said_where = f"{finding.rule} ({finding.code}) {clean(finding.message)}{in_cell(place)}"
+    message = f"{path}:{start.line}:{start.column}: {said_where}"
     if advice := finding.help or (finding.fix.message if finding.fix else ""):
         message += f"\n  help: {clean(advice)}"
     return f"::{_COMMANDS[finding.severity]} {said}::{_data(message)}"

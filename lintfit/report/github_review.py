@@ -131,7 +131,7 @@ def _suggestions(finding: Finding) -> Iterator[_Comment]:
             new = f"new file {code(path)}:\n\n{fence(edits[0].edit.text, Path(path).suffix.removeprefix('.'))}"
             yield _Comment(shown_path(place.document.path), line, line, new)
         else:
-            yield from _changed_lines(path, document.text, [edit.edit for edit in edits])
+            yield from _changed_lines(path, document.whole, [edit.in_file for edit in edits])
 
 
 def _changed_lines(path: str, before: str, edits: Sequence[Edit]) -> Iterator[_Comment]:

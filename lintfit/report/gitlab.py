@@ -6,7 +6,7 @@ from typing import Any
 
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, shown_path
+from lintfit.report import View, in_cell, shown_path
 from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
 
@@ -24,7 +24,7 @@ def _issue(finding: Finding, fingerprint: str) -> dict[str, Any]:
     start = place.document.position(place.span.start)
     end = place.document.position(place.span.end)
     return {
-        "description": f"{finding.rule} ({finding.code}): {finding.message}",
+        "description": f"{finding.rule} ({finding.code}): {finding.message}{in_cell(place)}",
         "check_name": finding.rule,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],

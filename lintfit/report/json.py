@@ -57,7 +57,7 @@ def run_json(result: RunResult) -> dict[str, Any]:
     run = result.run
     return {
         "id": run.id,
-        "documents": [shown_path(document.path) for document in run.documents],
+        "documents": [*dict.fromkeys(shown_path(document.path) for document in run.documents)],
         "settings": {
             name: {"value": plain(setting.value), "from": _provenance(setting.provenance)}
             for name, setting in run.settings.items()
@@ -136,9 +136,10 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def place_json(place: Place) -> dict[str, Any]:
-    """Path, line and column of the start of a place."""
-    position = place.document.position(place.span.start)
-    return {"path": shown_path(place.document.path), "line": position.line, "column": position.column}
+    """Path, line and column of the start of a place; of a notebook's also the cell (of all its cells) and its line."""
+    position, cell = place.document.position(place.span.start), place.document.cell(place.span.start)
+    found = {"path": shown_path(place.document.path), "line": position.line, "column": position.column}
+    return found if cell is None else {**found, "cell": cell.cell, "cell_line": cell.line}
 
 
 def plain(value: Any) -> Any:
@@ -174,13 +175,13 @@ def _fix(fix: Fix) -> dict[str, Any]:
     return {
         "applicability": str(fix.applicability),
         "message": fix.message,
-        "edits": [_edit(edit.path, edit.edit) for edit in in_order(fix.edits)],
+        "edits": [_edit(edit.path, edit.in_file) for edit in in_order(fix.edits)],
     }
 
 
 def in_order(edits: tuple[FileEdit, ...]) -> list[FileEdit]:
     """Edits by path and place."""
-    return sorted(edits, key=lambda edit: (shown_path(edit.path), edit.edit.span))
+    return sorted(edits, key=lambda edit: (shown_path(edit.path), edit.in_file.span))
 
 
 def _edit(path: Path, edit: Edit) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, clean, shown_path
+from lintfit.report import View, clean, in_cell, shown_path
 from lintfit.report.summary import counts_lines, judged, skipped_files, unknown_runs
 
 
@@ -55,7 +55,8 @@ def _suite(path: str, findings: Sequence[Finding]) -> str:
 def _case(path: str, finding: Finding) -> str:
     at = finding.place.document.position(finding.place.span.start)
     name = _quoted(f"{finding.rule} {finding.code} ({at.line}:{at.column})")
-    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} ({finding.code}) {finding.message}"
+    message = f"{finding.message}{in_cell(finding.place)}"
+    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} ({finding.code}) {message}"
     said = (
         f"<system-out>{_escaped(place)}</system-out>"
         if finding.severity is Severity.INFO

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lintfit.findings.model import Applicability, Finding, Plan, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.report import View, clean, shown_path
+from lintfit.report import View, clean, in_cell, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
 from lintfit.report.summary import counts_lines, not_judged_lines
@@ -179,4 +179,5 @@ def _findings_table(findings: Sequence[Finding]) -> str:
 def place_of(finding: Finding) -> str:
     """``train.py:40``."""
     place = finding.place
-    return f"{shown_path(place.document.path)}:{place.document.position(place.span.start).line}"
+    line = place.document.position(place.span.start).line
+    return f"{shown_path(place.document.path)}:{line}{in_cell(place)}"

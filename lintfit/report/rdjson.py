@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult
-from lintfit.report import View, shown_path
+from lintfit.report import View, in_cell, shown_path, whole
 from lintfit.report.encoding import dumps
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
@@ -26,9 +26,9 @@ def render(result: CheckResult, view: View) -> str:
 def _diagnostic(finding: Finding) -> dict[str, Any]:
     place = finding.place
     suggestions = _suggestions(finding)
-    said = _said(finding, bool(suggestions))
+    said, message = _said(finding, bool(suggestions)), f"{finding.message}{in_cell(place)}"
     diagnostic: dict[str, Any] = {
-        "message": "\n".join(filter(None, (f"{finding.message} ({finding.code})", said))),
+        "message": "\n".join(filter(None, (f"{message} ({finding.code})", said))),
         "location": _location(place.document, place.span),
         "severity": _SEVERITIES[finding.severity],
         "code": {"value": finding.rule},
@@ -60,7 +60,11 @@ def _suggestions(finding: Finding) -> list[dict[str, Any]]:
         return []
     if any(edit.document is not document for edit in fix.edits):
         return []
-    return [{"range": _range(document, edit.edit.span), "text": edit.edit.text} for edit in fix.edits]
+    return [_suggestion(whole(document), edit.in_file) for edit in fix.edits]
+
+
+def _suggestion(document: Document, edit: Edit) -> dict[str, Any]:
+    return {"range": _range(document, edit.span), "text": edit.text}
 
 
 def _location(document: Document, span: Span) -> dict[str, Any]:
@@ -73,5 +77,6 @@ def _range(document: Document, span: Span) -> dict[str, Any]:
 
 def _position(document: Document, offset: int) -> dict[str, int]:
     at = document.position(offset)
-    before = document.text[offset - at.column + 1 : offset]
+    offset = document.in_file(offset)
+    before = document.whole[offset - at.column + 1 : offset]
     return {"line": at.line, "column": len(before.encode("utf-8", "surrogatepass")) + 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lintfit.findings.model import Applicability, Finding
 from lintfit.frozen import frozen, replace
-from lintfit.report import Line, View, clean
+from lintfit.report import Line, View, clean, in_cell
 from lintfit.report.styled import cells, plain, wrapped
 
 Shown = Callable[[Path], str]
@@ -66,7 +66,8 @@ def reason_row(reason: str, finding: Finding | None, shown: Shown) -> Row:
 def place_of(finding: Finding, shown: Shown) -> str:
     """``train.py:12``"""
     place = finding.place
-    return f"{clean(shown(place.document.path))}:{place.document.position(place.span.start).line}"
+    line = place.document.position(place.span.start).line
+    return f"{clean(shown(place.document.path))}:{line}{in_cell(place)}"
 
 
 def row_lines(rows: Sequence[Row], view: View, indent: int) -> list[Line]:

@@ -12,7 +12,7 @@ from lintfit.errors import LintfitError
 from lintfit.findings.model import Finding, Fix, Severity
 from lintfit.findings.results import CheckResult
 from lintfit.options.rules_catalog import load_rules
-from lintfit.report import View, shown_path
+from lintfit.report import View, in_cell, shown_path, whole
 from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
 from lintfit.report.summary import skipped_files, unknown_runs
@@ -73,7 +73,7 @@ def _result(finding: Finding, index: int, fingerprint: str) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message},
+        "message": {"text": f"{finding.message}{in_cell(finding.place)}"},
         "locations": [_location(finding.place.document, finding.place.span)],
         "partialFingerprints": {"lintfit/v1": fingerprint},
     }
@@ -115,7 +115,8 @@ def _region(document: Document, span: Span) -> dict[str, int]:
 
 
 def _utf16_column(document: Document, offset: int, column: int) -> int:
-    before = document.text[offset - column + 1 : offset]
+    offset = document.in_file(offset)
+    before = document.whole[offset - column + 1 : offset]
     return column if before.isascii() else len(before.encode("utf-16-le", "surrogatepass")) // 2 + 1
 
 
@@ -134,6 +135,7 @@ def _fix(fix: Fix) -> dict[str, Any]:
 
 def _replacement(edit: FileEdit) -> dict[str, Any]:
     region: dict[str, int] = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
+    change = edit.in_file
     if edit.document is not None:
-        region = _region(edit.document, edit.edit.span)
-    return {"deletedRegion": region, "insertedContent": {"text": edit.edit.text}}
+        region = _region(whole(edit.document), change.span)
+    return {"deletedRegion": region, "insertedContent": {"text": change.text}}

@@ -15,14 +15,16 @@ from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.configs import accelerate_of, deepspeed_of
 from lintfit.run.dating import dated_by
+from lintfit.run.discover import SUFFIXES
 from lintfit.run.examples import is_example
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.files import RunFiles
 from lintfit.run.hardware import find_hardware
 from lintfit.run.lacking import SCRIPT, named_recipes
 from lintfit.run.model import OlderRun, Origin, Run
+from lintfit.run.notebooks import asked_by, machine_of
 from lintfit.run.precedence import Sources
-from lintfit.run.precision import on_card
+from lintfit.run.precision import on_card, without_overflow
 from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
@@ -48,7 +50,7 @@ _MOST_VERSIONS = 6
 def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
     options = _options(origin, cli)
-    versions = versions_of(origin.path, workspace.root, options)
+    versions = versions_of(origin.path, workspace.root, options, asked_by(origin.path, workspace))
     with workspace.asked() as looked_for:
         run = _Builder(origin, workspace, options, versions).run()
         dated = with_transformers(dated_by(run, versions))
@@ -101,7 +103,7 @@ class _Builder:
     def __init__(self, origin: Origin, workspace: Workspace, options: Options, versions: Versions) -> None:
         self.origin, self.options, self.versions = origin, options, versions
         self.files = RunFiles(origin, workspace)
-        self.sources = Sources(options)
+        self.sources = Sources(options, machine=machine_of(origin.path, workspace), kernel=origin.in_notebook)
         self.usual_command: str | None = None
 
     def run(self) -> Run:
@@ -130,8 +132,14 @@ class _Builder:
         settings = on_card(settings, hardware.gpu)
         folders = (self.files.locator.base, self.origin.path.parent)
         model = find_model(sources, settings, folders)
+        settings = without_overflow(settings, model.facts.model_type if model.facts is not None else None)
         settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)
         assembled = assemble(sources, settings, model, hardware, self.versions, folders)
+        if sources.script is not None:
+            from lintfit.run.unsloth import not_counted
+
+            uncounted = not_counted(sources.script, settings, model.facts)
+            assembled = Assembled(None, (*uncounted, *assembled.unknown), ()) if uncounted else assembled
         lacking = self.files.lacking.reasons()
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
@@ -170,7 +178,12 @@ class _Builder:
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()
-        return f"{path}:{self.sources.launch.line}" if self.sources.launch is not None else path
+        if self.sources.launch is not None:
+            return f"{path}:{self.sources.launch.line}"
+        if self.sources.script is not None and self.origin.in_notebook:
+            start = self.sources.script.starts_training()
+            return f"{path}:{start.document.position(start.span.start).line}"
+        return path
 
     def _merely_opened(self) -> tuple[Document, ...]:
         """What the script opens that is no config of this run."""
@@ -220,6 +233,9 @@ class _Builder:
         return of_script(launch.script, flags, text)
 
     def _named_recipe(self, name: str, place: Place) -> None:
+        kind = SUFFIXES.get(Path(name).suffix)
+        if kind in (Kind.JSON, Kind.YAML) and self.files.here(name, kind) is not None:
+            return
         path = self.files.locator.find(name)
         if path is None:
             self.files.lacking.lack("the recipe", name, place)
@@ -247,11 +263,13 @@ class _Builder:
 
         if launch is None:
             path: Path | None = self.origin.path
+        elif self._written(launch) is not None:
+            path = None
         else:
             path = self._launched(launch)
             if path is None and launch.script and launch.script.endswith(".py") and not launch.module:
                 self._not_there(launch, launch.script)
-        document = self.files.read(path) if path is not None else None
+        document = self._written(launch) or (self.files.read(path) if path is not None else None)
         if not isinstance(document, PythonDocument):
             return None
         told = launch is None or launch.sure or maybe_training_script(document.text)
@@ -268,6 +286,9 @@ class _Builder:
             open_data=self.files.data,
             open_arguments=self.files.arguments,
         )
+        if self.origin.in_notebook:
+            # A kernel's own command line is no script's.
+            return read(has_launch=True, which=self.origin.index)
         if launch is None:
             return self._alone(read)
         return read(
@@ -278,6 +299,12 @@ class _Builder:
             positional=launch.positional,
             overrides=launch.overrides,
         )
+
+    def _written(self, launch: Launch | None) -> Document | None:
+        """The script of a launch that its own file writes above it (``%%writefile train.py``, a here-document)."""
+        if launch is None or not launch.script or launch.module:
+            return None
+        return self.files.script_here(launch.script)
 
     def _not_there(self, launch: Launch, script: str) -> None:
         """Take a script that is not at hand for the example that a library publishes under its name, or note it."""

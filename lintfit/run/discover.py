@@ -41,7 +41,7 @@ NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile", "Justfile"
 """Files without a suffix that hold commands."""
 
 NOTEBOOK = ".ipynb"
-"""Notebooks are not read; a search says which of them train."""
+"""Notebooks, which hold Python and commands."""
 
 _SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist", "wandb", "outputs", "checkpoints"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,14 @@ from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
+from lintfit.run.discover import SUFFIXES
 from lintfit.run.lacking import Lacking, handed
 from lintfit.run.locate import Locator
 from lintfit.run.model import Origin
 from lintfit.sources import detect
 
 if TYPE_CHECKING:
+    from lintfit.documents.shell_document import ShellDocument
     from lintfit.sources.launchers.launch import Launch
 
 _LONGEST_NAME = 500
@@ -33,7 +36,7 @@ class RunFiles:
         self.documents: list[Document] = []
         self.opened: list[Document] = []
         """Data that the script opens itself."""
-        self.written: dict[tuple[int, Kind], DataDocument] = {}
+        self.written: dict[tuple[int, Kind], Document] = {}
         """Files that the launch script writes, by their index and what they are read as."""
 
     @property
@@ -54,7 +57,13 @@ class RunFiles:
         return document
 
     def module(self, path: Path) -> Document | None:
-        """A module that the script imports, of the project: a report would show what one outside holds."""
+        """A module that the script imports, of the project: a report would show what one outside holds. One that the
+        launch's own file writes beside the script comes first."""
+        writer, _ = self._writer()
+        if writer is not None and writer.files:
+            here = self.script_here(os.path.relpath(path, self.origin.path.parent).replace(os.sep, "/"))
+            if here is not None:
+                return here
         if self.workspace.is_absent(path) or (self.workspace.exists(path) and not self.is_near(path)):
             return None
         return self.read(path)
@@ -87,6 +96,10 @@ class RunFiles:
             return None
 
     def open(self, name: str) -> Document | None:
+        """A file that a front end opens: one that the launch's own file writes above it, else one of the tree."""
+        here = self.here(name, kind) if (kind := SUFFIXES.get(Path(name).suffix)) in (Kind.JSON, Kind.YAML) else None
+        if here is not None:
+            return here
         itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
         return self.read(path) if path is not None and self.is_near(path) else None
@@ -115,22 +128,43 @@ class RunFiles:
         return document
 
     def here(self, name: str, kind: Kind) -> DataDocument | None:
-        """A file that the launch script itself writes above its launch line, or that a page shows and nobody has."""
-        launch = self.launch
-        if launch is None or not launch.document.files:
-            return None
-        from lintfit.documents.here_documents import find_here, read_here
+        """A config that the launch script itself writes above its launch line, or a notebook for its own cells."""
+        found = self._here(name, kind)
+        return found if isinstance(found, DataDocument) else None
 
-        page = is_page(launch.document.path)
-        if page and self.locator.find(name) is not None:
+    def script_here(self, name: str) -> Document | None:
+        """A Python script that is written in the same way."""
+        return self._here(name, Kind.PYTHON)
+
+    def _here(self, name: str, kind: Kind) -> Document | None:
+        document, before = self._writer()
+        if document is None or not document.files:
             return None
-        index = find_here(launch.document, name, len(launch.document.text) if page else launch.place.span.start)
+        from lintfit.documents.here_documents import find_here, read_here, read_here_script
+
+        if is_page(document.path) and self.locator.find(name) is not None:
+            return None  # a page shows a file that is there
+        index = find_here(document, name, before)
         if index is None:
             return None
         if (index, kind) not in self.written:
-            self.written[index, kind] = read_here(launch.document, index, kind)
+            python = kind is Kind.PYTHON
+            made = read_here_script(document, index) if python else read_here(document, index, kind)
+            self.written[index, kind] = made
             self.documents.append(self.written[index, kind])
         return self.written[index, kind]
+
+    def _writer(self) -> tuple[ShellDocument | None, int]:
+        """What may write files for this run, and up to where."""
+        if self.launch is not None:
+            document = self.launch.document
+            return document, len(document.text) if is_page(document.path) else self.launch.place.span.start
+        if not self.origin.in_notebook:
+            return None, 0
+        from lintfit.documents.shell_document import ShellDocument
+
+        notebook = self.workspace.read(self.origin.path, Kind.SHELL)
+        return (notebook, len(notebook.text)) if isinstance(notebook, ShellDocument) else (None, 0)
 
     def arguments(self, name: str) -> Document | None:
         """A file of words that add to the command line."""

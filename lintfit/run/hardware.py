@@ -32,8 +32,13 @@ def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware
         nodes=nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1,
         capacity_bytes=capacity,
         host_memory_bytes=options.host_memory_bytes or _slurm_memory(sources),
-        available=there.value if there is not None and sources.what_if("gpus") is None else None,
+        available=there.value if there is not None and _is_stated(there) and sources.what_if("gpus") is None else None,
     )
+
+
+def _is_stated(there: Setting) -> bool:
+    """Whether the user says how many GPUs there are; a notebook's metadata may be that of another machine."""
+    return there.provenance.kind != "assumed"
 
 
 def _slurm_memory(sources: Sources) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
-from lintfit.documents.files import ReadError, kind_of
+from lintfit.documents.files import ReadError, is_notebook, kind_of
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
@@ -27,7 +27,7 @@ from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.front_ends import FrontEnd, is_front_end
-from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
+from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
@@ -73,9 +73,10 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
             taken |= {path for run in quoted for path in _taken(run)}
             continue
         run = _built(origin, workspace, cli, mistakes)
-        if run is not None and run.script is not None and run.script.facts.trains:
-            runs.append(run)
-            taken |= _taken(run)
+        for each in (run, *_further(run, workspace, cli, mistakes)):
+            if each is not None and each.script is not None and each.script.facts.trains:
+                runs.append(each)
+                taken |= _taken(each)
     for origin in _lonely_data(documents, taken, workspace):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
@@ -122,7 +123,7 @@ def _launched(
 ) -> Iterable[Run]:
     """The runs of launch lines: those of pages, or all others."""
     for document in documents:
-        for origin in _launch_origins(document, mistakes) if is_page(document.path) is pages else ():
+        for origin in _launch_origins(document, workspace, mistakes) if is_page(document.path) is pages else ():
             run = _built(origin, workspace, cli, mistakes)
             if run is not None:
                 yield run
@@ -164,6 +165,8 @@ class _Reader:
                 if getattr(job, "commands", ()):
                     return job
             named = path in self.found.named
+            if is_notebook(path):
+                return self.workspace.read(path) if named or maybe_notebook(text) else None
             relevant = kind is not None and self._relevant(kind, text, named)
             if relevant and (not is_page(path) or starts_something(text)):
                 return self.workspace.read(path)
@@ -201,13 +204,14 @@ def _taken(run: Run) -> set[Path]:
     return {resolved(document.path) for document in (*run.documents, *run.opened)}
 
 
-def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
-    if document.kind is not Kind.SHELL:
+def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes) -> Iterable[Origin]:
+    if document.kind is not Kind.SHELL and not is_notebook(document.path):
         return
     from lintfit.sources.launchers.launcher import count_launches
 
     with mistakes.end_at(document.path.as_posix()):
-        for index in range(count_launches(document)):
+        shell = document if document.kind is Kind.SHELL else workspace.read(document.path, Kind.SHELL)
+        for index in range(count_launches(shell)):
             yield Origin("launch", document.path, index)
 
 
@@ -232,7 +236,8 @@ def _only_evaluates(run: Run) -> bool:
 def _lonely_scripts(
     documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
-    scripts = [d for d in documents if d.kind is Kind.PYTHON and resolved(d.path) not in taken]
+    # What a notebook's cells train and what it launches are two things.
+    scripts = [d for d in documents if d.kind is Kind.PYTHON and (resolved(d.path) not in taken or is_notebook(d.path))]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):
@@ -244,6 +249,14 @@ def _lonely_scripts(
         if beside is not None and resolved(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
+
+
+def _further(run: Run | None, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run | None]:
+    """The other trainings of a notebook, behind its first."""
+    if run is None or run.script is None or not run.origin.in_notebook:
+        return
+    for index in range(1, run.script.trainings):
+        yield _built(replace(run.origin, index=index), workspace, cli, mistakes)
 
 
 def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Iterable[Origin]:
@@ -307,7 +320,7 @@ def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistak
 
     What the user put beside the script counts before its docstring.
     """
-    if script.partners or not _starts_itself(script.path, workspace):
+    if script.partners or is_notebook(script.path) or not _starts_itself(script.path, workspace):
         return
     from lintfit.sources.launchers.launcher import count_launches
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
@@ -67,7 +68,8 @@ class Hardware:
 
 @frozen
 class Origin:
-    """Where a run starts: the ``index``-th launch of a shell file, a script, a recipe, or a config on its own.
+    """Where a run starts: the ``index``-th launch of a shell file, a script, a recipe, or a config on its own; of a
+    notebook that trains several times the ``index``-th training.
 
     ``partners`` are files that the user put beside it by naming them together, ``beside`` is the one config that lies
     beside the one script that takes such a config.
@@ -78,6 +80,11 @@ class Origin:
     index: int = 0
     partners: tuple[Path, ...] = ()
     beside: Path | None = None
+
+    @property
+    def in_notebook(self) -> bool:
+        """Whether the cells of a notebook are what runs: one process, which no launch line starts."""
+        return self.kind == "script" and is_notebook(self.path)
 
 
 @frozen(eq=False)
@@ -167,7 +174,7 @@ class Run:
     def unseen_flags(self) -> tuple[str, ...]:
         """Settings that an unseen command line decides, of a script on its own that parses its arguments, or the config
         of the machine that runs ``accelerate launch``."""
-        if self.launch is not None or self.recipe is not None or self.origin.partners:
+        if self.launch is not None or self.recipe is not None or self.origin.partners or self.origin.in_notebook:
             engine = self.settings.get("engine")
             return ("engine",) if engine is not None and engine.provenance is OF_THE_MACHINE else ()
         return tuple(

@@ -7,10 +7,10 @@ will not use the next in line either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 from lintfit.options.model import Options
 from lintfit.settings.model import AUTO, Provenance, Setting
 
@@ -35,6 +35,11 @@ class Sources:
     recipe: Recipe | None = None
     deepspeed: DeepSpeedSource | None = None
     accelerate: AccelerateSource | None = None
+    machine: Mapping[str, Setting] = field(default_factory=dict)
+    """The GPUs that a notebook's metadata asks for, where the user names none."""
+
+    kernel: bool = False
+    """Whether the script is a notebook's cells, which the one process of its kernel runs."""
 
     def said(self, dialect: str, name: str) -> Setting | None:
         """What one of the documents says of a setting.

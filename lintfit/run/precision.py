@@ -88,10 +88,34 @@ def _deepspeed_precision(
     return default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block").over(*others)
 
 
-def on_card(settings: dict[str, Setting], gpu: Gpu | None) -> dict[str, Setting]:
-    """The settings with float16 where the library takes the half precision that the GPU has, which has no bf16."""
-    if gpu is None or gpu.native_bf16 is not False:
+_NO_BF16 = Provenance("derived", "unsloth takes float16 on a GPU without bfloat16")
+_NOT_IN_FLOAT16 = frozenset(
+    {"gemma3", "gemma3_text", "gemma3n", "gemma4", "gemma4_text", "glm4_moe", "gpt_oss", "qwen3_5"}
+)
+"""Models that Unsloth trains in float32 where it would take float16 (``FORCE_FLOAT32`` in ``unsloth/models/loader.py``
+of August 2026, Gemma 3 since March 2025): they overflow."""
+
+
+def without_overflow(settings: dict[str, Setting], model_type: str | None) -> dict[str, Setting]:
+    """The settings where Unsloth switches to float32 for a model that cannot work in float16.
+
+    Its trainer then has no autocast (``force_float32`` in ``unsloth/models/rl.py``), and compiled modules cast as they
+    see fit: what the weights and activations are held in is not known.
+    """
+    if model_type not in _NOT_IN_FLOAT16:
         return settings
-    provenance = Provenance("assumed", "unsloth takes float16 on a GPU without bfloat16")
+    why = Provenance("derived", f"unsloth trains {model_type} in float32 on a GPU without bfloat16")
+    values = {"mixed_precision": "no", "weights_dtype": UNKNOWN}
+    taken = {n: s for n, s in settings.items() if n in values and s.provenance is _NO_BF16}
+    return settings | {name: replace(s, value=values[name], provenance=why) for name, s in taken.items()}
+
+
+def on_card(settings: dict[str, Setting], gpu: Gpu | None) -> dict[str, Setting]:
+    """The settings with the half precision that the GPU has, where the library takes that: once the GPU is known, they
+    are no assumption."""
     chosen = {n: s for n, s in settings.items() if s.value == "bf16" and s.provenance.detail == BY_CARD}
-    return settings | {name: replace(s, value="fp16", provenance=provenance) for name, s in chosen.items()}
+    if gpu is None or gpu.native_bf16 is None or not chosen:
+        return settings
+    if gpu.native_bf16 is False:
+        return settings | {n: replace(s, value="fp16", provenance=_NO_BF16) for n, s in chosen.items()}
+    return settings | {n: replace(s, provenance=Provenance("derived", BY_CARD)) for n, s in chosen.items()}

@@ -15,6 +15,8 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
         return asked.over(_stated(sources, recipe))
     if alone is not None:
         return alone
+    if sources.kernel and recipe is None:
+        return _of_kernel(sources)
     stated = _stated(sources, recipe)
     if stated is not None and stated.known:
         return stated
@@ -34,7 +36,7 @@ def available(sources: Sources) -> Setting | None:
     """The GPUs that there are: on all machines where lintfit's options count these too, else on each that is used."""
     stated = sources.option("gpus")
     if stated is None:
-        return _by_name(sources)
+        return _by_name(sources) or sources.machine.get("gpus")
     nodes = _nodes_of_files(sources) if sources.option("nodes") is None else None
     machines = nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1
     return replace(stated, value=stated.value * machines)
@@ -79,6 +81,17 @@ def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
     return Setting("gpus", 1, Provenance("assumed", why), (asked,))
 
 
+def _of_kernel(sources: Sources) -> Setting:
+    """The one process of a notebook's kernel, or those that its cells start."""
+    started = _started_by_script(sources)
+    if started is not None or _spawns(sources):
+        return started or Setting("gpus", UNKNOWN, Provenance("derived", "a cell starts processes of its own"))
+    there = available(sources)
+    more = f" of {there.value}" if there is not None and there.value != 1 else ""
+    why = f"a notebook's kernel is one process, which is judged on its first GPU{more}"
+    return Setting("gpus", 1, Provenance("assumed", why))
+
+
 def _spawns(sources: Sources) -> bool:
     """Whether the script itself starts processes (``torch.multiprocessing.spawn``, ``notebook_launcher``)."""
     names = ("spawn", "notebook_launcher", "start_processes", "Process")
@@ -112,9 +125,10 @@ def _started_by_script(sources: Sources) -> Setting | None:
 def kind_of_gpu(sources: Sources) -> Setting | None:
     """The kind of GPU: what a batch system calls ``a100`` comes in sizes, and a config that names one is meant."""
     launch, config = sources.said("launch", "gpu"), sources.config("gpu")
+    machine = sources.machine.get("gpu")
     if launch is not None and config is not None and _bare(launch.value) in _bare(config.value):
-        return first("gpu", sources.flag("gpu"), config, launch)
-    return first("gpu", sources.flag("gpu"), launch, config)
+        return first("gpu", sources.flag("gpu"), config, launch, machine)
+    return first("gpu", sources.flag("gpu"), launch, config, machine)
 
 
 def _bare(name: object) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
-    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune",
+    "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune", "unsloth",
 )  # fmt: skip
 
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
@@ -122,6 +122,14 @@ def asked_near(path: Path, root: Path) -> Mapping[str, Asked]:
     return found
 
 
+def asked_in(text: str) -> Mapping[str, str]:
+    """What requirements, one a line, ask of each library: as in :func:`asked_near`, without the file."""
+    found: dict[str, str] = {}
+    for name, version in _asked_in(text):
+        found.setdefault(name, version)
+    return found
+
+
 def folders_above(path: Path, root: Path) -> Iterator[Path]:
     """The folders of a project that may speak of a file, the nearest first."""
     folder = path.absolute().parent
@@ -188,6 +196,10 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
     for section in _POETRY_SECTION.finditer(text) if path.name == "pyproject.toml" else ():
         for match in _POETRY.finditer(section["lines"]):
             yield "torch" if match["name"] == "pytorch" else match["name"], match["version"]
+    yield from _asked_in(text)
+
+
+def _asked_in(text: str) -> Iterator[tuple[str, str]]:
     for match in _REQUIREMENT.finditer(text):
         yield from _asked(match)
     for match in _REPOSITORY.finditer(text):

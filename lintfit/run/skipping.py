@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lintfit.documents.files import ReadError, kind_of
+from lintfit.documents.files import ReadError, is_notebook, kind_of
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
-from lintfit.run.discover import NOTEBOOK, FoundFiles
+from lintfit.run.discover import FoundFiles
 from lintfit.run.model import Run, Skipped
 from lintfit.sources import detect
-from lintfit.sources.script.prefilter import is_test
+from lintfit.sources.script.prefilter import is_test, maybe_notebook
 
 NO_KIND = "not a kind of file that lintfit reads"
 NO_LAUNCH = "none of its code blocks starts a training"
@@ -48,6 +48,8 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
 
 def _reason(reading: Reading, path: Path, text: str) -> str | None:
     named = path in reading.found.named
+    if is_notebook(path):
+        return _of_notebook(reading, path, text, named)
     match kind_of(path, text):
         case Kind.JSON | Kind.YAML as kind:
             return _of_data(reading.parsed.get(path), text, kind, named)
@@ -113,9 +115,15 @@ def _starts_others(document: Document | None) -> bool:
     return any(invocation is not None and invocation.launcher != "python" for invocation in found)
 
 
-def _of_other(path: Path, text: str, named: bool) -> str | None:
-    if path.suffix == NOTEBOOK:
-        from lintfit.sources.unread_code import unread_notebook
+def _of_notebook(reading: Reading, path: Path, text: str, named: bool) -> str | None:
+    """A notebook of which no run came: what it launches and was not understood, or that nothing in it trains."""
+    from lintfit.sources.unread_code import unread_notebook
 
-        return unread_notebook(text, named)
+    if not named and not maybe_notebook(text):
+        return None
+    dropped = next((said for run in reading.dropped if run.origin.path == path and (said := _dropped(run))), None)
+    return dropped if dropped is not None and named else unread_notebook(text, named)
+
+
+def _of_other(path: Path, text: str, named: bool) -> str | None:
     return NO_KIND if named else None

@@ -12,15 +12,20 @@ from pathlib import Path
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
 from lintfit.options.model import Options
 from lintfit.run import environment
-from lintfit.run.requirements import LIBRARIES, asked_near, folders_above
-from lintfit.versions import FLOOR, Versions, before, concrete, release
+from lintfit.run.requirements import LIBRARIES, Asked, asked_near, folders_above
+from lintfit.versions import COMMIT, FLOOR, Versions, before, concrete, release
 
 BEFORE_5 = "<5"
 
 
-def versions_of(path: Path, root: Path, options: Options) -> Versions:
-    """What is known of the versions that the run of a file goes by, and who says so."""
-    asked = asked_near(path, root)
+def versions_of(path: Path, root: Path, options: Options, own: Mapping[str, Asked] | None = None) -> Versions:
+    """What is known of the versions that the run of a file goes by, and who says so.
+
+    ``own`` is what the file itself installs: of its libraries the project's files say nothing.
+    """
+    own = own or {}
+    asked = {name: found for name, found in asked_near(path, root).items() if _library(name) not in _libraries(own)}
+    asked |= own
     known = {name: version for name, (version, _) in asked.items()}
     sources = {name: source for name, (_, source) in asked.items()}
     for found, source in (environment.beside(folders_above(path, root)), environment.active()):
@@ -32,6 +37,14 @@ def versions_of(path: Path, root: Path, options: Options) -> Versions:
         known.pop(name + FLOOR, None)
     _pinned_by_axolotl(known, sources)
     return with_transformers(Versions(known, sources))
+
+
+def _library(name: str) -> str:
+    return name.removesuffix(FLOOR).removesuffix(COMMIT)
+
+
+def _libraries(asked: Mapping[str, Asked]) -> set[str]:
+    return {_library(name) for name in asked}
 
 
 def _pinned_by_axolotl(known: dict[str, str], sources: dict[str, str]) -> None:

@@ -57,8 +57,8 @@ _NO_LAUNCH = re.compile(
 
 NOT_REACHED = "nothing that trains was found in it: no trainer, no engine, no backward pass that is reached"
 BY_NAME = "a training script by its name, in which nothing that trains was found"
-NOTEBOOK = "a notebook, and notebooks are not read yet"
-TRAINING_NOTEBOOK = "a notebook that trains, and notebooks are not read yet"
+NOTEBOOK = "a notebook in which nothing that trains was found"
+TRAINING_NOTEBOOK = "a notebook that looks like one that trains, in which no training could be followed"
 
 
 def unread_script(name: str, text: str, named: bool) -> str | None:

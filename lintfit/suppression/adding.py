@@ -80,7 +80,10 @@ def _with_comments(document: Document, findings: Iterable[Finding], reason: str)
     edits = [
         _edit(lines, line, names, there, (f"{sign} lintfit: {word}", reason)) for (line, word), names in by_line.items()
     ]
-    return apply(document.text, _joined(edits))
+    try:
+        return apply(document.whole, map(document.edit_in_file, _joined(edits)))
+    except ValueError:  # above the first line of a cell that is no Python
+        return None
 
 
 def _joined(edits: Iterable[Edit]) -> list[Edit]:

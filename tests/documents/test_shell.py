@@ -97,6 +97,17 @@ def test_the_scripts_own_folder_is_known() -> None:
     assert values(command) == ["a", "jobs/x.py", "jobs/y.py", "jobs/../z"]
 
 
+@pytest.mark.parametrize("joined", ["; pwd", ";pwd", " >/dev/null 2>&1 && pwd", " && pwd -P"])
+def test_the_scripts_own_folder_is_known_however_it_is_printed(joined: str) -> None:
+    (command,) = read(f'D=$(cd "$(dirname $0)"{joined})\na ${{D}}/x.py\n', "jobs/run.sh").commands
+    assert values(command) == ["a", "jobs/x.py"]
+
+
+def test_the_working_folder_is_known_unless_the_script_sets_its_own() -> None:
+    first, second = read("a $PWD/x.py ${PWD}/y.py\nPWD=z\na $PWD/x.py\n").commands
+    assert (values(first), values(second)) == (["a", "./x.py", "./y.py"], ["a", "z/x.py"])
+
+
 @pytest.mark.parametrize(
     ("path", "folder"), [("jobs/run.sh", "sft"), ("../jobs/run.sh", "../sft"), ("/work/jobs/run.sh", "/work/sft")]
 )

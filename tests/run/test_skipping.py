@@ -28,8 +28,7 @@ def notebook(*cells: str, kind: str = "code") -> str:
     return json.dumps({"cells": [{"cell_type": kind, "source": cell.splitlines(True)} for cell in cells]})
 
 
-TRAINS = notebook("from trl import SFTTrainer", "trainer = SFTTrainer(model=model)\ntrainer.train()")
-LAUNCHES = notebook("!accelerate launch train.py")
+TRAINS = notebook("from trl import SFTTrainer", "def train(trainer):\n    trainer.train()")
 HETEROGENEOUS = "sbatch <<EOF\n#!/bin/bash\nsrun $LAUNCH\nEOF\nLAUNCH='torchrun --nproc_per_node 8 train.py'\n"
 
 LOOKS = {
@@ -41,8 +40,7 @@ LOOKS = {
     "neox.yml": (NEOX, "a GPT-NeoX or Megatron config, which is not read yet"),
     "job.yaml": (KUBERNETES, "a Kubernetes job that launches a training"),
     "fit.py": (COMPOSER, "a training script of Composer, which lintfit does not follow"),
-    "train.ipynb": (TRAINS, "a notebook that trains, and notebooks are not read yet"),
-    "launch.ipynb": (LAUNCHES, "a notebook that trains, and notebooks are not read yet"),
+    "train.ipynb": (TRAINS, "a notebook that looks like one that trains, in which no training could be followed"),
 }
 
 UNRELATED = {
@@ -104,7 +102,7 @@ def test_what_is_named_is_listed_as_well(project: Path) -> None:
         ("README.md", NO_LAUNCH),
         ("mkdocs.yml", NO_CONFIG),
         ("data.json", NO_CONFIG),
-        ("plot.ipynb", "a notebook, and notebooks are not read yet"),
+        ("plot.ipynb", "a notebook in which nothing that trains was found"),
         ("trainer.py", "nothing that trains was found in it: no trainer, no engine, no backward pass that is reached"),
         ("model.py", "nothing that trains was found in it: no trainer, no engine, no backward pass that is reached"),
     ],

@@ -24,6 +24,8 @@ _SLURM_VARIABLE = lazy_pattern(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
 _MPI = frozenset({"mpirun", "mpiexec"})
 _MPI_COUNTS = frozenset({"-np", "--np", "-n", "-c"})
 """How many processes there are, in the words of Open MPI and MPICH."""
+_RANKS = frozenset({"RANK", "LOCAL_RANK"})
+"""What makes a process one of as many as ``WORLD_SIZE`` says (torch 2.13, ``env://`` of ``rendezvous.py``)."""
 
 
 def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -219,6 +221,10 @@ def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     by_mpi = _mpi(invocation, around)
     if by_mpi is not None:
         yield Setting("gpus", by_mpi.value, by_mpi.provenance)
+        return
+    ranked = _from_environment("WORLD_SIZE", around) if not _RANKS.isdisjoint(around.environment) else None
+    if ranked is not None and not around.by_srun:
+        yield Setting("gpus", ranked.value, ranked.provenance)
         return
     if not around.by_srun:
         yield Setting("gpus", 1, Provenance.default(f"{invocation.launcher} starts one process"))

@@ -8,10 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from lintfit.documents.patterns import lazy_pattern
 
-_LIBRARY = lazy_pattern(r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|lightning|pytorch_lightning|unsloth)\b")
+_LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "lightning", "unsloth")
+_LIBRARY = lazy_pattern(rf"\b(?:{'|'.join(_LIBRARIES)}|pytorch_lightning)\b")
 _TRAINS = lazy_pattern(
     r"Trainer\b|\bTrainingArguments\b|\.backward\(|\bdeepspeed\.initialize\b|\bAccelerator\(|\bFabric\(|\bHfArgumentParser\b"
 )
+_LAUNCHERS = (
+    "accelerate launch", "accelerate-launch", "torchrun", "deepspeed ", "torch.distributed", "llamafactory-cli ",
+    "axolotl ", "litgpt ", "swift ", "tune ", "trl ",
+)  # fmt: skip
+_RUNS_SCRIPT = lazy_pattern(r"[!%][ \t]*(?:run |python[\d.]* )[^\n\"]*\.py")
 _TEST_FILE = lazy_pattern(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
 _TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*Test", re.MULTILINE)
 
@@ -19,6 +25,15 @@ _TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*T
 def maybe_training_script(text: str) -> bool:
     """Whether a script names a training library and something that trains."""
     return _LIBRARY.search(text) is not None and _TRAINS.search(text) is not None
+
+
+def maybe_notebook(text: str) -> bool:
+    """Whether a notebook's JSON speaks of a training library and something that trains, or of a launcher."""
+    if '"cells"' not in text:
+        return False
+    if any(word in text for word in _LAUNCHERS) or (".py" in text and _RUNS_SCRIPT.search(text) is not None):
+        return True
+    return any(word in text for word in _LIBRARIES) and maybe_training_script(text)
 
 
 def is_test(name: str, text: str) -> bool:

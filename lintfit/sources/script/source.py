@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import DataDocument, Document, FileEdit, Kind
+from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults
@@ -20,7 +20,7 @@ from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk
 from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
-from lintfit.sources.script.reading import facts, megatron, modelling, patching, splitting, stopping, training
+from lintfit.sources.script.reading import facts, launched, megatron, modelling, patching, splitting, stopping, training
 from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.writing import edits, file_edits
@@ -162,6 +162,25 @@ class ScriptSource:
                     best[id(record.node)] = record
         return tuple(self.reading.calls.call(record) for record in sorted(best.values(), key=lambda each: each.order))
 
+    @property
+    def trainings(self) -> int:
+        """How many trainers it makes and trains, one after the other."""
+        return len(facts.trainers(self.reading.records))
+
+    def starts_training(self) -> Place:
+        """Where the training starts that was read: what launches it, its trainer's ``train``, the trainer itself, or
+        the backward pass of a loop."""
+        trainer = self.facts.trainer
+        launched = self.calls("notebook_launcher")
+        trained = [
+            call
+            for call in self.calls("train")
+            if trainer is not None and call.receiver == trainer.assigned_to and call.order > trainer.order
+        ]
+        made = (trainer, *self.calls("backward"), self.facts.initialize, self.facts.accelerator)
+        found = next((call for call in (*launched, *trained, *made) if call is not None), None)
+        return found.place if found is not None else Place(self.document, Span(0, 0))
+
     def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
         """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
         record = self.reading.calls.records.get(id(statement.call))
@@ -202,6 +221,7 @@ def read_script(
     open_data: Callable[[str, Kind], DataDocument | None] | None = None,
     overrides: Sequence[Flag] = (),
     open_arguments: Callable[[str], Document | None] | None = None,
+    which: int = 0,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -209,7 +229,7 @@ def read_script(
     the libraries' versions where they are known. ``open_data`` opens the config files that the script reads,
     ``open_arguments`` files of words that add to its command line. Without a launch, what the command line would
     decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
-    assumed.
+    assumed. ``which`` of several trainings is meant, one after the other.
     """
     known = has_launch or bool(flags)
     library = defaults.CatalogDefaults({} if versions is None else versions)
@@ -231,13 +251,13 @@ def read_script(
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
         reading = Reading(
-            facts.find(walk.records, calls),
+            facts.find(walk.records, calls, which),
             walk,
             calls,
             {} if versions is None else versions,
             interpreter.globals.names,
         )
-        for part in (modelling, patching, training, splitting, megatron):
+        for part in (modelling, patching, training, splitting, megatron, launched):
             part.read(reading)
         return reading
 

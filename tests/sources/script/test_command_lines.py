@@ -83,6 +83,39 @@ def test_command_line(head: str, call: str, line: str, words: tuple[str, ...], e
     assert (found["model"], found["micro_batch_size"], found["bf16"]) == expected
 
 
+HELD = """
+import tyro
+from dataclasses import dataclass, field
+from peft import LoraConfig
+from transformers import AutoModelForCausalLM, TrainingArguments
+from trl import SFTTrainer
+@dataclass
+class Options:
+    name: str = "m"
+    train: TrainingArguments = field(
+        default_factory=lambda: TrainingArguments("out", per_device_train_batch_size=4, fp16=True)
+    )
+    peft_config: LoraConfig = field(default_factory=lambda: LoraConfig(r=16, lora_alpha=32))
+options = tyro.cli(Options)
+m = AutoModelForCausalLM.from_pretrained(options.name)
+SFTTrainer(model=m, args=options.train, peft_config=options.peft_config).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", (4, True, 16)),
+        ("--train.per_device_train_batch_size 2 --peft_config.r 64", (2, True, 64)),
+        ("--train.no-fp16 --train.gradient-accumulation-steps 8", (4, False, 16)),
+        ("--train.per-device-train-batch-size $B --peft-config.lora-alpha 1", (UNKNOWN, True, 16)),
+    ],
+)
+def test_dotted_flags_change_a_librarys_class(line: str, expected: object) -> None:
+    found = values(script(HELD, line))
+    assert (found["micro_batch_size"], found["fp16"], found["lora_rank"]) == expected
+
+
 def test_a_class_of_commands() -> None:
     text = f"""{HEAD}import fire
 class App:

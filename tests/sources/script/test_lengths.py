@@ -164,6 +164,20 @@ SFTTrainer(model="m", args=args, train_dataset=data).train()
     assert (whole.value, whole.provenance.kind, cut.provenance.kind) == (4096, "assumed", "file")
 
 
+def test_sft_trainer_cuts_texts_where_bare_arguments_say_nothing() -> None:
+    code = """
+        from transformers import AutoModelForCausalLM, TrainingArguments
+        from trl import {trainer}
+        model = AutoModelForCausalLM.from_pretrained("gpt2")
+        {trainer}(model=model, args=TrainingArguments("out"), train_dataset=data{has}).train()
+        """
+    length = {
+        (trainer, has): values(script(code.format(trainer=trainer, has=has))).get("seq_len")
+        for trainer, has in (("SFTTrainer", ""), ("SFTTrainer", ", max_seq_length=256"), ("SFTTrainer", ", **more"))
+    }
+    assert [*length.values()] == [1024, 256, None]
+
+
 NAMED = """
 import argparse
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments

@@ -69,3 +69,70 @@ def test_its_checkpointing_keeps_the_inputs_on_the_host() -> None:
 
 def test_its_models_make_no_scores() -> None:
     assert read()["own_attention"] == {BY_UNSLOTH: ("flash_attention_2", True)}
+
+
+ADAPTED = """
+    from unsloth import FastLanguageModel, is_bfloat16_supported
+    from trl import {kind}Config, {kind}Trainer
+    model, tokenizer = FastLanguageModel.from_pretrained("unsloth/Qwen3-0.6B")
+    model = FastLanguageModel.get_peft_model(model, r=8{adapters})
+    {kind}Trainer(model=model, args={kind}Config({has})).train()
+    """
+
+
+def adapted(adapters: str = "", has: str = "", kind: str = "SFT", **versions: str) -> dict[str, Any]:
+    return values(script(ADAPTED.format(adapters=adapters, has=has, kind=kind), versions=versions))
+
+
+@pytest.mark.parametrize(
+    ("adapters", "on", "offload"),
+    [
+        ("", True, True),
+        (', use_gradient_checkpointing="unsloth"', True, True),
+        (", use_gradient_checkpointing=True", True, None),
+        (", use_gradient_checkpointing=False", False, None),
+    ],
+)
+def test_its_own_checkpointing_is_the_default(adapters: str, on: bool, offload: bool | None) -> None:
+    found = adapted(adapters)
+    assert (found["gradient_checkpointing"], found.get("activation_offload")) == (on, offload)
+
+
+@pytest.mark.parametrize(
+    ("version", "loss", "offload"),
+    [("2024.8", "full", False), ("2024.12.1", "chunked", False), ("2025.9.1", "chunked", True)],
+)
+def test_what_its_older_versions_do(version: str, loss: str, offload: bool) -> None:
+    found = adapted(unsloth=version)
+    assert (found["loss"], found["activation_offload"]) == (loss, offload)
+    assert found["gradient_checkpointing"] is True
+
+
+@pytest.mark.parametrize(
+    ("batch", "steps", "trl", "comes_to"),
+    [
+        (1, 1, "0.22.2", 8),
+        (2, 4, "0.22.2", 2),
+        (2, 4, "0.18.0", 8),
+        (16, 1, "0.18.0", 16),
+        (3, 8, "0.22.2", 3),
+    ],
+)
+def test_a_batch_holds_whole_groups_of_generations(batch: int, steps: int, trl: str, comes_to: int) -> None:
+    has = f"per_device_train_batch_size={batch}, gradient_accumulation_steps={steps}, num_generations=8"
+    assert adapted(has=has, kind="GRPO", trl=trl)["micro_batch_size"] == comes_to
+
+
+def test_a_batch_that_is_counted_out_otherwise_stays() -> None:
+    has = "per_device_train_batch_size=1, num_generations=8, steps_per_generation=8"
+    assert adapted(has=has, kind="GRPO", trl="0.22.2")["micro_batch_size"] == 1
+
+
+def test_what_it_asks_of_the_gpu_is_bf16_where_the_gpu_has_it() -> None:
+    found = adapted(has="fp16=not is_bfloat16_supported(), bf16=is_bfloat16_supported()")
+    assert (found["bf16"], found.get("fp16")) == (True, None)
+
+
+def test_its_patches_are_no_trainers() -> None:
+    code = "from unsloth import PatchDPOTrainer\nPatchDPOTrainer()\n"
+    assert values(script(code)).get("trainer") is None

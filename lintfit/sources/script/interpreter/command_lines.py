@@ -28,7 +28,7 @@ def filled(interpreter: Evaluator, record: Record, target: Value) -> Value:
     walk = interpreter.walk
     if isinstance(target, Function):
         return interpreter.enter(target)
-    if isinstance(target, Class) and any(entry.cls is not None for entry in target.all_fields().values()):
+    if isinstance(target, Class) and parsers.takes_dotted_flags(target):
         walk.parses = True
         made = parsers.nested(target, walk.flags, walk.assume, record.node)
         made.call = record

@@ -6,20 +6,43 @@ written there.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from lintfit.documents.model import DataDocument, KeyPath, Kind, Node
+from lintfit.documents.data_edits import reader_of
+from lintfit.documents.model import DataDocument, FileText, KeyPath, Kind, Node
 from lintfit.sources.script.interpreter.origins import Datum
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import Const, Items, Object, Record, Table, Unknown, Value
 
 _OPENS = frozenset({"open", "io.open", "codecs.open", "fsspec.open", "smart_open.open", "xopen.xopen"})
+_LONGEST = 60_000
+"""Characters of a text that is read as a config."""
 _READS = frozenset({"open", "read", "read_text", "read_bytes"})
 
 
 def read(interpreter: Evaluator, record: Record, kind: Kind) -> Value:
-    """What a reader of JSON or YAML returns for the file that it is handed."""
+    """What a reader of JSON or YAML returns for the file that it is handed, or for a text of the script's own."""
+    text = record.value(0, "s", "stream")
+    if isinstance(text, Const) and isinstance(text.value, str) and (kind is Kind.YAML or record.name == "loads"):
+        return _of_text(record, text.value, kind)
     return load(interpreter, record.value(0, "fp", "stream", "s", "file_", "f"), record, kind)
+
+
+def _of_text(record: Record, text: str, kind: Kind) -> Value:
+    """What ``json.loads(text)`` and ``yaml.safe_load(text)`` make of a text that is known; it has no place to edit."""
+    if len(text) > _LONGEST:
+        return Unknown(record.node)
+    root = reader_of(kind)(FileText(Path("text"), text)).root
+    return _of_plain(record, root.plain()) if root is not None else Unknown(record.node)
+
+
+def _of_plain(record: Record, value: object) -> Value:
+    if isinstance(value, dict):
+        return Table(record.node, {key: _of_plain(record, item) for key, item in value.items()})
+    if isinstance(value, list):
+        return Items(record.node, [_of_plain(record, item) for item in value])
+    return Const(record.node, value)
 
 
 def load(interpreter: Evaluator, source: Value | None, record: Record, kind: Kind) -> Value:

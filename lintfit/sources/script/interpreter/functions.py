@@ -267,6 +267,10 @@ def _constant(value: Any) -> Handler:
     return lambda interpreter, record: Const(record.node, value)
 
 
+OF_UNSLOTH = ("unsloth.is_bfloat16_supported", "unsloth.is_bf16_supported")
+"""What asks whether the GPU itself has bf16 (``unsloth/models/_utils.py``): torch's answer with emulation apart."""
+
+
 def _bf16(interpreter: Evaluator, record: Record) -> Value:
     """``is_bf16_supported()``: true where a GPU only emulates it as well (torch/cuda/__init__.py since torch 2.1)."""
     return Unknown(record.node) if record.passed else Const(record.node, True)
@@ -401,7 +405,7 @@ FUNCTIONS: dict[str, Handler] = {
     "argparse.Namespace": _namespace,
     "types.SimpleNamespace": _namespace,
     "torch.cuda.is_available": _constant(True),
-    "torch.cuda.is_bf16_supported": _bf16,
+    **dict.fromkeys(("torch.cuda.is_bf16_supported", *OF_UNSLOTH), _bf16),
     "torch.backends.mps.is_available": _constant(False),
     "torch.xpu.is_available": _constant(False),
     "torch.npu.is_available": _constant(False),

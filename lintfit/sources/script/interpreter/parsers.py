@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
@@ -268,8 +268,34 @@ def nested(cls: Class, flags: Mapping[str, Flag], assume: bool, origin: cst.CSTN
             continue
         flag, negation = flags.get(prefix + name), flags.get(f"{prefix}no_{name}")
         chosen = (flag, False) if flag is not None else ((negation, True) if negation is not None else None)
-        attributes[name] = fill(entry, chosen, assume)
+        attributes[name] = _refilled(fill(entry, chosen, assume), entry, flags, f"{prefix}{name}.")
     return Object(origin, cls.name, cls=cls, attributes=attributes, parsed=True, open=not assume)
+
+
+def takes_dotted_flags(cls: Class) -> bool:
+    """Whether a dataclass holds others: the script's, or a library's that a default makes (``TrainingArguments``)."""
+    return any(entry.cls is not None or isinstance(entry.default, Object) for entry in cls.all_fields().values())
+
+
+def _refilled(value: Value, entry: Field, flags: Mapping[str, Flag], prefix: str) -> Value:
+    """A field's default of a library's class with what ``--training_args.learning_rate 1e-4`` changes of it.
+
+    A bare ``no_`` stands for False where the rest is what the default already says (tyro: ``--train.no-fp16``).
+    """
+    own = {name.removeprefix(prefix): flag for name, flag in flags.items() if name.startswith(prefix)}
+    default = value if isinstance(value, Object) else entry.default
+    if not own or not isinstance(default, Object):
+        return value
+    passed = default.call.passed if default.call is not None else ()
+    stated = {*default.attributes, *(each.name for each in passed)}
+    given: dict[str, Value] = {}
+    for name, flag in own.items():
+        negated = flag.value is None and name.startswith("no_") and name[3:] in stated
+        given[name[3:] if negated else name] = Const(flag, False) if negated else convert(flag, None)
+    for name, each in given.items():
+        each.over = default.attributes.get(name)
+    opened = default.open or default is not value
+    return replace(default, attributes={**default.attributes, **given}, open=opened)
 
 
 def _unclaimed(flags: Mapping[str, Flag], made: list[Object]) -> None:

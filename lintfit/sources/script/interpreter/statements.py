@@ -226,13 +226,20 @@ class Statements(Definitions):
                 scope.set(name, Unknown(node))
 
     def _unrolled(self, node: cst.For, source: Items, scope: Scope) -> Flow:
-        """A loop over a few known elements, run for one after the other; ``break`` is taken for ``continue``."""
-        flow = Flow.NEXT
+        """A loop over a few known elements, run for one after the other.
+
+        Where a ``break`` may have ended it, its names are those after any element.
+        """
+        flow, broken = Flow.NEXT, []
+        breaks = _breaks(node.body)
         for element in source.items:
             self.bind(node.target, element, scope)
             flow = self.block(body_of(node.body), scope)
+            if breaks and flow in (Flow.LEFT, Flow.MAYBE):
+                broken.append(dict(scope.names))
             if flow is Flow.RAISED or (flow is Flow.LEFT and self.walk.frames and self.walk.frames[-1].returns):
                 break
+        scope.names = _merge([*broken, scope.names]) if broken else scope.names
         if node.orelse is not None:
             self.block(body_of(node.orelse.body), scope)
         return flow if flow is Flow.RAISED else Flow.NEXT
@@ -373,3 +380,18 @@ def _merge(ends: list[dict[str, Value]]) -> dict[str, Value]:
         values = [names[name] for names in ends if name in names]
         merged[name] = values[0] if all(value is values[0] for value in values) else choice(values, values[0].origin)
     return merged
+
+
+def _breaks(body: cst.BaseSuite) -> bool:
+    """Whether a ``break`` in a loop's body ends that loop, not one within it."""
+    waiting: list[cst.CSTNode] = list(body_of(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.Break):
+            return True
+        if isinstance(node, cst.SimpleStatementLine):
+            waiting.extend(node.body)
+        elif isinstance(node, cst.If | cst.With | cst.Try | cst.Else):
+            waiting.extend(body_of(node.body))
+            waiting.extend([node.orelse] if isinstance(node, cst.If) and node.orelse is not None else [])
+    return False

@@ -41,10 +41,20 @@ def _switches_on(record: Record, quantized: bool) -> bool:
 
 
 def _unsloth(reading: Reading) -> None:
-    """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``)."""
+    """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``).
+
+    It is the default of ``get_peft_model`` (``unsloth/models/llama.py`` since 2025.7.4, ``vision.py``; plain
+    checkpointing before).
+    """
     for record in reading.called("get_peft_model"):
-        value = record.keyword("use_gradient_checkpointing") if record.function.startswith("unsloth") else None
-        if value is not None:
+        if not record.function.startswith("unsloth"):
+            continue
+        value = record.keyword("use_gradient_checkpointing")
+        if value is None and not record.spreads:
+            reading.default("gradient_checkpointing", True, "Unsloth's default")
+            offloads = reading.at_least("unsloth", 2025, 7, 4)
+            reading.default("activation_offload", offloads, "Unsloth's default" + " before 2025.7.4" * (not offloads))
+        elif value is not None:
             known = plain(value)
             reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
             if known == "unsloth":

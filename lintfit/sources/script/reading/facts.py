@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -73,11 +73,20 @@ def certain(records: Iterable[Record], default: Record | None = None) -> Record 
     return best
 
 
-def find(records: list[Record], calls: Calls) -> FoundCalls:
-    """Choose the calls that matter among all that the walk came by."""
+def trainers(records: Sequence[Record]) -> list[Record]:
+    """The trainers that certainly are made and whose ``train`` is called, one for each place, in order."""
+    made = {id(r.node): r for r in records if r.taken is True and is_trainer(r)}
+    trained = [r.receiver.call for r in records if r.name == "train" and isinstance(r.receiver, Object)]
+    return [record for record in made.values() if any(record is each for each in trained)]
+
+
+def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
+    """Choose the calls that matter among all that the walk came by, for one of several trainings."""
     found = FoundCalls()
     found.loads = [record for record in records if models.is_model_load(record)]
     found.trainer = certain(record for record in records if is_trainer(record))
+    if which:
+        found.trainer = trainers(records)[which]
     begun = [record for record in records if _is_initialize(record)]
     steps = any(_STEPS.fullmatch(record.name) and record.taken is not False for record in records)
     found.initialize = certain(record for record in begun if steps or not _only_runs(record))
@@ -141,8 +150,15 @@ def facts(found: FoundCalls, calls: Calls) -> ScriptFacts:
 
 
 def is_trainer(record: Record) -> bool:
-    """Whether a call constructs a Trainer (or a class of the script that inherits from one)."""
-    if record.name in ("get_trainer", "SageMakerTrainer") or any(cls.own for cls in record.classes):
+    """Whether a call constructs a Trainer (or a class of the script that inherits from one).
+
+    Unsloth's ``PatchDPOTrainer()`` changes TRL's class.
+    """
+    if (
+        record.name in ("get_trainer", "SageMakerTrainer")
+        or record.name.startswith("Patch")
+        or any(cls.own for cls in record.classes)
+    ):
         return False
     return bool(_TRAINER.search(record.function)) and record.function.rpartition(".")[2][:1].isupper()
 

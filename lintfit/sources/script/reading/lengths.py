@@ -70,6 +70,11 @@ _WEIGHS = re.compile(r"[<>/]|[=!]=")
 _UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
 
 
+_OF_SFT = 1024
+"""Tokens that TRL's SFTTrainer cuts texts to where it is handed bare TrainingArguments, or what the tokenizer's
+``model_max_length`` allows if that is less (TRL 0.4, ``SFTTrainer.__init__``; since 0.16 ``SFTConfig.max_length``)."""
+
+
 def read(reading: Reading) -> None:
     load = reading.found.trained_load
     if load is not None and load.function.startswith("diffusers."):
@@ -124,6 +129,15 @@ def _length_of_text(reading: Reading) -> None:
     _handed_on(reading)
     if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
         _by_name(reading)
+    if "seq_len" not in reading.settings and _cut_by_sft(reading):
+        reading.default("seq_len", _OF_SFT, "SFTTrainer's default where the tokenizer allows it")
+
+
+def _cut_by_sft(reading: Reading) -> bool:
+    """Whether TRL's SFTTrainer has arguments that say nothing of a length."""
+    trainer, made = reading.found.trainer, reading.found.arguments
+    known = trainer is not None and trainer.name == "SFTTrainer" and not trainer.spreads
+    return known and made is not None and not made.open and "SFT" not in made.library
 
 
 def _of_trainer(reading: Reading) -> bool:

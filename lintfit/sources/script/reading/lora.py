@@ -113,7 +113,7 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
     """The adapter's config: a peft config that is built, TRL's ``get_peft_config``, or unsloth's call."""
     peft = reading.found.peft
     if peft is not None:
-        return peft, None
+        return peft, _refilled(reading, peft)
     for record in reading.records:
         if record.taken is False:
             continue
@@ -134,6 +134,12 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
             if trainable is not None and operators.truth(trainable):
                 return record, None
     return None
+
+
+def _refilled(reading: Reading, config: Record) -> Object | None:
+    """The config where it is a parser's default, with what flags change of it (tyro: ``--peft_config.r 64``)."""
+    held = (value for each in reading.walk.parsed for value in each.attributes.values() if isinstance(value, Object))
+    return next((value for value in held if value.call is not None and value.call.node is config.node), None)
 
 
 def _adapter_dtype(reading: Reading) -> None:

@@ -70,10 +70,20 @@ def _trainer(reading: Reading) -> None:
         kind = "causal-lm"
     reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
     _reference(reading, record, kind)
+    _packs(reading, record)
     handed = record.value(0, "model")
     if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
         why = "the model is a part of a module of the project's own, which decides what a batch runs through it"
         reading.state("trainer", UNKNOWN, record.node, why)
+
+
+def _packs(reading: Reading, record: Record) -> None:
+    """``SFTTrainer(packing=…)``, false by default: a keyword of TRL's trainer before SFTConfig had it (TRL 0.13)."""
+    value, made = record.keyword("packing"), reading.found.arguments
+    if value is not None:
+        reading.put("packing", value, record, to=False if sure_none(value) else None)
+    elif record.name == "SFTTrainer" and not record.spreads and made is not None and "SFT" not in made.library:
+        reading.default("packing", False, "SFTTrainer's default")
 
 
 _CLASSIFIERS = re.compile(r"For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice)$")
@@ -141,6 +151,7 @@ def _arguments(reading: Reading, made: Object) -> None:
             continue
         reading.put(name, value, record)
     _deepspeed(reading, made, record)
+    unsloth.batch(reading)
     _optimizer_argument(reading)
     _checkpointing_argument(reading, made, record)
     if not unsloth.precision(reading):
@@ -151,8 +162,10 @@ def _arguments(reading: Reading, made: Object) -> None:
     liger = made.attributes.get("use_liger_kernel", made.attributes.get("use_liger"))
     if liger is not None and plain(liger) is not False:
         reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
+    elif "GRPO" in made.library and unsloth.load_of(reading) is not None:
+        reading.derive("loss", UNKNOWN, "Unsloth computes GRPO's loss over parts of a batch")
     elif unsloth.sft_load_of(reading) is not None:
-        reading.default("loss", "chunked", "Unsloth computes the loss together with the head")
+        reading.default("loss", *unsloth.loss(reading))
     elif made.library.endswith("SFTConfig"):
         _sft_loss(reading, made, record)
     _use_cache(reading, made, record)

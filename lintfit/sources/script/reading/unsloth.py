@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from lintfit.settings.model import BY_CARD, BY_UNSLOTH, Provenance, Setting
 from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.functions import OF_UNSLOTH
 from lintfit.sources.script.interpreter.values import Const, Record, plain
-from lintfit.sources.script.reading.collector import Reading, dtype_name
+from lintfit.sources.script.reading.collector import Reading, dtype_name, something
 
 _LENGTH = 2048
 """Tokens that ``FastLanguageModel.from_pretrained`` loads a model for unless it is asked not to."""
@@ -36,9 +37,20 @@ def sft_load_of(reading: Reading) -> Record | None:
     return load_of(reading) if trainer is not None and trainer.name in ("SFTTrainer", "UnslothTrainer") else None
 
 
+def _asks_card(reading: Reading) -> bool:
+    """``bf16=is_bfloat16_supported()``, beside ``fp16=not is_bfloat16_supported()``, as its notebooks have it."""
+    made = reading.found.arguments
+    value = made.attributes.get("bf16") if made is not None else None
+    return value is not None and any(r.function in OF_UNSLOTH and r.node is value.origin for r in reading.records)
+
+
 def precision(reading: Reading) -> bool:
     """Mixed precision in the model's dtype where the arguments ask for none; whether that is so."""
     load = load_of(reading)
+    if load is not None and _asks_card(reading):
+        reading.settings["bf16"] = Setting("bf16", True, Provenance("assumed", BY_CARD))
+        reading.settings.pop("fp16", None)
+        return True
     flags = [reading.settings.get(name) for name in ("bf16", "fp16")]
     if load is None or any(flag is not None and flag.value not in (None, False) for flag in flags):
         return False
@@ -49,6 +61,37 @@ def precision(reading: Reading) -> bool:
     else:
         reading.settings["bf16"] = Setting("bf16", True, Provenance("assumed", BY_CARD))
     return True
+
+
+def loss(reading: Reading) -> tuple[str, str]:
+    """How the loss of whole sequences is computed, and why: with the head since 2024.11.7 (Cut Cross Entropy, its own
+    since 2025.10), from whole logits before (``fused_linear_cross_entropy`` in ``unsloth/models/llama.py``)."""
+    if reading.at_least("unsloth", 2024, 11, 7):
+        return "chunked", "Unsloth computes the loss together with the head"
+    return "full", "Unsloth before 2024.11.7 makes all logits"
+
+
+def batch(reading: Reading) -> None:
+    """GRPO's batch, which the patched config raises to the number of generations where it holds no whole group.
+
+    ``patch_trl_rl_trainers`` of ``unsloth/models/rl.py`` (2025.11): of TRL's configs with ``steps_per_generation``
+    (0.19) the batches of all accumulated steps of all processes count; before that a batch had to hold whole groups.
+    """
+    made, batch = reading.found.arguments, reading.settings.get("micro_batch_size")
+    if made is None or batch is None or "GRPO" not in made.library or load_of(reading) is None:
+        return
+    given = (reading.attribute(made, name) for name in ("num_generations", "gradient_accumulation_steps"))
+    group, steps = (plain(value) if value is not None else None for value in given)
+    if type(group) is not int or group < 1 or type(steps) is not int or type(batch.value) is not int:
+        return
+    if any(something(made.attributes.get(name)) for name in ("steps_per_generation", "generation_batch_size")):
+        return
+    world = reading.walk.environment.get("WORLD_SIZE", "1") or "1"
+    ranks = int(world) if world.isdecimal() else 1
+    counted = batch.value * steps * ranks if reading.at_least("trl", 0, 19) else batch.value
+    if counted % group:
+        why = f"Unsloth raises the batch of {batch.value} to the {group} generations of a prompt"
+        reading.settings["micro_batch_size"] = Setting("micro_batch_size", group, Provenance("derived", why), (batch,))
 
 
 def length(reading: Reading) -> bool:

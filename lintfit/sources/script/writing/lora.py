@@ -235,7 +235,7 @@ def _wrapping(
     if config is None or function is None:
         return None
     opened = f"{name}.enable_input_require_grads()\n" if _must_open_input(writer) else ""
-    indent = document.position(document.span(line).start).column - 1
+    indent = document.row(document.span(line).start).column - 1
     call = f"{name} = {function}({name}, {config})"
     if indent + len(call) > python_edits.width(document):
         step = _indent(document)

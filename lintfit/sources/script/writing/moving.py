@@ -110,5 +110,5 @@ def _code(document: PythonDocument, statement: cst.CSTNode) -> str | None:
     text = document.slice(span)
     if '"""' in text or "'''" in text:
         return None
-    line_start = span.start - document.position(span.start).column + 1
+    line_start = span.start - document.row(span.start).column + 1
     return textwrap.dedent(document.text[line_start : span.end])
