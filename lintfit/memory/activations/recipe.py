@@ -228,6 +228,14 @@ def of(spec: Spec) -> Recipe:
     return _OF.get(alike(spec), "", lambda: _one(_made(spec)))
 
 
+def _casts_frozen(spec: Spec) -> bool:
+    """Whether a frozen base is of one 16-bit type and autocast of the other: each product casts its weight and saves
+    the copy, and sums with what comes out of it are fp32 (``torch.promote_types(bfloat16, float16)``)."""
+    halves = {model_dtype(spec), spec.mixed_precision}
+    alone = spec.engine in ("single", "ddp") and spec.quantization is None
+    return alone and spec.method == "lora" and halves == {"bf16", "fp16"}
+
+
 LOSS_AROUND = frozenset({"blip-2", "instructblip"})
 """Model types whose class makes the loss of what a whole language model with its head gave."""
 
@@ -237,7 +245,8 @@ def _made(spec: Spec) -> Recipe:
 
     DeepSpeed runs no autocast over its half-precision module unless ``torch_autocast`` asks for one; FSDP with mixed
     precision computes on half-precision unsharded weights inside the trainer's autocast (accelerate
-    ``fsdp_utils.py``, DeepSpeed ``engine.py``). Elsewhere the weights are those of the module (:func:`model_dtype`).
+    ``fsdp_utils.py``, DeepSpeed ``engine.py``). Elsewhere the weights are those of the module (:func:`model_dtype`):
+    frozen ones of one 16-bit type under autocast to the other are cast as fp32 ones are.
     """
     half = spec.mixed_precision != "no"
     weights = 2 if spec.engine == "fsdp" and half else DTYPE_BYTES[model_dtype(spec)]
@@ -246,6 +255,8 @@ def _made(spec: Spec) -> Recipe:
         autocast = half and bool(section(spec.deepspeed_config, "torch_autocast").get("enabled"))
         if autocast:
             weights = 4
+    elif autocast and _casts_frozen(spec):
+        weights = 4
     lora = None
     if spec.method == "lora":
         targets = _adapted(spec)
