@@ -74,8 +74,8 @@ def _judged(root: Path, row: Mapping[str, Any], options: Options) -> Reached:
 
 def _is_it(run: Run, path: str, line: str) -> bool:
     """Whether a run begins at a line, or its command goes across it (with variables in front of it)."""
-    if run.id == (f"{path}:{line}" if line else path) or run.launch is None:
-        return run.id == (f"{path}:{line}" if line else path)
+    if run.launch is None:
+        return run.id == f"{path}:{line}" if line else run.id == path or run.id.startswith(f"{path}:")
     place, document = run.launch.place, run.launch.document
     if document.path.as_posix() != path:
         return False
