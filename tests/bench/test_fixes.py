@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fixes import counted, kept, offered, told
+from bench.fixes import counted, kept, offered, place, told
 from bench.fixing import carry, commands
 from bench.fixing.trial import said_of
 
@@ -93,8 +93,9 @@ def test_the_batch_of_a_step_is_compared_where_both_sides_say_it() -> None:
 
 def test_a_run_without_a_plan_is_told_and_counted() -> None:
     report = {"runs": [{"id": "a.sh:1", "plan": None, "verdict": "does-not-fit"}], "findings": []}
-    plan, fix, verdict = offered(report, "a.sh:1")
+    plan, fix, verdict = offered(report, place(report, "a.sh:1"))
     assert (plan, fix, verdict) == (None, None, "does-not-fit")
+    assert offered(report, place(report, "b.sh:1")) == (None, None, "no such run")
     found = {"repo": "o/n", "launch": "a.sh:1", "gpu": "t4", "gpus": 2, "verdict": verdict, "lost": []}
     found |= {"offered": False, "written": False}
     assert told(found) == "## o/n a.sh:1 · 2 x t4\n\ndoes-not-fit, no plan.\n"
