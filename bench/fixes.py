@@ -1,12 +1,13 @@
-"""Plans for public launches that do not fit, carried out and held against the real libraries.
+r"""Plans for public launches that do not fit, carried out and held against the real libraries.
 
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name``, at the commit of its rows in
-``bench/fixes/launches.jsonl`` (``repo``, ``commit``, ``launch`` as path:line, ``gpus``: pairs of GPU and count, and
+``bench/fixes/launches.jsonl`` (``repo``, ``commit``, ``launch`` as path:line or a recipe's path, ``gpus``: pairs, and
 ``options``, what a user states beside). Each launch is read in a copy without history and large files. ``--python`` is
 an interpreter with transformers, accelerate, DeepSpeed and torch, of the time that the projects were written in
 (transformers 4.45 takes the flags of nearly all of them); without it nothing is parsed.
 
-    python -m bench.fixes CHECKOUTS [--python PYTHON] [--jobs N] [--only WORD] [--table FILE] [--diffs FILE]
+    python -m bench.fixes CHECKOUTS [--python PYTHON] [--jobs N] [--kinds N] [--only WORD] \
+        [--table FILE] [--diffs FILE] [--out FILE]
 
 Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *stable* (a second check of what
 was written finds that the run fits and offers nothing more), *batch* (a rank's sequences of an optimizer step are
@@ -17,6 +18,7 @@ end, which no shell script starts, are parsed by nothing here. No training step 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import subprocess
 import sys
@@ -83,7 +85,7 @@ def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
 
 def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) -> Iterator[dict[str, Any]]:
     """One row of the table for each kind of GPU, with the diff."""
-    path, _, _ = row["launch"].rpartition(":")
+    path = row["launch"].partition(":")[0]
     before: dict[str, Any] | None = None
     for gpu, gpus in row["gpus"]:
         report = checked(root, path, gpu, gpus, row.get("options", []))
@@ -152,6 +154,26 @@ def told(found: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+KEPT = ("repo", "commit", "launch", "gpu", "gpus", "verdict", "plan", "written", "stable", "batch")
+
+
+def outcome(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table without any text of the repository, for ``bench/results/fixes.json``."""
+    short = {key: found.get(key) for key in KEPT} | {"lost": len(found["lost"]) if found["written"] else 0}
+    parsed = {f"parsed {key}": (found.get(key) or {}).get("parsed") for key in ("before", "after")}
+    stage = (found.get("before") or {}).get("stage") if parsed["parsed before"] is False else None
+    return {**short, **parsed, "not parsed at": stage}
+
+
+def recorded(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What ``bench/results/fixes.json`` holds: the sums, of shell scripts and recipes apart, and every row."""
+    shell = [each for each in table if ":" in each["launch"]]
+    recipes = [each for each in table if ":" not in each["launch"]]
+    sums = {"shell scripts": counted(shell), "recipes": counted(recipes), "all": counted(table)}
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"date": date, "sums": sums, "rows": [outcome(each) for each in table]}
+
+
 def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The sums that the bars are about."""
     total: Counter[str] = Counter()
@@ -179,11 +201,14 @@ def main() -> None:
     parser.add_argument("checkouts", type=Path)
     parser.add_argument("--python", help="an interpreter that has the real libraries")
     parser.add_argument("--jobs", type=int, default=1, help="launches at a time")
+    parser.add_argument("--kinds", type=int, default=3, help="at most so many kinds of GPU for each launch")
     parser.add_argument("--only", default="", help="launches whose repository or path has this word")
     parser.add_argument("--table", type=Path, help="write the table there, as JSON")
     parser.add_argument("--diffs", type=Path, help="write the diffs there, as Markdown")
+    parser.add_argument("--out", type=Path, help="write the sums and outcomes there, as bench.report reads them")
     args = parser.parse_args()
-    chosen = [row for row in rows() if args.only in f"{row['repo']}/{row['launch']}"]
+    chosen = [{**row, "gpus": row["gpus"][: args.kinds]} for row in rows()]
+    chosen = [row for row in chosen if args.only in f"{row['repo']}/{row['launch']}"]
     at_hand = [(source, row) for row in chosen if (source := checkout(args.checkouts, row["repo"]))]
     table: list[dict[str, Any]] = []
     with ThreadPoolExecutor(args.jobs) as pool:
@@ -193,6 +218,8 @@ def main() -> None:
                 args.table.write_text(json.dumps(table, indent=1), "utf-8")
             if args.diffs:
                 args.diffs.write_text("\n".join(told(each) for each in table), "utf-8")
+            if args.out:
+                args.out.write_text(json.dumps(recorded(table), indent=1) + "\n", "utf-8")
     for name, count in counted(table).items():
         print(f"{name}: {count}")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -400,6 +401,28 @@ def reach() -> str:
     )
 
 
+def fixes() -> str:
+    """Plans for public launches, carried out and held against the real parsers."""
+    found = _read(RESULTS / "fixes.json")
+    if found is None:
+        return _missing("bench.fixes CHECKOUTS --python PYTHON --out bench/results/fixes.json")
+    kinds = list(found["sums"])
+    lines = [f"| | {' | '.join(kinds)} |", f"| --- |{' --: |' * len(kinds)}"]
+    for name in found["sums"]["all"]:
+        lines.append(f"| {name} | {' | '.join(str(found['sums'][kind].get(name, 0)) for kind in kinds)} |")
+    stages = Counter(each["not parsed at"] for each in found["rows"] if each["not parsed at"])
+    stopped = ", ".join(f"{stage} {count}" for stage, count in stages.most_common())
+    return (
+        f"Plans for public launches that do not fit ({found['date']}; `bench/fixes/launches.jsonl`), carried out in a "
+        "copy of each repository. *Parsed*: of the written plans, the launcher's own parser, the script's own parser "
+        "with missing modules stubbed and DeepSpeed's config class (transformers 4.45, accelerate 0.34, DeepSpeed "
+        "0.19.8) take the launch as it was, and with the plan. *Stable*: a second check finds that the run fits and "
+        "offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the parsed arguments say them. "
+        f"Not parsed before: {stopped or 'none'}. A training step on a tiny model is not made: that part is missing, "
+        "and so is PEFT's `get_peft_model`.\n\n" + "\n".join(lines)
+    )
+
+
 def pages() -> str:
     """What pages of Markdown without a launch cost."""
     found = _read(RESULTS / "pages.json")
@@ -424,6 +447,7 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Precision on config files", precision),
     ("Real launches", launches),
     ("Launches wherever they are written", reach),
+    ("Fixes of real launches", fixes),
     ("A GPU", gpu),
     ("Speed of the memory model", speed),
     ("Pages of Markdown", pages),
