@@ -171,7 +171,9 @@ def recorded(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     recipes = [each for each in table if ":" not in each["launch"]]
     sums = {"shell scripts": counted(shell), "recipes": counted(recipes), "all": counted(table)}
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return {"date": date, "sums": sums, "rows": [outcome(each) for each in table]}
+    listed = rows()
+    asked = {"launches": len(listed), "pairs": sum(len(each["gpus"]) for each in listed)}
+    return {"date": date, "listed": asked, "sums": sums, "rows": [outcome(each) for each in table]}
 
 
 def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:

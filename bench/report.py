@@ -413,11 +413,13 @@ def fixes() -> str:
     stages = Counter(each["not parsed at"] for each in found["rows"] if each["not parsed at"])
     stopped = ", ".join(f"{stage} {count}" for stage, count in stages.most_common())
     return (
-        f"Plans for public launches that do not fit ({found['date']}; `bench/fixes/launches.jsonl`), carried out in a "
-        "copy of each repository. *Parsed*: of the written plans, the launcher's own parser, the script's own parser "
-        "with missing modules stubbed and DeepSpeed's config class (transformers 4.45, accelerate 0.34, DeepSpeed "
-        "0.19.8) take the launch as it was, and with the plan. *Stable*: a second check finds that the run fits and "
-        "offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the parsed arguments say them. "
+        f"Plans for public launches that do not fit ({found['date']}), carried out in a copy of each repository: of "
+        f"the {found['listed']['launches']} launches and {found['listed']['pairs']} pairs of launch and GPUs in "
+        "`bench/fixes/launches.jsonl`, those that are in the table. *Parsed*: of the written plans, the launcher's own "
+        "parser, the script's own parser with missing modules stubbed and DeepSpeed's config class (transformers 4.45, "
+        "accelerate 0.34, DeepSpeed 0.19.8) take the launch as it was, and with the plan. *Stable*: a second check "
+        "finds that the run fits and offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the "
+        "parsed arguments say them. "
         f"Not parsed before: {stopped or 'none'}. A training step on a tiny model is not made: that part is missing, "
         "and so is PEFT's `get_peft_model`.\n\n" + "\n".join(lines)
     )
