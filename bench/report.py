@@ -415,8 +415,8 @@ def fixes() -> str:
     return (
         f"Plans for public launches that do not fit ({found['date']}), carried out in a copy of each repository: of "
         f"the {found['listed']['launches']} launches and {found['listed']['pairs']} pairs of launch and GPUs in "
-        "`bench/fixes/launches.jsonl`, those that are in the table. Only launches for which a plan was found are in the "
-        "list: this is no measure of how often there is one. *Parsed*: of the written plans, the launcher's own "
+        "`bench/fixes/launches.jsonl`, those that are in the table. Only launches for which a plan was found are in "
+        "the list: this is no measure of how often there is one. *Parsed*: of the written plans, the launcher's own "
         "parser, the script's own parser with missing modules stubbed and DeepSpeed's config class (transformers 4.45, "
         "accelerate 0.34, DeepSpeed 0.19.8) take the launch as it was, and with the plan. *Stable*: a second check "
         "finds that the run fits and offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the "
