@@ -6,7 +6,7 @@ Everything that a step does not need is small or stands in: the weights are rand
 two layers of 64 channels; the tokenizer knows 512 words; the data set is a stand-in through the script's own
 preparation, and the Trainer gets rows of random tokens in its place. The step is on the CPU and in one process, so that
 DeepSpeed, FSDP, fused and 8-bit optimizers and fp16 are not part of it (parse_probe.py asks DeepSpeed for its
-configuration). Gradient checkpointing, bf16, adapters and the script's own Trainer are. Last line on stdout: one JSON
+configuration). The rate is constant and large, so that weights move. Gradient checkpointing, bf16, adapters and the script's own Trainer are. Last line on stdout: one JSON
 object (``stepped``, ``error``, ``stage``, ``seen``: the arguments as the Trainer got them).
 """
 
@@ -186,6 +186,7 @@ def small_arguments(seen: dict[str, Any]) -> None:
             "output_dir": folder, "save_strategy": "no", "evaluation_strategy": "no", "eval_strategy": "no",
             "load_best_model_at_end": False, "do_eval": False, "dataloader_num_workers": 0, "push_to_hub": False,
             "torch_compile": False, "fsdp_config": None, "group_by_length": False, "fp16_full_eval": False,
+            "warmup_ratio": 0.0, "warmup_steps": 0, "learning_rate": 0.01, "lr_scheduler_type": "constant",
             "dataloader_prefetch_factor": None, "dataloader_persistent_workers": False, "remove_unused_columns": False,
         }  # fmt: skip
         for name, value in forced.items():
@@ -196,6 +197,14 @@ def small_arguments(seen: dict[str, Any]) -> None:
     transformers.TrainingArguments.__post_init__ = after
 
 
+def tokens(*_: Any, **__: Any) -> dict[str, Any]:
+    """One batch of one sequence."""
+    import torch
+
+    ids = torch.randint(4, TOKENS - 1, (1, LENGTH))
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.clone()}
+
+
 def small_trainer() -> None:
     """The Trainer gets rows of random tokens, and the script ends where it has made its step."""
     import torch
@@ -203,10 +212,6 @@ def small_trainer() -> None:
 
     real, train = transformers.Trainer.__init__, transformers.Trainer.train
     names = [name for name in real.__code__.co_varnames[1 : real.__code__.co_argcount]]
-
-    def tokens(*_: Any, **__: Any) -> dict[str, Any]:
-        ids = torch.randint(4, TOKENS - 1, (1, LENGTH))
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.clone()}
 
     def made(self: Any, *args: Any, **words: Any) -> None:
         words = dict(zip(names, args, strict=False)) | words
@@ -217,10 +222,40 @@ def small_trainer() -> None:
         before = {key: value.detach().clone() for key, value in self.model.named_parameters() if value.requires_grad}
         result = train(self)
         moved = any(not torch.equal(value, before[key]) for key, value in self.model.named_parameters() if key in before)
-        lr = self.args.learning_rate
-        raise Stepped(result.global_step, float(result.training_loss), len(before), moved, lr)
+        raise Stepped(result.global_step, float(result.training_loss), len(before), moved)
 
     transformers.Trainer.__init__, transformers.Trainer.train = made, trained
+
+
+def small_loop() -> None:
+    """A loop of the script's own with Accelerate ends at its first step; its loaders give rows of random tokens."""
+    import torch
+    from accelerate import Accelerator
+    from accelerate.optimizer import AcceleratedOptimizer
+    from torch.utils.data import DataLoader
+
+    real, step, start = DataLoader.__init__, AcceleratedOptimizer.step, Accelerator.__init__
+
+    def loaded(self: Any, dataset: Any, *args: Any, **words: Any) -> None:
+        if isinstance(dataset, MagicMock):
+            return real(self, [0] * 4, batch_size=1, collate_fn=tokens)
+        return real(self, dataset, *args, **words)
+
+    def begun(self: Any, *_: Any, **words: Any) -> None:
+        start(self, cpu=True, mixed_precision=words.get("mixed_precision") if words.get("mixed_precision") == "bf16" else None)
+
+    def stepped(self: Any, closure: Any = None) -> None:
+        weights = [each for group in self.param_groups for each in group["params"] if each.requires_grad]
+        if not self.gradient_state.sync_gradients:
+            return
+        for group in self.param_groups:
+            group["lr"] = 0.01
+        before = [each.detach().clone() for each in weights]
+        step(self, closure)
+        moved = any(not torch.equal(old, new) for old, new in zip(before, weights, strict=True))
+        raise Stepped(1, 0.0, len(weights), moved)
+
+    DataLoader.__init__, AcceleratedOptimizer.step, Accelerator.__init__ = loaded, stepped, begun  # type: ignore[assignment]
 
 
 def main() -> None:
@@ -229,10 +264,11 @@ def main() -> None:
     seen: dict[str, Any] = {}
     said: dict[str, Any] = {"stepped": False, "stage": "launcher"}
     os.environ.update(HF_HUB_OFFLINE="1", WANDB_DISABLED="true", WANDB_MODE="disabled", CUDA_VISIBLE_DEVICES="")
+    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", ACCELERATE_USE_CPU="true")
     try:
         words, _ = parse_probe.taken_apart(asked["argv"])
         said["stage"] = "libraries"
-        for prepare in (small_models, small_data, on_the_cpu, small_trainer):
+        for prepare in (small_models, small_data, on_the_cpu, small_trainer, small_loop):
             prepare()
         small_arguments(seen)
         parse_probe.stub_missing()
@@ -247,11 +283,11 @@ def main() -> None:
             runpy.run_path(sys.argv[0], run_name="__main__")
         said["error"] = "ended without a step of transformers' Trainer"
     except Stepped as step:
-        count, loss, parameters, moved, rate = step.args
-        said |= {"steps": count, "loss": loss, "trained": parameters, "moved": moved}
-        # A warm-up's first step has a rate of 0: weights that stay are no fault there.
-        said["stepped"] = count == 1 and loss == loss and parameters > 0
-        said["rate"] = rate
+        count, loss, trained, moved = step.args
+        said |= {"steps": count, "loss": loss, "trained": trained}
+        said["stepped"] = count == 1 and loss == loss and moved
+        if not moved:
+            said["error"] = "no weight has moved: no gradient reaches what is trained"
     except SystemExit as error:
         said["error"] = f"exit {error.code}"
     except BaseException as error:
