@@ -264,9 +264,12 @@ def main() -> None:
     seen: dict[str, Any] = {}
     said: dict[str, Any] = {"stepped": False, "stage": "launcher"}
     os.environ.update(HF_HUB_OFFLINE="1", WANDB_DISABLED="true", WANDB_MODE="disabled", CUDA_VISIBLE_DEVICES="")
-    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", ACCELERATE_USE_CPU="true")
+    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
     try:
         words, _ = parse_probe.taken_apart(asked["argv"])
+        for name in [each for each in os.environ if each.startswith(("ACCELERATE_", "FSDP_"))]:
+            os.environ.pop(name)  # the launcher's engine is not part of the step
+        os.environ["ACCELERATE_USE_CPU"] = "true"
         said["stage"] = "libraries"
         for prepare in (small_models, small_data, on_the_cpu, small_trainer, small_loop):
             prepare()
