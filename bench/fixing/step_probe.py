@@ -42,6 +42,10 @@ FAMILIES = (
 """Words of models' names and the type of their configuration; all others are read as Llama's."""
 
 
+seen_by_trainer: list[bool] = []
+"""Holds something while transformers' Trainer makes the steps."""
+
+
 class Stepped(BaseException):
     """The Trainer has made its step."""
 
@@ -143,7 +147,7 @@ def small_data() -> None:
     real = builtins.open
 
     def opened(file: Any, mode: str = "r", *args: Any, **words: Any) -> Any:
-        missing = isinstance(file, (str, os.PathLike)) and not os.path.exists(file)
+        missing = isinstance(file, (str, os.PathLike)) and not Path(file).exists()
         if missing and "r" in mode and str(file).endswith(".json"):
             return io.StringIO(json.dumps([row()] * 4))
         if missing and "r" in mode and str(file).endswith(".jsonl"):
@@ -181,8 +185,8 @@ def small_arguments(seen: dict[str, Any]) -> None:
             if isinstance(getattr(self, name, None), (*parse_probe.PLAIN[:-1], dict)):
                 seen.setdefault(name, getattr(self, name))
         forced = {
-            "use_cpu": True, "fp16": False, "tf32": None, "deepspeed": None, "fsdp": "", "max_steps": 1, "ddp_backend": None,
-            "per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "optim": "adamw_torch", "report_to": [],
+            "use_cpu": True, "fp16": False, "tf32": None, "deepspeed": None, "fsdp": "", "max_steps": 1,
+            "ddp_backend": None, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "optim": "adamw_torch", "report_to": [],
             "output_dir": folder, "save_strategy": "no", "evaluation_strategy": "no", "eval_strategy": "no",
             "load_best_model_at_end": False, "do_eval": False, "dataloader_num_workers": 0, "push_to_hub": False,
             "torch_compile": False, "fsdp_config": None, "group_by_length": False, "fp16_full_eval": False,
@@ -211,7 +215,7 @@ def small_trainer() -> None:
     import transformers
 
     real, train = transformers.Trainer.__init__, transformers.Trainer.train
-    names = [name for name in real.__code__.co_varnames[1 : real.__code__.co_argcount]]
+    names = list(real.__code__.co_varnames[1 : real.__code__.co_argcount])
 
     def made(self: Any, *args: Any, **words: Any) -> None:
         words = dict(zip(names, args, strict=False)) | words
@@ -219,9 +223,12 @@ def small_trainer() -> None:
         real(self, **{**words, "train_dataset": rows, "eval_dataset": None, "data_collator": tokens})
 
     def trained(self: Any, *_: Any, **__: Any) -> None:
+        seen_by_trainer.append(True)
         before = {key: value.detach().clone() for key, value in self.model.named_parameters() if value.requires_grad}
         result = train(self)
-        moved = any(not torch.equal(value, before[key]) for key, value in self.model.named_parameters() if key in before)
+        moved = any(
+            not torch.equal(value, before[key]) for key, value in self.model.named_parameters() if key in before
+        )
         raise Stepped(result.global_step, float(result.training_loss), len(before), moved)
 
     transformers.Trainer.__init__, transformers.Trainer.train = made, trained
@@ -242,18 +249,24 @@ def small_loop() -> None:
         return real(self, dataset, *args, **words)
 
     def begun(self: Any, *_: Any, **words: Any) -> None:
-        start(self, cpu=True, mixed_precision=words.get("mixed_precision") if words.get("mixed_precision") == "bf16" else None)
+        start(
+            self,
+            cpu=True,
+            mixed_precision=words.get("mixed_precision") if words.get("mixed_precision") == "bf16" else None,
+        )
 
     def stepped(self: Any, closure: Any = None) -> None:
         weights = [each for group in self.param_groups for each in group["params"] if each.requires_grad]
+        if seen_by_trainer:
+            return step(self, closure)
         if not self.gradient_state.sync_gradients:
-            return
+            return None
         for group in self.param_groups:
             group["lr"] = 0.01
         before = [each.detach().clone() for each in weights]
         step(self, closure)
         moved = any(not torch.equal(old, new) for old, new in zip(before, weights, strict=True))
-        raise Stepped(1, 0.0, len(weights), moved)
+        raise Stepped(1, None, len(weights), moved)
 
     DataLoader.__init__, AcceleratedOptimizer.step, Accelerator.__init__ = loaded, stepped, begun  # type: ignore[assignment]
 
@@ -288,7 +301,7 @@ def main() -> None:
     except Stepped as step:
         count, loss, trained, moved = step.args
         said |= {"steps": count, "loss": loss, "trained": trained}
-        said["stepped"] = count == 1 and loss == loss and moved
+        said["stepped"] = count == 1 and loss == loss and moved  # a loss that is not a number is none
         if not moved:
             said["error"] = "no weight has moved: no gradient reaches what is trained"
     except SystemExit as error:

@@ -1,6 +1,6 @@
 """One training step of every launch of a table of bench/fixes.py, before its plan and with its diff.
 
-    python -m bench.fixing.steps CHECKOUTS TABLE --python PYTHON [--only WORD] [--out FILE]
+python -m bench.fixing.steps CHECKOUTS TABLE --python PYTHON [--only WORD] [--out FILE]
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ def stepped(python: str, root: Path, launch: str, nth: int, gpus: int, work: Pat
     for folder in dict.fromkeys((root, script.parent, *script.parents)):
         if not folder.is_relative_to(root):
             break
-        found = [
-            each for each in commands.started(script, folder, work / "bin", work / "log") if trains(each, folder)
-        ]
+        found = [each for each in commands.started(script, folder, work / "bin", work / "log") if trains(each, folder)]
         if found:
             said = _probed(python, {**found[min(nth, len(found) - 1)], "gpus": gpus}, seconds)
         if said["stepped"]:
