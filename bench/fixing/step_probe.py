@@ -6,8 +6,9 @@ Everything that a step does not need is small or stands in: the weights are rand
 two layers of 64 channels; the tokenizer knows 512 words; the data set is a stand-in through the script's own
 preparation, and the Trainer gets rows of random tokens in its place. The step is on the CPU and in one process, so that
 DeepSpeed, FSDP, fused and 8-bit optimizers and fp16 are not part of it (parse_probe.py asks DeepSpeed for its
-configuration). The rate is constant and large, so that weights move. Gradient checkpointing, bf16, adapters and the script's own Trainer are. Last line on stdout: one JSON
-object (``stepped``, ``error``, ``stage``, ``seen``: the arguments as the Trainer got them).
+configuration). The rate is constant and large, so that weights move. Gradient checkpointing, bf16, adapters and the
+script's own Trainer are part of it, and so is a loop with Accelerate. Last line on stdout: one JSON object
+(``stepped``, ``error``, ``stage``, ``seen``: the arguments as the Trainer got them).
 """
 
 from __future__ import annotations
@@ -186,12 +187,13 @@ def small_arguments(seen: dict[str, Any]) -> None:
                 seen.setdefault(name, getattr(self, name))
         forced = {
             "use_cpu": True, "fp16": False, "tf32": None, "deepspeed": None, "fsdp": "", "max_steps": 1,
-            "ddp_backend": None, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 1, "optim": "adamw_torch", "report_to": [],
-            "output_dir": folder, "save_strategy": "no", "evaluation_strategy": "no", "eval_strategy": "no",
-            "load_best_model_at_end": False, "do_eval": False, "dataloader_num_workers": 0, "push_to_hub": False,
-            "torch_compile": False, "fsdp_config": None, "group_by_length": False, "fp16_full_eval": False,
-            "warmup_ratio": 0.0, "warmup_steps": 0, "learning_rate": 0.01, "lr_scheduler_type": "constant",
-            "dataloader_prefetch_factor": None, "dataloader_persistent_workers": False, "remove_unused_columns": False,
+            "ddp_backend": None, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 1,
+            "optim": "adamw_torch", "report_to": [], "output_dir": folder, "save_strategy": "no",
+            "evaluation_strategy": "no", "eval_strategy": "no", "load_best_model_at_end": False, "do_eval": False,
+            "dataloader_num_workers": 0, "push_to_hub": False, "torch_compile": False, "fsdp_config": None,
+            "group_by_length": False, "fp16_full_eval": False, "warmup_ratio": 0.0, "warmup_steps": 0,
+            "learning_rate": 0.01, "lr_scheduler_type": "constant", "dataloader_prefetch_factor": None,
+            "dataloader_persistent_workers": False, "remove_unused_columns": False,
         }  # fmt: skip
         for name, value in forced.items():
             if hasattr(self, name):
