@@ -52,6 +52,16 @@ def _probed(python: str, command: Mapping[str, Any], seconds: float) -> dict[str
     return said
 
 
+def patched(root: Path, diff: str) -> None:
+    """The diff in the copy. It does not say where a file has no last line end, so that each gets one first."""
+    for line in diff.splitlines():
+        path = root / line.removeprefix("+++ b/")
+        if line.startswith("+++ b/") and path.is_file() and not path.read_bytes().endswith(b"\n"):
+            path.write_bytes(path.read_bytes() + b"\n")
+    words = ["patch", "-p1", "--silent", "--no-backup-if-mismatch"]
+    subprocess.run(words, cwd=root, input=diff + "\n", text=True, check=True, capture_output=True)
+
+
 def both(source: Path, found: Mapping[str, Any], python: str, seconds: float) -> dict[str, Any]:
     """The step of one row of the table as the launch was, and with its diff where it is written."""
     path = found["launch"].rpartition(":")[0]
@@ -60,8 +70,7 @@ def both(source: Path, found: Mapping[str, Any], python: str, seconds: float) ->
         carry.copied(source, root)
         said = {"before": stepped(python, root, path, found.get("nth", 0), found["gpus"], work, seconds), "after": None}
         if said["before"]["stepped"] and found["written"]:
-            words = ["patch", "-p1", "--silent", "--no-backup-if-mismatch"]
-            subprocess.run(words, cwd=root, input=found["diff"] + "\n", text=True, check=True, capture_output=True)
+            patched(root, found["diff"])
             said["after"] = stepped(python, root, path, found.get("nth", 0), found["gpus"], work, seconds)
     return {key: found[key] for key in ("repo", "launch", "gpu", "gpus", "plan")} | said
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fixing.steps import stepped
+from bench.fixing.steps import patched, stepped
 
 LAUNCH = "torchrun --nproc_per_node 2 train.py --output_dir out --fp16 True --per_device_train_batch_size 8\n"
 SCRIPT = """import datasets
@@ -29,6 +29,15 @@ def test_a_launch_that_starts_nothing_makes_no_step(tmp_path: Path) -> None:
     said = stepped(sys.executable, tmp_path, "run.sh", 0, 1, tmp_path, 10)
     assert not said["stepped"]
     assert said["stage"] == "bash"
+
+
+def test_a_diff_is_applied_to_a_file_without_a_last_line_end(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("a\nb", "utf-8")
+    patched(
+        tmp_path, "--- a/run.sh\n+++ b/run.sh\n@@ -1,2 +1,2 @@\n-a\n+c\n b\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+d"
+    )
+    assert (tmp_path / "run.sh").read_text("utf-8") == "c\nb\n"
+    assert (tmp_path / "new").read_text("utf-8") == "d\n"
 
 
 @pytest.mark.peers
