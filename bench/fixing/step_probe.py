@@ -5,7 +5,7 @@
 Everything that a step does not need is small or stands in: the weights are random, of a model of the same class with
 two layers of 64 channels; the tokenizer knows 512 words; the data set is a stand-in through the script's own
 preparation, and the Trainer gets rows of random tokens in its place. The step is on the CPU and in one process, so that
-DeepSpeed, FSDP, fused and 8-bit optimizers and fp16 are not part of it (parse_probe.py asks DeepSpeed for its
+DeepSpeed, FSDP, Liger's kernels, fused and 8-bit optimizers and fp16 are not part (parse_probe.py asks DeepSpeed for its
 configuration). The rate is constant and large, so that weights move. Gradient checkpointing, bf16, adapters and the
 script's own Trainer are part of it, and so is a loop with Accelerate. Last line on stdout: one JSON object
 (``stepped``, ``error``, ``stage``, ``seen``: the arguments as the Trainer got them).
@@ -193,7 +193,7 @@ def small_arguments(seen: dict[str, Any]) -> None:
             "dataloader_num_workers": 0, "push_to_hub": False, "torch_compile": False, "fsdp_config": None,
             "group_by_length": False, "fp16_full_eval": False, "warmup_ratio": 0.0, "warmup_steps": 0,
             "learning_rate": 0.01, "lr_scheduler_type": "constant", "dataloader_prefetch_factor": None,
-            "dataloader_persistent_workers": False, "remove_unused_columns": False,
+            "dataloader_persistent_workers": False, "remove_unused_columns": False, "use_liger_kernel": False,
         }  # fmt: skip
         for name, value in forced.items():
             if hasattr(self, name):
