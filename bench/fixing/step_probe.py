@@ -5,8 +5,8 @@
 Everything that a step does not need is small or stands in: the weights are random, of a model of the same class with
 two layers of 64 channels; the tokenizer knows 512 words; the data set is a stand-in through the script's own
 preparation, and the Trainer gets rows of random tokens in its place. The step is on the CPU and in one process, so that
-DeepSpeed, FSDP, Liger's kernels, fused and 8-bit optimizers and fp16 are not part (parse_probe.py asks DeepSpeed for its
-configuration). The rate is constant and large, so that weights move. Gradient checkpointing, bf16, adapters and the
+DeepSpeed, FSDP, Liger's kernels, fused and 8-bit optimizers and fp16 are not part (parse_probe.py asks DeepSpeed for
+its configuration). The rate is constant and large, so that weights move. Gradient checkpointing, bf16, adapters and the
 script's own Trainer are part of it, and so is a loop with Accelerate. Last line on stdout: one JSON object
 (``stepped``, ``error``, ``stage``, ``seen``: the arguments as the Trainer got them).
 """
