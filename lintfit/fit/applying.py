@@ -240,11 +240,12 @@ _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
+    "micro_batch_size": frozenset({"gradient_accumulation_steps"}),
     "reference_model": frozenset({"method"}),
 }
 """Changes for which another makes room: a flag for adapters may take the branch that casts the model away, what starts
-one process has no number of them until it starts several, and accumulation may follow from the micro-batch. A trainer
-makes no reference model beside adapters."""
+one process has no number of them until it starts several, and of accumulation and micro-batch a launch script may work
+out either from the other. A trainer makes no reference model beside adapters."""
 
 _FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model"})
 """Changes that may have come of those before them."""
