@@ -251,11 +251,16 @@ def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:
     before = span.start
     while before > 0 and (text[before - 1] in " \t\r\n" or text[before - 1 : before + 1] in ("\\\n", "\\\r")):
         before -= 1
-    if before == span.start or before == 0 or text[before - 1] in "\"'(=":
+    if before == span.start or before == 0 or _opens(text, before - 1):
         separator = _SEPARATOR.match(text, span.end)
         behind = separator.end() if separator else span.end
         return (Edit(Span(span.start, span.end if text[behind : behind + 1] in ("", '"', "'", ")") else behind), ""),)
     return (Edit(Span(before, span.end), ""),)
+
+
+def _opens(text: str, at: int) -> bool:
+    """Whether words begin behind a character: an assignment, an array, or a quote that is not the end of a word."""
+    return text[at] in "(=" or (text[at] in "\"'" and (at == 0 or text[at - 1] in "=( \t\r\n"))
 
 
 def _together(text: str, first: Word, last: Word) -> Span:

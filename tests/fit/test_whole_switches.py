@@ -23,6 +23,9 @@ model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-3.2-1B", torch_dt
 args = TrainingArguments("out", bf16=True{more})
 Trainer(model=model, args=args).train()
 """
+PARSED = """\
+from transformers import HfArgumentParser
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()"""
 WRAP = 'get_peft_model(model, LoraConfig(r=8, task_type="CAUSAL_LM"))'
 
 
@@ -79,3 +82,23 @@ def test_deepspeed_comes_with_the_type_that_the_gpus_can_do(gpu: str, precision:
     assert f"{precision}=True" in after
     assert ("tf32" in after) is (gpu == "GeForce RTX 3090")
     assert applied.run.spec is not None and applied.run.spec.mixed_precision == precision
+
+
+def test_flags_at_the_end_of_a_launch_leave_no_blank_line(tmp_path: Path) -> None:
+    script = TRAINER.format(opened="", wrap="model", more="")
+    script = script.replace('args = TrainingArguments("out", bf16=True)', PARSED).replace(
+        ', torch_dtype="bfloat16"', ""
+    )
+    _run(tmp_path, script)
+    launch = "torchrun --nproc_per_node 4 train.py \\\n  --bf16 True \\\n"
+    flags = '  --fsdp "full_shard auto_wrap" \\\n'
+    flags += "  --fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer \\\n  --tf32 True\n"
+    (tmp_path / "run.sh").write_text(launch + flags)
+    options = Options(gpu="Tesla V100-SXM2-32GB", isolated=True, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    assert judged.run.spec is not None
+    found = {option.name: option for option in sharding.options(Subject(judged.run, judged.run.spec))}
+    applied = apply_changes(judged.run, found["ZeRO-2"].changes, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts[tmp_path / "run.sh"]
+    assert after == launch.replace("bf16", "fp16") + "  --deepspeed ds_zero2.json\n"
