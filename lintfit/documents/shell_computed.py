@@ -102,3 +102,26 @@ def _sourced(document: ShellDocument) -> Iterator[str]:
 
 def _sets(text: str, name: str) -> bool:
     return re.search(rf"^[ \t]*(?:export[ \t]+)?{re.escape(name)}=", text, re.MULTILINE) is not None
+
+
+def referenced(before: ShellDocument, text: str) -> str:
+    """A changed script with the variables where they stood, if they have come to the values that were written."""
+    from lintfit.documents.shell_reader import read_shell
+
+    after = read_shell(replace(before.file, text=text), before.open_text)
+    for index, command in enumerate(before.commands if len(before.commands) == len(after.commands) else ()):
+        if len(command.words) != len(after.commands[index].words):
+            continue
+        for at, word in enumerate(command.words):
+            now = after.commands[index].words[at]
+            if reference(before, word) is None or after.slice(now.at) == before.slice(word.at):
+                continue
+            again = apply(text, [Edit(now.at, before.slice(word.at))])
+            read = read_shell(replace(before.file, text=again), before.open_text)
+            if _words(read) == _words(after):
+                text, after = again, read
+    return text
+
+
+def _words(document: ShellDocument) -> list[list[str]]:
+    return [[word.text for word in command.words] for command in document.commands]

@@ -8,6 +8,7 @@ import pytest
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import FileText
+from lintfit.documents.shell_computed import referenced
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.shell_edits import set_flag
 from lintfit.documents.shell_reader import read_shell
@@ -47,3 +48,10 @@ def test_a_number_that_something_else_takes_too_is_left_alone() -> None:
     document = read(text)
     after = apply(text, set_flag(document, document.commands[-1], "--steps", "4"))
     assert after == text.replace("--steps=$STEPS", "--steps=4")
+
+
+def test_a_variable_that_has_come_to_what_was_written_for_it_stands_again() -> None:
+    text = "MICRO=16\ntrain --micro $MICRO --eval $MICRO\n"
+    assert referenced(read(text), "MICRO=2\ntrain --micro 2 --eval $MICRO\n") == text.replace("16", "2")
+    apart = "MICRO=1\ntrain --micro 2 --eval $MICRO\n"
+    assert referenced(read(text), apart) == apart
