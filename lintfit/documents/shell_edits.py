@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from lintfit.documents import shell_computed
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation, line_start, starts_line
 from lintfit.documents.markdown import is_page
@@ -66,6 +67,8 @@ def set_flag(
         return _cut(document, current, current) if (current.value or "").lower() in _BOOLEANS else ()
     if current.value == (f"{flag}={value}" if current is word else value):
         return ()
+    if (behind := shell_computed.source_of(document, command, current, value)) is not None:
+        return behind
     if current is word:
         texts[found[0]] = f"{flag}={value}"
         places = [_after_equals(document, at, flag) for at in _places(word)]
@@ -150,7 +153,8 @@ def _worked_out(document: ShellDocument, command: Command, texts: list[str]) -> 
     if len(texts) != len(words):
         return set()
     stay = (index for index, word in enumerate(words) if word.editable and texts[index] == word.text)
-    return {index for index in stay if document.slice(words[index].span).startswith("$((")}
+    computed = shell_computed.computed(document)
+    return {index for index in stay if shell_computed.is_worked_out(document, words[index], computed)}
 
 
 def _same(words: list[str], wanted: list[str], follow: set[int]) -> bool:
@@ -247,11 +251,16 @@ def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:
     before = span.start
     while before > 0 and (text[before - 1] in " \t\r\n" or text[before - 1 : before + 1] in ("\\\n", "\\\r")):
         before -= 1
-    if before == span.start or before == 0 or text[before - 1] in "\"'(=":
+    if before == span.start or before == 0 or _opens(text, before - 1):
         separator = _SEPARATOR.match(text, span.end)
         behind = separator.end() if separator else span.end
         return (Edit(Span(span.start, span.end if text[behind : behind + 1] in ("", '"', "'", ")") else behind), ""),)
     return (Edit(Span(before, span.end), ""),)
+
+
+def _opens(text: str, at: int) -> bool:
+    """Whether words begin behind a character: an assignment, an array, or a quote that is not the end of a word."""
+    return text[at] in "(=" or (text[at] in "\"'" and (at == 0 or text[at - 1] in "=( \t\r\n"))
 
 
 def _together(text: str, first: Word, last: Word) -> Span:
