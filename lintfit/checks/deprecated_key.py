@@ -173,9 +173,12 @@ def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
             '"bfloat16" is the old name of "bf16"; both are there, and "bfloat16" is ignored',
             fix=without(document, 'delete "bfloat16"', Applicability.SAFE, ("bfloat16",)),
         )
+    enabled = root.get("bfloat16", "enabled")
+    word = enabled is not None and enabled.value == "auto"
+    left = ', and leave "auto": a word that DeepSpeed takes for true, or refuses (0.17.1 and later)' if word else ""
     return Report(
         place,
-        '"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"',
+        f'"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"{left}',
         fix=renamed(document, entry.key_span, "bf16") if root.entry("bf16") is None else None,
     )
 

@@ -7,7 +7,7 @@ from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import breaks_or_strains, place_of
 from lintfit.checks.helpers.script_calls import mentions
 from lintfit.checks.helpers.wording import gib
-from lintfit.memory.engines.fsdp import accumulated, reduces_each, sharers, stored
+from lintfit.memory.engines.fsdp import accumulated, reduces_each, sharded, sharers, stored
 from lintfit.run.model import Run
 
 _WORTH_IT = 0.05
@@ -27,7 +27,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     held = stored(spec)
     whole = accumulated(spec, held, held)
-    shard = whole // sharers(spec)
+    shard = sharded(held, sharers(spec)).trainable_bytes  # what is reduced has the dtype of the shards, fp32 if upcast
     if whole - shard < _WORTH_IT * spec.capacity_bytes:
         return
     by_trainer = reader_of((run,)) == "transformers"

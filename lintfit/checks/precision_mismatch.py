@@ -11,6 +11,7 @@ from lintfit.checks.helpers.wording import spot
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Setting
+from lintfit.sources.deepspeed import bf16_section
 
 _PRECISIONS = ("bf16", "fp16")
 
@@ -34,8 +35,11 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
     assert run.deepspeed is not None and run.training is not None
     if older((run,), "transformers", COMPARES):
         return
+    old_name = bf16_section(run.deepspeed.document.root) != "bf16"
     for name in _PRECISIONS:
         block, argument = run.deepspeed.settings.get(name), run.training.settings.get(name)
+        if name == "bf16" and old_name:
+            continue  # transformers does not look at "bfloat16"
         if block is None or not isinstance(block.value, bool) or argument is None:
             continue
         value = bool(argument.value) if argument.value is None or isinstance(argument.value, bool) else None

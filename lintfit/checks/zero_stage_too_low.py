@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import cards, change, fits, most, place_of, strategy
+from lintfit.checks.helpers.runs import cards, change, fits, place_of, strategy
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
@@ -28,7 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         or (spec.engine == "deepspeed" and spec.zero_stage == 3)
     ):
         return
-    states = most(estimate, *_STATES)
+    states = _of_a_step(estimate)
     assert estimate.capacity_bytes is not None
     if states <= estimate.capacity_bytes:
         return
@@ -41,6 +41,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
+
+
+def _of_a_step(estimate: Estimate) -> int:
+    """The most bytes of model states from the engine's start on: how a model is loaded is no matter of the stage."""
+    moments = (moment for moment in estimate.moments if moment.phase != "load" and not moment.in_evaluation)
+    return max((sum(moment.components.get(name, 0) for name in _STATES) for moment in moments), default=0)
 
 
 def _helps(result: Estimate) -> bool:

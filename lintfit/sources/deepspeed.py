@@ -222,9 +222,21 @@ def bf16_section(root: Node | None) -> str:
 
 
 def _bf16(document: DataDocument, root: Node) -> Iterator[Setting]:
-    node = root.get(bf16_section(root), "enabled")
-    if node is not None:
-        yield Setting("bf16", truth(node.value), Provenance.at(document, node.span))
+    section = bf16_section(root)
+    node = root.get(section, "enabled")
+    if node is None:
+        return
+    value = truth(node.value)
+    if value is AUTO and section != "bf16":
+        yield Setting("bf16", True, Provenance.at(document, node.span, _NOT_FILLED))
+    else:
+        yield Setting("bf16", value, Provenance.at(document, node.span))
+
+
+_NOT_FILLED = 'nobody fills "auto" under the old name, and DeepSpeed takes the word for true'
+"""transformers fills ``bf16.enabled`` alone (4.28 ``deepspeed.py``, 4.16 neither), accelerate stops at the word
+(``DeepSpeedPlugin.fill_match``), and so does DeepSpeed since 0.17.1 (``precision_config.py``, a field of type bool).
+Before, ``get_bfloat16_enabled`` gave the word back, which is true."""
 
 
 def _betas(document: DataDocument, root: Node) -> Iterator[Setting]:

@@ -11,7 +11,7 @@ from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.state import LENGTHS
-from lintfit.sources.script.interpreter.values import Bounded, Const, Record, Value, plain
+from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
 from lintfit.sources.script.reading import unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
 
@@ -53,6 +53,8 @@ _FILLS = re.compile(
 """What may fill a sequence up to its length: samples put together, or padding to more than the longest of a batch."""
 _BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+in\s+range\(")
 """Blocks of texts that are put together, as ``group_texts`` of ``run_clm.py`` makes them."""
+_GROUPS = re.compile(r"group_(texts|by_block|into_blocks)|concat(enate)?_(texts|tokens|samples)|pack_\w+")
+"""Names of functions that put texts together to blocks: ``group_texts`` of transformers' ``run_clm.py`` and others."""
 _TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
@@ -89,9 +91,23 @@ def _merely_cut(reading: Reading) -> None:
     """Whether samples are cut at the length and nothing in sight fills them up to it."""
     if "seq_len" not in reading.settings or "packing" in reading.settings:
         return
+    if _puts_texts_together(reading):
+        reading.derive("pads_to_length", True, "texts are put together up to the length before they are trained on")
+        return
     texts = list(reading.calls.texts())
     if any(map(_CUTS_SAMPLES.search, texts)) and not any(map(_FILLS.search, texts)):
         reading.derive("pads_to_length", False, "samples are cut at the length, and padded to the longest of a batch")
+
+
+def _puts_texts_together(reading: Reading) -> bool:
+    """Whether a data set surely goes through a function that fills blocks with texts: ``map(group_texts)``."""
+    return any(
+        isinstance(each.value, Function) and _GROUPS.fullmatch(each.value.name or "") is not None
+        for record in reading.called("map")
+        if record.taken is True
+        for each in record.passed
+        if each.name in (None, "function")
+    )
 
 
 def _of_answers(reading: Reading) -> None:
