@@ -1,26 +1,30 @@
-"""Plans for public launches that do not fit, carried out and held against the real libraries.
+r"""Plans for public launches that do not fit, carried out and held against the real libraries.
 
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name``, at the commit of its rows in
-``bench/fixes/launches.jsonl`` (``repo``, ``commit``, ``launch`` as path:line, ``gpus``: pairs of GPU and count, and
+``bench/fixes/launches.jsonl`` (``repo``, ``commit``, ``launch`` as path:line or a recipe's path, ``gpus``: pairs, and
 ``options``, what a user states beside). Each launch is read in a copy without history and large files. ``--python`` is
 an interpreter with transformers, accelerate, DeepSpeed and torch, of the time that the projects were written in
 (transformers 4.45 takes the flags of nearly all of them); without it nothing is parsed.
 
-    python -m bench.fixes CHECKOUTS [--python PYTHON] [--only WORD] [--table FILE] [--diffs FILE]
+    python -m bench.fixes CHECKOUTS [--python PYTHON] [--jobs N] [--kinds N] [--only WORD] \
+        [--table FILE] [--diffs FILE] [--out FILE]
 
 Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *stable* (a second check of what
-was written offers nothing more for the run), *batch* (sequences of an optimizer step on all ranks are kept), *lost*
-(comments that are gone). The diffs are one file of Markdown.
+was written finds that the run fits and offers nothing more), *batch* (a rank's sequences of an optimizer step are
+kept, by the parsed arguments), *lost* (comments that are gone). The diffs are one file of Markdown. Recipes of a front
+end, which no shell script starts, are parsed by nothing here. No training step is made.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -51,12 +55,18 @@ def checked(root: Path, path: str, gpu: str, gpus: int, options: Sequence[str]) 
     return report
 
 
-def offered(report: Mapping[str, Any], launch: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
-    """A run's plan and the fix that carries it out, None where there is none, and its verdict."""
-    run = next((each for each in report["runs"] if each["id"] == launch), None)
+def place(report: Mapping[str, Any], launch: str) -> int | None:
+    """Which of the runs of a report is the launch: lines that are written before it move its name, not its place."""
+    return next((at for at, each in enumerate(report["runs"]) if each["id"] == launch), None)
+
+
+def offered(report: Mapping[str, Any], at: int | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+    """The plan of a report's run and the fix that carries it out, None where there is none, and its verdict."""
+    run = report["runs"][at] if at is not None and at < len(report["runs"]) else None
     if run is None:
         return None, None, "no such run"
-    fixes = (each.get("fix") for each in report["findings"] if (each["run"], each["rule"]) == (launch, "does-not-fit"))
+    own = (run["id"], "does-not-fit")
+    fixes = (each.get("fix") for each in report["findings"] if (each["run"], each["rule"]) == own)
     fix = next((each for each in fixes if each), None)
     return run["plan"], fix, run["verdict"]
 
@@ -75,36 +85,57 @@ def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
 
 def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) -> Iterator[dict[str, Any]]:
     """One row of the table for each kind of GPU, with the diff."""
-    path, _, _ = row["launch"].rpartition(":")
+    path = row["launch"].partition(":")[0]
     before: dict[str, Any] | None = None
     for gpu, gpus in row["gpus"]:
-        plan, fix, verdict = offered(checked(root, path, gpu, gpus, row.get("options", [])), row["launch"])
-        found: dict[str, Any] = {**row, "gpu": gpu, "gpus": gpus, "verdict": verdict, "offered": plan is not None}
+        report = checked(root, path, gpu, gpus, row.get("options", []))
+        at = place(report, row["launch"])
+        plan, fix, verdict = offered(report, at)
         edits = (fix or {}).get("edits") or []
         written = bool(edits) and plan is not None and plan["applicability"] != "display"
-        found |= {"written": written, "plan": plan and plan["name"], "by_hand": plan and plan.get("by_hand")}
-        if plan is not None:
-            found |= {"applicability": plan["applicability"], "steps": plan["steps"], "effects": plan["effects"]}
         changed = carry.carried_out(root, edits)
-        found |= {
-            "message": fix and fix["message"],
-            "diff": carry.unified(changed),
-            "lost": carry.lost_comments(changed),
-        }
-        if python is not None and (written or before is None):
+        found: dict[str, Any] = {**row, "gpu": gpu, "gpus": gpus, "verdict": verdict, "offered": plan is not None}
+        found |= {"written": written, "message": fix and fix["message"], **_plan(plan)}
+        found |= {"diff": carry.unified(changed), "lost": carry.lost_comments(changed)}
+        if python is not None and written:
             before = before or said_of(python, root, path, row.get("nth", 0), gpus, work)
-        found["before"] = before
+            found["before"] = before
         if written:
             carry.write(root, changed)
             try:
-                again, _, later = offered(checked(root, path, gpu, gpus, row.get("options", [])), row["launch"])
-                found |= {"stable": again is None and later in ("fits", "tight", "no such run"), "verdict_after": later}
+                again, _, later = offered(checked(root, path, gpu, gpus, row.get("options", [])), at)
+                found |= {"stable": again is None and later in ("fits", "tight"), "verdict_after": later}
                 if before is not None and before["parsed"] and python is not None:
                     found["after"] = said_of(python, root, path, row.get("nth", 0), gpus, work)
                     found["batch"] = kept(before, found["after"])
             finally:
                 carry.take_back(root, changed)
         yield found
+
+
+def _plan(plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the table says of a plan."""
+    if plan is None:
+        return {}
+    found = {key: plan[key] for key in ("applicability", "steps", "effects")}
+    return {"plan": plan["name"], "by_hand": plan.get("by_hand"), **found}
+
+
+def tried_in_copy(source: Path, row: Mapping[str, Any], python: str | None) -> list[dict[str, Any]]:
+    """The table's rows of one launch, made in a copy of its checkout; what goes wrong is said and is no row."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder, "copy")
+        carry.copied(source, root)
+        try:
+            table = list(tried(root, row, python, Path(folder)))
+        except (subprocess.SubprocessError, json.JSONDecodeError) as error:
+            print(row["repo"], row["launch"], f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            return []
+    for found in table:
+        marks = {key: found.get(key) for key in ("verdict", "offered", "written", "stable", "batch")}
+        parsed = [(found.get(key) or {}).get("parsed") for key in ("before", "after")]
+        print(row["repo"], row["launch"], found["gpu"], marks, parsed, flush=True)
+    return table
 
 
 def told(found: Mapping[str, Any]) -> str:
@@ -123,47 +154,76 @@ def told(found: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+KEPT = ("repo", "commit", "launch", "gpu", "gpus", "verdict", "plan", "written", "stable", "batch")
+
+
+def outcome(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table without any text of the repository, for ``bench/results/fixes.json``."""
+    short = {key: found.get(key) for key in KEPT} | {"lost": len(found["lost"]) if found["written"] else 0}
+    parsed = {f"parsed {key}": (found.get(key) or {}).get("parsed") for key in ("before", "after")}
+    stage = (found.get("before") or {}).get("stage") if parsed["parsed before"] is False else None
+    return {**short, **parsed, "not parsed at": stage}
+
+
+def recorded(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What ``bench/results/fixes.json`` holds: the sums, of shell scripts and recipes apart, and every row."""
+    shell = [each for each in table if ":" in each["launch"]]
+    recipes = [each for each in table if ":" not in each["launch"]]
+    sums = {"shell scripts": counted(shell), "recipes": counted(recipes), "all": counted(table)}
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    listed = rows()
+    asked = {"launches": len(listed), "pairs": sum(len(each["gpus"]) for each in listed)}
+    return {"date": date, "listed": asked, "sums": sums, "rows": [outcome(each) for each in table]}
+
+
 def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The sums that the bars are about."""
+    """The sums that the bars are about, of the runs that do not fit."""
     total: Counter[str] = Counter()
+    launches = set()
     for found in table:
+        launches.add((found["repo"], found["launch"]))
+        before, after = found.get("before") or {}, found.get("after") or {}
+        parsed = found["written"] and bool(before.get("parsed"))
+        total["pairs of launch and GPUs"] += 1
         total["runs that do not fit"] += found["verdict"] == "does-not-fit"
+        if found["verdict"] != "does-not-fit":
+            continue
         total["offered"] += found["offered"]
         total["written"] += found["written"]
-        before, after = found.get("before") or {}, found.get("after") or {}
-        total["parsed before"] += found["written"] and bool(before.get("parsed"))
-        total["parsed after"] += bool(after.get("parsed"))
+        total["by hand"] += found["offered"] and not found["written"]
+        total["parsed before"] += parsed
+        total["parsed after"] += parsed and bool(after.get("parsed"))
         total["stable"] += bool(found.get("stable"))
         total["batch kept"] += found.get("batch") is True
         total["batch changed"] += found.get("batch") is False
-        total["comments lost"] += bool(found["lost"])
-    return dict(total)
+        total["comments lost"] += found["written"] and bool(found["lost"])
+    return {"launches": len(launches), **total}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", type=Path)
     parser.add_argument("--python", help="an interpreter that has the real libraries")
+    parser.add_argument("--jobs", type=int, default=1, help="launches at a time")
+    parser.add_argument("--kinds", type=int, default=3, help="at most so many kinds of GPU for each launch")
     parser.add_argument("--only", default="", help="launches whose repository or path has this word")
     parser.add_argument("--table", type=Path, help="write the table there, as JSON")
     parser.add_argument("--diffs", type=Path, help="write the diffs there, as Markdown")
+    parser.add_argument("--out", type=Path, help="write the sums and outcomes there, as bench.report reads them")
     args = parser.parse_args()
+    chosen = [{**row, "gpus": row["gpus"][: args.kinds]} for row in rows()]
+    chosen = [row for row in chosen if args.only in f"{row['repo']}/{row['launch']}"]
+    at_hand = [(source, row) for row in chosen if (source := checkout(args.checkouts, row["repo"]))]
     table: list[dict[str, Any]] = []
-    for row in rows():
-        source = checkout(args.checkouts, row["repo"])
-        if source is None or args.only not in f"{row['repo']}/{row['launch']}":
-            continue
-        with TemporaryDirectory() as folder:
-            root = Path(folder, "copy")
-            carry.copied(source, root)
-            for found in tried(root, row, args.python, Path(folder)):
-                table.append(found)
-                marks = {key: found.get(key) for key in ("offered", "written", "stable", "batch")}
-                print(row["repo"], row["launch"], found["gpu"], marks, flush=True)
-        if args.table:
-            args.table.write_text(json.dumps(table, indent=1), "utf-8")
-        if args.diffs:
-            args.diffs.write_text("\n".join(told(each) for each in table), "utf-8")
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for part in pool.map(lambda each: tried_in_copy(*each, args.python), at_hand):
+            table += part
+            if args.table:
+                args.table.write_text(json.dumps(table, indent=1), "utf-8")
+            if args.diffs:
+                args.diffs.write_text("\n".join(told(each) for each in table), "utf-8")
+            if args.out:
+                args.out.write_text(json.dumps(recorded(table), indent=1) + "\n", "utf-8")
     for name, count in counted(table).items():
         print(f"{name}: {count}")
 

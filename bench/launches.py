@@ -5,12 +5,12 @@ Each setting is *right*, *wrong* or *unknown* (lintfit says that it cannot tell,
 be known from the files (null in the table) is right where lintfit does not claim to know it. A wrong value that lintfit
 marks as assumed counts as wrong and is listed as assumed.
 
-A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while it
-is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
-launch of what has no line of its own. A row with ``alone`` is a command that people type where the script is not at
-hand: it is read in an empty folder and needs no checkout. A row with ``recipe`` names a front end's recipe alone, which
-no launch line starts; ``also`` has further right values of a setting. A row with ``notebook`` names the line of a
-notebook's JSON at which its training starts.
+A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while
+it is looked at, with the placeholders of its ``fill`` filled in, but where the row is to be read ``as_written``;
+``cwd`` is the folder to start it from, and ``command`` a launch of what has no line of its own. A row with ``alone`` is
+a command that people type where the script is not at hand: it is read in an empty folder and needs no checkout. A row
+with ``recipe`` names a front end's recipe alone, which no launch line starts; ``also`` has further right values of a
+setting. A row with ``notebook`` names the line of a notebook's JSON at which its training starts.
 
     python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
@@ -94,7 +94,7 @@ def _launcher(root: Path, row: Mapping[str, Any]) -> Iterator[tuple[Path, int | 
         yield Path(row["notebook"]), row["line"]
         return
     path = root / row["launcher"]
-    if "command" not in row and path.suffix not in (".md", ".py"):
+    if row.get("as_written") or ("command" not in row and path.suffix not in (".md", ".py")):
         yield Path(row["launcher"]), row["line"]
         return
     command = row.get("command") or _quoted(path.read_text("utf-8").splitlines(), row["line"])
@@ -180,7 +180,7 @@ def answer(run: Run, name: str) -> Answer:
 def judge(expected: Any, given: Answer, name: str, also: Sequence[Any] = ()) -> str:
     """``right``, ``wrong``, ``assumed`` (wrong, but marked as assumed) or ``unknown``; ``also`` are right as well."""
     if expected is None and name != "quantization":
-        return "right" if not given.known or given.kind == "assumed" else "wrong"
+        return "right" if not given.known or given.value is None or given.kind == "assumed" else "wrong"
     if not given.known:
         return "unknown"
     value = given.value.rstrip("/") if name == "model" and isinstance(given.value, str) else given.value
@@ -206,9 +206,11 @@ class Judged:
         return f"{self.judgement:8} {place} {self.name}: {said} instead of {expected} ({self.given.where})"
 
 
-def compare(folder: Path, table: str) -> Iterator[Judged]:
-    """Every setting of every row whose repository is there."""
+def compare(folder: Path, table: str, half: str | None = None) -> Iterator[Judged]:
+    """Every setting of every row whose repository is there; of one half of the table, where that is asked for."""
     for row in rows(table):
+        if half is not None and bool(row.get("held")) is not (half == "held"):
+            continue
         with _folder(folder, row) as root:
             if root is None:
                 continue
@@ -233,10 +235,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("checkouts", nargs="?", default=os.environ.get("LINTFIT_CHECKOUTS", ""))
     parser.add_argument("--table", default="launches.jsonl", help="a table of bench/launches")
+    parser.add_argument("--half", choices=("first", "held"), help="the rows that are kept back, or all others")
     parser.add_argument("--all", action="store_true", help="list right answers as well")
     parser.add_argument("--json", type=Path, help="write the counts there")
     options = parser.parse_args()
-    found = list(compare(Path(options.checkouts).absolute(), options.table)) if options.checkouts else []
+    found = list(compare(Path(options.checkouts).absolute(), options.table, options.half)) if options.checkouts else []
     if not found:
         print(f"no checkouts of the repositories in {options.table}: nothing to compare")
         return 0

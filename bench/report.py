@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -295,6 +296,12 @@ LAUNCHES = (
         "``cd`` and ``pwd``, one was wrong in the table",
     ),
     (
+        "documented",
+        "launches that stand in pages of Markdown and in docstrings, read where they stand; blind: one half with the "
+        "code as it was, the other after what the first had shown was mended; three of the wrong are GPUs over which "
+        "device_map spreads a model, which lintfit counts as one process",
+    ),
+    (
         "recipes",
         "recipes of eight front ends alone, and launches of them, drawn at random before any was looked at; of the "
         "wrong, 96 were an engine and ZeRO that the number of GPUs or a file beside the recipe decides",
@@ -379,6 +386,54 @@ def startup() -> str:
     return path.read_text().strip()
 
 
+def reach() -> str:
+    """How many launches get a verdict, by where they are written."""
+    found = _read(RESULTS / "reach.json")
+    if found is None:
+        return _missing("bench.reach", "CHECKOUTS --json bench/results/reach.json")
+    lines = ["| written in | launches | with a verdict |", "| --- | --: | --: |"]
+    lines += [f"| {kind} | {of} | {100 * count / of:.1f} % |" for kind, (count, of) in found["shares"].items()]
+    lines += ["", "| why there is none | launches |", "| --- | --: |"]
+    lines += [f"| {reason} | {count} |" for reason, count in found["reasons"] if count > 1]
+    return (
+        "Launches of language-model training in public repositories, listed before any was judged, with a GPU named "
+        "(`bench/launches/reach.jsonl`). Blind, 30.5 % of 200 had a verdict.\n\n" + "\n".join(lines)
+    )
+
+
+def fixes() -> str:
+    """Plans for public launches, carried out and held against the real parsers."""
+    found = _read(RESULTS / "fixes.json")
+    if found is None:
+        return _missing("bench.fixes CHECKOUTS --python PYTHON --out bench/results/fixes.json")
+    kinds = list(found["sums"])
+    lines = [f"| | {' | '.join(kinds)} |", f"| --- |{' --: |' * len(kinds)}"]
+    for name in found["sums"]["all"]:
+        lines.append(f"| {name} | {' | '.join(str(found['sums'][kind].get(name, 0)) for kind in kinds)} |")
+    stages = Counter(each["not parsed at"] for each in found["rows"] if each["not parsed at"])
+    stopped = ", ".join(f"{stage} {count}" for stage, count in stages.most_common())
+    return (
+        f"Plans for public launches that do not fit ({found['date']}), carried out in a copy of each repository: of "
+        f"the {found['listed']['launches']} launches and {found['listed']['pairs']} pairs of launch and GPUs in "
+        "`bench/fixes/launches.jsonl`, those that are in the table. Only launches for which a plan was found are in "
+        "the list: this is no measure of how often there is one. *Parsed*: of the written plans, the launcher's own "
+        "parser, the script's own parser with missing modules stubbed and DeepSpeed's config class (transformers 4.45, "
+        "accelerate 0.34, DeepSpeed 0.19.8) take the launch as it was, and with the plan. *Stable*: a second check "
+        "finds that the run fits and offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the "
+        "parsed arguments say them. "
+        f"Not parsed before: {stopped or 'none'}. A training step on a tiny model is not made: that part is missing, "
+        "and so is PEFT's `get_peft_model`.\n\n" + "\n".join(lines)
+    )
+
+
+def pages() -> str:
+    """What pages of Markdown without a launch cost."""
+    found = _read(RESULTS / "pages.json")
+    if found is None:
+        return _missing("bench.speed", "--pages --out bench/results/pages.json")
+    return f"A thousand pages of Markdown without a launch add {found['added']:.2f} s of processor time to a check."
+
+
 def _missing(command: str, where: str = "") -> str:
     return f"No results yet: `python -m {command}`{' ' + where if where else ''}."
 
@@ -394,8 +449,11 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Published outcomes", outcomes),
     ("Precision on config files", precision),
     ("Real launches", launches),
+    ("Launches wherever they are written", reach),
+    ("Fixes of real launches", fixes),
     ("A GPU", gpu),
     ("Speed of the memory model", speed),
+    ("Pages of Markdown", pages),
     ("Start-up", startup),
 )
 

@@ -1,6 +1,7 @@
 """How much processor time a thousand specs take in one process, against ``python -c pass`` in the same minutes.
 
 python -m bench.speed [--repeats 7] [--out bench/results/speed.json]
+python -m bench.speed --pages    what a thousand pages of Markdown without a launch add to a check of a folder
 
 Whole processes of the command line: ``lintfit estimate --spec FILE``, from the interpreter's start to the end of the
 JSON. Two kinds of specs: ``planned``, five models in many ways, as somebody who plans has them; ``measured``, runs
@@ -107,12 +108,53 @@ def measure(repeats: int) -> dict[str, Any]:
     }
 
 
+PAGE = """# Title {number}
+
+Some words about python, models and how to train them.
+
+```python
+import torch
+
+model = torch.nn.Linear({number}, 2)
+```
+
+```bash
+pip install -r requirements.txt
+git clone https://example.org/a/b && cd b
+python serve.py --port {number}
+```
+
+| a | b |
+| - | - |
+""" + "\n".join("A line of prose with nothing in it but `words`." for _ in range(60))
+
+
+def pages(repeats: int) -> dict[str, Any]:
+    """Processor seconds of a check of an empty folder and of one with pages that start nothing; the difference."""
+    with tempfile.TemporaryDirectory() as folder:
+        empty, full = Path(folder, "empty"), Path(folder, "full")
+        empty.mkdir()
+        full.mkdir()
+        for number in range(COUNT):
+            Path(full, f"page_{number}.md").write_text(PAGE.replace("{number}", str(number)))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(Path(folder) / "compiled")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        seconds: dict[str, list[float]] = {"empty": [], "full": []}
+        for _ in range(repeats + 1):
+            for name in seconds:
+                command = [sys.executable, "-m", "lintfit", "check", "--isolated", str(Path(folder, name))]
+                seconds[name].append(timed(command, environment))
+    medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
+    return {"processor_seconds": medians, "added": medians["full"] - medians["empty"]}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--pages", action="store_true", help="what pages of Markdown without a launch add")
     options = parser.parse_args()
-    found = measure(options.repeats)
+    found = pages(options.repeats) if options.pages else measure(options.repeats)
     print(json.dumps(found, indent=1))
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_DISTANCE = 2
 """Slips between a misspelt word and the one that is suggested for it."""
@@ -19,10 +20,13 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     first.
     """
     folded = _folded(word)
+    letters = _letters(folded)
     best: tuple[int, int] | None = None
     found = None
     for choice in choices:
         other = _folded(choice)
+        if len(letters ^ _letters(other)) > 2 * MAX_DISTANCE:
+            continue  # a slip changes two letters at most: most words are told apart without comparing them
         allowed = 1 if min(len(folded), len(other)) < _SHORT else MAX_DISTANCE
         slips = distance(folded, other, allowed)
         rank = (slips, abs(len(choice) - len(word)))
@@ -75,5 +79,11 @@ def distance(left: str, right: str, limit: int = 10**6) -> int:
     return row[-1]
 
 
+@lru_cache(maxsize=4096)
+def _letters(word: str) -> frozenset[str]:
+    return frozenset(word)
+
+
+@lru_cache(maxsize=4096)
 def _folded(word: str) -> str:
     return word.casefold().replace("-", "_")

@@ -68,7 +68,9 @@ def test_files(hook: dict[str, Any], path: str, given: bool) -> None:
 
 
 @pytest.mark.parametrize("hook", BY_FILES, ids=lambda hook: hook["id"])
-@pytest.mark.parametrize("name", [*(f"conf/a{end}" for end in (*SUFFIXES, NOTEBOOK)), *NAMES, "sub/GNUmakefile"])
+@pytest.mark.parametrize(
+    "name", [*(f"conf/a{end}" for end in (*SUFFIXES, NOTEBOOK)), *sorted(NAMES), "sub/GNUmakefile"]
+)
 def test_a_hook_is_given_what_a_search_of_a_folder_finds(hook: dict[str, Any], name: str) -> None:
     assert re.search(hook["files"], name)
 

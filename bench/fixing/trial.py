@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.fixing import carry, commands
+from bench.fixing import commands
 
 PROBE = Path(__file__).with_name("parse_probe.py")
 
@@ -29,26 +29,11 @@ def probed(python: str, command: Mapping[str, Any], gpus: int, seconds: float = 
     return said
 
 
-def trial(
-    python: str, root: Path, launch: str, nth: int, changed: Mapping[str, tuple[str | None, str]], gpus: int, work: Path
-) -> dict[str, Any]:
-    """A launch of the copy ``root`` as it stands there, then with the changed files; the copy is as before afterwards.
-
-    ``launch`` is the shell script, ``nth`` which of the commands that it starts is meant.
-    """
-    before = said_of(python, root, launch, nth, gpus, work)
-    if not changed or not before["parsed"]:
-        return {"before": before, "after": None}
-    carry.write(root, changed)
-    try:
-        return {"before": before, "after": said_of(python, root, launch, nth, gpus, work)}
-    finally:
-        carry.take_back(root, changed)
-
-
 def said_of(python: str, root: Path, launch: str, nth: int, gpus: int, work: Path) -> dict[str, Any]:
     """What a launch comes to as the copy stands: from the folders that people start it from, the first that parses."""
     script = root / launch
+    if script.suffix in (".yaml", ".yml", ".toml", ".json"):
+        return {"parsed": False, "stage": "no parser"}
     if not commands.well_formed(script):
         return {"parsed": False, "stage": "bash -n"}
     log = work / "commands.jsonl"

@@ -50,6 +50,8 @@ COPY = lazy_pattern(
     re.IGNORECASE,
 )
 """What copies of a model in another dtype or quantisation have behind its name."""
+TRAINED = lazy_pattern(r"^(?:your|my)[-_]|[-_](?:sft|dpo|rlhf|kto|orpo|grpo|simpo)(?:-full|-lora)?$", re.IGNORECASE)
+"""What stands around a model's name where somebody has trained it further: its shape is the same."""
 
 
 def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
@@ -359,7 +361,8 @@ def lookup(model: str) -> ModelFacts | None:
     owner, _, last = wanted.lower().rpartition("/")
     bare = COPY.sub("", last)
     own = _by_lower().get(f"{owner}/{bare}")
-    spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"))
+    trained = TRAINED.sub("", bare)
+    spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"), trained, f"{trained}-hf")
     like = next(filter(None, map(_taken_by_name, spellings)), own)
     if like is None:
         return None

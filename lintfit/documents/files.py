@@ -31,11 +31,11 @@ _SUFFIXES = {
     Kind.JSON: (".json", ".jsonc", ".hjson"),
     Kind.YAML: (".yaml", ".yml"),
     Kind.PYTHON: (".py", ".ipynb"),
-    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args", ".mk"),
+    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args", ".mk", ".just", ".md", ".markdown", ".mdx"),
 }
 _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes}
 NOTEBOOK = ".ipynb"
-_SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+_SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"})
 _WORKFLOWS = (".github", "workflows")
 """Where GitHub keeps its workflows, whose steps are shell commands."""
 _SHEBANG = lazy_pattern(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")

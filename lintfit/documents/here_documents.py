@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
 from lintfit.documents.shell_document import HereFile, ShellDocument
-from lintfit.documents.shell_elsewhere import blank
 from lintfit.documents.shell_reader import read_shell
+from lintfit.documents.written_commands import blank
 from lintfit.frozen import frozen, replace
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 from lintfit.documents.model import Document, FileText, Span
 from lintfit.documents.shell_directives import Directive
 from lintfit.documents.shell_words import Variable, Word
+from lintfit.frozen import field as frozen_field
 from lintfit.frozen import frozen
 
 
@@ -59,6 +60,10 @@ class Command:
     folder: str = "."
     lost: bool = False
     """Whether a ``cd`` above it led where nobody can tell."""
+    batch: Mapping[str, tuple[str, Span]] = frozen_field(default_factory=dict)
+    """What a job file asks for beside it, in sbatch's words; ``instance`` is a cloud's type of machine."""
+    listed: bool = False
+    """Whether its words are items of a list or arguments of a call, where no shell takes it apart."""
 
 
 @dataclass(slots=True, eq=False)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
+from lintfit.documents import shell_computed
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation, line_start, starts_line
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_elsewhere import is_workflow
@@ -64,6 +67,8 @@ def set_flag(
         return _cut(document, current, current) if (current.value or "").lower() in _BOOLEANS else ()
     if current.value == (f"{flag}={value}" if current is word else value):
         return ()
+    if (behind := shell_computed.source_of(document, command, current, value)) is not None:
+        return behind
     if current is word:
         texts[found[0]] = f"{flag}={value}"
         places = [_after_equals(document, at, flag) for at in _places(word)]
@@ -148,7 +153,8 @@ def _worked_out(document: ShellDocument, command: Command, texts: list[str]) -> 
     if len(texts) != len(words):
         return set()
     stay = (index for index, word in enumerate(words) if word.editable and texts[index] == word.text)
-    return {index for index in stay if document.slice(words[index].span).startswith("$((")}
+    computed = shell_computed.computed(document)
+    return {index for index in stay if shell_computed.is_worked_out(document, words[index], computed)}
 
 
 def _same(words: list[str], wanted: list[str], follow: set[int]) -> bool:
@@ -226,11 +232,16 @@ def _next_line(document: ShellDocument, command: Command, end: int, more: int) -
     scalars may be folded.
     """
     text, start = document.text, command.span.start
-    if not has_no_room(text, end, more) or not starts_line(text, start) or is_workflow(document.path):
+    if not has_no_room(text, end, more) or not starts_line(text, start) or _is_framed(document.path):
         return None
     outer = indentation(text, start)
     others = (match["indent"] for match in _CONTINUATION.finditer(text))
     return next((indent for indent in others if indent.startswith(outer) and indent != outer), f"{outer}    ")
+
+
+def _is_framed(path: Path) -> bool:
+    """Whether commands stand among other text, which a further line may not fit into."""
+    return is_workflow(path) or is_page(path) or path.suffix in (".yaml", ".yml", ".json", ".py")
 
 
 def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:
@@ -240,11 +251,16 @@ def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:
     before = span.start
     while before > 0 and (text[before - 1] in " \t\r\n" or text[before - 1 : before + 1] in ("\\\n", "\\\r")):
         before -= 1
-    if before == span.start or before == 0 or text[before - 1] in "\"'(=":
+    if before == span.start or before == 0 or _opens(text, before - 1):
         separator = _SEPARATOR.match(text, span.end)
         behind = separator.end() if separator else span.end
         return (Edit(Span(span.start, span.end if text[behind : behind + 1] in ("", '"', "'", ")") else behind), ""),)
     return (Edit(Span(before, span.end), ""),)
+
+
+def _opens(text: str, at: int) -> bool:
+    """Whether words begin behind a character: an assignment, an array, or a quote that is not the end of a word."""
+    return text[at] in "(=" or (text[at] in "\"'" and (at == 0 or text[at - 1] in "=( \t\r\n"))
 
 
 def _together(text: str, first: Word, last: Word) -> Span:

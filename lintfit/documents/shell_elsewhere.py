@@ -1,5 +1,5 @@
 """Shell commands that stand in other files: a Makefile's recipes, a GitHub workflow's ``run`` steps, the docstring
-of a Python script.
+and the leading comment of a Python script.
 
 All that is no command is blanked out, so that every offset is one of the real file.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lintfit.documents.model import FileText, Span
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.placeholders import without_angles
 from lintfit.documents.shell_expansion import expand
 from lintfit.documents.shell_words import Fragment, Scope, Variable
 from lintfit.documents.steps import Steps
+from lintfit.documents.written_commands import blank, commands_in
 
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
-_NOT_BREAK = lazy_pattern(r"[^\r\n]")
 _ASSIGNMENT = lazy_pattern(
     r"^(?:export[ ]+|override[ ]+)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*(?P<kind>:{0,3}=|\?=|\+=)[ \t]*"
     r"(?P<value>[^\r\n#]*?)[ \t]*(?:#.*)?$",
@@ -28,11 +29,6 @@ _ASSIGNMENT = lazy_pattern(
 _REFERENCE = lazy_pattern(r"\$\(([A-Za-z_]\w*)\)")
 _RECIPE = lazy_pattern(r"^\t[ \t]*[@+-]*")
 _EXPRESSION = lazy_pattern(r"\$\{\{.*?\}\}")
-_QUOTED = lazy_pattern(
-    r"^[ \t]*(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:[$%][ \t]+)?"
-    r"(?P<command>(?:[A-Z_]+=\S+[ \t]+)*(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]+\S.*)$"
-)
-"""A line of a docstring that is a command."""
 _STRINGS = 3
 """The first statements of a module, among which its docstring is (a licence may be a string in front of it)."""
 _PASSES = 4
@@ -54,19 +50,25 @@ def is_python(path: Path) -> bool:
 
 
 def in_docstring(text: str) -> str:
-    """A Python script with blanks for all but the commands in its docstring."""
+    """A Python script with blanks for all but the commands in its docstring and in the comment that it begins with."""
     lines = text.splitlines(keepends=True)
     kept = [blank(line) for line in lines]
-    for first, last in _docstrings(text):
-        goes_on = False
-        for index in range(first, min(last, len(lines))):
-            found = _QUOTED.match(lines[index])
-            if found is not None or goes_on:
-                start = found.start("command") if found is not None else 0
-                line = re.sub(r"\\\\(?=[ \t]*\r?\n?$)", r" \\", lines[index])
-                kept[index] = blank(line[:start]) + line[start:]
-                goes_on = line.rstrip().endswith("\\")
+    for first, last in (*_docstrings(text), (0, _comment(lines))):
+        last = min(last, len(lines))
+        said = (_uncommented(line) for line in lines[first:last])
+        kept[first:last] = [without_angles(line) for line in commands_in(said)]
     return "".join(kept)
+
+
+def _comment(lines: Sequence[str]) -> int:
+    """How many lines of comments and blanks a module begins with."""
+    return next((index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+
+
+def _uncommented(line: str) -> str:
+    if line.startswith("#!"):
+        return blank(line)
+    return f" {line[1:]}" if line.startswith("#") else line
 
 
 def _docstrings(text: str) -> Iterator[tuple[int, int]]:
@@ -80,11 +82,6 @@ def _docstrings(text: str) -> Iterator[tuple[int, int]]:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             # The first line and the last hold the quotes.
             yield value.lineno, (value.end_lineno or value.lineno) - 1
-
-
-def blank(text: str) -> str:
-    """As many blanks as the text has characters; its line breaks stay."""
-    return _NOT_BREAK.sub(" ", text)
 
 
 def recipes(text: str) -> str:

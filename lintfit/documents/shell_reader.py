@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.limits import MAX_BYTES, too_large
+from lintfit.documents.markdown import is_page, shells, shown_files
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
-from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.placeholders import unfilled
+from lintfit.documents.shell_document import HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import (
     in_docstring,
     is_makefile,
@@ -29,7 +32,7 @@ from lintfit.frozen import replace
 
 
 def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocument:
-    """Read a shell script, or the commands of a Makefile, a GitHub workflow or a Python script's docstring.
+    """Read a shell script, or the commands of a Makefile, a GitHub workflow, a page, or a Python script's docstring.
 
     Never raises for bad text.
 
@@ -40,32 +43,54 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0)),))
     steps = Steps(MAX_STEPS, "steps of a shell script")
+    job = kind_of_job(file.path, file.text) if not is_workflow(file.path) else None
     if is_workflow(file.path):
         walks = [Walk(file, steps, text) for text in run_steps(file)]  # each in a shell of its own
     elif is_makefile(file.path):
         walks = [Walk(file, steps, recipes(file.text))]
         walks[0].scope.variables.update(make_variables(file.text, steps))
+    elif job is not None:
+        return _read_job(file, job, steps)
     elif is_python(file.path):
         walks = [Walk(file, steps, in_docstring(file.text))]
+    elif is_page(file.path):
+        walks = [Walk(file, steps, text) for text in shells(file.text)]
     else:
         walks = [Walk(file, steps, open_text=open_text)]
     for walk in walks:
         walk.run()
-    own = not is_workflow(file.path) and not is_python(file.path)
+    documented = is_python(file.path) or is_page(file.path)
+    own = not is_workflow(file.path) and not documented
     # What make, GitHub or IPython itself fills in need not be bash.
     filled = is_makefile(file.path) or file.within is not None
     bash = walks[0].source if own and not filled else None
+    commands = tuple(command for walk in walks for command in walk.commands)
     return ShellDocument(
         file,
         Kind.SHELL,
         tuple(_problems(bash, file, steps)),
-        commands=tuple(command for walk in walks for command in walk.commands),
+        commands=tuple(map(unfilled, commands)) if documented else commands,
         directives=walks[0].directives if own else (),
         variables=walks[0].scope.variables if own else {},
-        files=tuple(written for walk in walks for written in walk.files),
+        files=(*_shown(file), *(written for walk in walks for written in walk.files)),
         redirected=tuple(name for walk in walks for name in walk.redirections),
         open_text=open_text if own else None,
     )
+
+
+def _read_job(file: FileText, kind: str, steps: Steps) -> ShellDocument:
+    from lintfit.documents.jobs.commands import commands_of
+    from lintfit.documents.jobs.kinds import read_jobs
+
+    commands = tuple(command for job in read_jobs(file, kind) for command in commands_of(job, file, steps))
+    problems = tuple(_problems(None, file, steps))
+    return ShellDocument(file, Kind.SHELL, problems, commands=tuple(map(unfilled, commands)))
+
+
+def _shown(file: FileText) -> Iterator[HereFile]:
+    """The files that a page shows."""
+    for name, block in shown_files(file.text) if is_page(file.path) else ():
+        yield HereFile(name, Span(block.start, block.end))
 
 
 def _problems(source: Source | None, file: FileText, steps: Steps) -> Iterator[Problem]:

@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lintfit.documents.data_edits import reader_of
-from lintfit.documents.door import is_file
+from lintfit.documents.door import is_file, walk
 from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.frozen import replace
+
+_MOST_FOLDERS = 5000
+"""Folders in which a file is looked for by its name."""
+_NOT_OWN = frozenset({"site-packages", "node_modules", "__pycache__", "venv", "env", "build", "dist"})
 
 
 class Workspace:
@@ -39,6 +43,8 @@ class Workspace:
         self._absent: dict[Path, str] = {}
         """Why there is no file at a resolved path: a run looks for the modules that it imports in many places."""
         self._resolved: dict[Path, Path] = {}
+        self._names: dict[str, list[Path]] | None = None
+        """Where files lie below the root, by their names; asked for only where a name leads nowhere."""
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
         self._handed = frozenset(self._overlay)
         """Texts that came from elsewhere and go back there."""
@@ -134,6 +140,18 @@ class Workspace:
         except ReadError:
             return None
 
+    def named(self, name: str) -> tuple[Path, ...]:
+        """The files of this name below the root, but for those in hidden folders and installed packages."""
+        if self._names is None:
+            self._names = {}
+            for index, (here, folders, names) in enumerate(walk(self.root)):
+                if index > _MOST_FOLDERS:
+                    break
+                folders[:] = sorted(each for each in folders if each[:1] != "." and each not in _NOT_OWN)
+                for each in names:
+                    self._names.setdefault(each, []).append((here / each).relative_to(self.root))
+        return tuple(self._names.get(name, ()))
+
     def is_absent(self, path: Path) -> bool:
         """Whether this path has been asked for and is no file; False says nothing."""
         resolved = self._resolve(path)
@@ -149,7 +167,7 @@ class Workspace:
         other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
         other._roles, other._staged, other._asked_by = self._roles, self._staged, self._asked_by
         other._files = {path: file for path, file in self._files.items() if path not in changed}
-        other._stored_files = self._stored_files
+        other._stored_files, other._names = self._stored_files, self._names
         return other
 
     def is_inside(self, path: Path) -> bool:

@@ -33,7 +33,7 @@ class Apart:
     """Keeps what a plan changes apart from what is others', while it is carried out."""
 
     def __init__(self, run: Run, workspace: Workspace, cli: Options, changes: Iterable[tuple[str, Any]]) -> None:
-        self._run, self._workspace, self._cli = run, workspace, cli
+        self._run, self.workspace, self._cli = run, workspace, cli
         self._aim = _aim(run, changes)
         self._sharing = sharing(workspace, cli)
 
@@ -44,7 +44,7 @@ class Apart:
         """
         for document in _configs(run):
             own = [edit.edit for edit in edits if edit.document is document]
-            if not own or not self._workspace.exists(document.path):
+            if not own or not self.workspace.exists(document.path):
                 continue
             others = self._sharing.others(document.path, self._run)
             false = self._is_false(document.path.stem)
@@ -65,12 +65,12 @@ class Apart:
 
     def why_not(self, texts: Mapping[Path, str]) -> str:
         """Why a plan that leaves these texts would change another run of the tree; empty where it does not."""
-        changed = self._workspace.with_overlay(texts)
+        changed = self.workspace.with_overlay(texts)
         launch = self._run.launch
         for path in texts:
-            if not self._workspace.exists(path):
+            if not self.workspace.exists(path):
                 continue
-            before, after = self._workspace.read(path), changed.read(path)
+            before, after = self.workspace.read(path), changed.read(path)
             if launch is not None and isinstance(before, ShellDocument) and before.path == launch.document.path:
                 line = _other_command(launch.command, before, after)
                 if line:
@@ -109,7 +109,7 @@ class Apart:
         """A name beside a config that says what the plan makes of it, and that no file has."""
         stem = self._named(path.stem)
         found, number = path.with_name(f"{stem}{path.suffix}"), 2
-        while door.exists(self._workspace.root / found) or found in new:
+        while door.exists(self.workspace.root / found) or found in new:
             found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
         return found
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document, Edit, FileEdit, Kind, Span
+from lintfit.documents.shell_computed import referenced
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
@@ -167,6 +169,7 @@ def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Opti
             return refused[0][1]
         wanted = [change for change, _ in refused]
     copy.take_existing()
+    copy.keep_variables()
     applied = Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
     reason = copy.apart.why_not(copy.texts)
     return NotAlone(reason, applied) if reason else applied
@@ -225,6 +228,18 @@ class _Copy:
             for each in left
         ]
 
+    def keep_variables(self) -> None:
+        """Let a launch name its variables again that a later change has brought to the value written in their place."""
+        launch = self.run.launch
+        path = launch.document.path if launch is not None else None
+        if path is None or path not in self.texts or not self._workspace.exists(path):
+            return
+        before = self._workspace.read(path)
+        text = referenced(before, self.texts[path]) if isinstance(before, ShellDocument) else self.texts[path]
+        if text != self.texts[path]:
+            self.texts[path] = text
+            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+
 
 WRITTEN_WITH: Mapping[str, str] = {
     "method": "method",
@@ -240,11 +255,12 @@ _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
+    "micro_batch_size": frozenset({"gradient_accumulation_steps"}),
     "reference_model": frozenset({"method"}),
 }
 """Changes for which another makes room: a flag for adapters may take the branch that casts the model away, what starts
-one process has no number of them until it starts several, and accumulation may follow from the micro-batch. A trainer
-makes no reference model beside adapters."""
+one process has no number of them until it starts several, and of accumulation and micro-batch a launch script may work
+out either from the other. A trainer makes no reference model beside adapters."""
 
 _FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model"})
 """Changes that may have come of those before them."""

@@ -30,6 +30,10 @@ _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""
 
 
+_MANY = 20
+"""Findings of one rule over one file from which on their fixes are confirmed together."""
+
+
 @frozen(eq=False)
 class Confirmed:
     """Findings whose fixes hold what they promise; the others keep their message and lose the fix.
@@ -62,9 +66,11 @@ class Confirmation:
         plans = {id(run.plan.fix) for run in self.runs if run.plan is not None}
         kept: list[Finding] = []
         refused = 0
+        findings = tuple(findings)
+        together = self._together([each for each in findings if id(each.fix) not in plans])
         for finding in findings:
             fix = finding.fix
-            if fix is None or not fix.edits or id(fix) in plans:
+            if fix is None or not fix.edits or id(fix) in plans or id(fix) in together:
                 kept.append(finding)
             elif self._comes_out(finding, fix):
                 kept.append(replace(finding, fix=self._care.weighed(fix, finding.place)))
@@ -72,6 +78,40 @@ class Confirmation:
                 kept.append(replace(finding, fix=None))
                 refused += 1
         return Confirmed(tuple(kept), refused)
+
+    def _together(self, findings: Sequence[Finding]) -> frozenset[int]:
+        """The fixes, by identity, of many findings of one rule over one file that hold when all are made at once, and
+        take nothing along: a file with a thousand such findings is read again once, not a thousand times."""
+        groups: dict[tuple[str, Path, str | None], list[Finding]] = {}
+        for finding in findings:
+            path = finding.place.document.path
+            if finding.fix is not None and finding.fix.edits and {edit.path for edit in finding.fix.edits} == {path}:
+                groups.setdefault((finding.rule, path, finding.run), []).append(finding)
+        return frozenset(
+            id(finding.fix) for group in groups.values() if len(group) > _MANY and self._all(group) for finding in group
+        )
+
+    def _all(self, findings: Sequence[Finding]) -> bool:
+        edits = [edit for finding in findings if finding.fix is not None for edit in finding.fix.edits]
+        try:
+            texts = texts_after(edits, self.workspace)
+            taken = self._care.of(edits)
+        except ValueError:  # two of them collide
+            return False
+        nothing = not (taken.comments or taken.speaking or taken.read or taken.unsearched)
+        # The runs are built and judged once for all of them: what each claims is looked at in the same run.
+        claims = {
+            name: value
+            for finding in findings
+            if finding.fix is not None
+            for name, value in finding.fix.changes.items()
+        }
+        safe = all(f.fix is not None and f.fix.applicability is Applicability.SAFE for f in findings)
+        one = findings[0]
+        assert one.fix is not None
+        applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+        whole = replace(one.fix, edits=tuple(edits), changes=claims, applicability=applicability)
+        return nothing and self.holds(replace(one, fix=whole), texts)
 
     def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""

@@ -104,7 +104,7 @@ def _cards(spec: Spec) -> str:
             continue
         count = _fewest(replace(spec, gpu=None, capacity_bytes=int(usable * GIB), gpus=0))
         if count is not None:
-            return f"more such GPUs do not help; {count} GPUs of {name} GB with ZeRO-3 would do"
+            return f"more such GPUs do not help; {count} GPU{'s' * (count > 1)} of {name} GB with ZeRO-3 would do"
     return ""
 
 

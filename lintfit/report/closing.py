@@ -76,24 +76,27 @@ def _files(result: CheckResult) -> str:
     return f"{read}, {len(result.skipped) or 'none'} skipped"
 
 
-def not_judged(result: CheckResult, alone: bool, view: View) -> Iterator[Line]:
-    """What keeps runs from a verdict and files from being understood, for each reason no more than two lines.
+def not_judged(result: CheckResult, alone: bool, view: View, most: int | None = None) -> Iterator[Line]:
+    """What keeps runs from a verdict and files from being understood, for each reason no more than two lines; ``most``
+    of them, and how many there are else.
 
     Runs that lack a file which a finding speaks of are left out, and one that stands ``alone``: its block says it.
     """
     told = set(without_files(result)) | ({run.run.id for run in result.runs} if alone else set())
     together = {run.run.id for run in without_gpu(result, view)}
     runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told | together]
-    yield from _by_reason("run", "not judged", runs, view)
-    yield from _by_reason("file", "skipped", skipped_files(result), view)
+    yield from _by_reason("run", "not judged", runs, view, most)
+    yield from _by_reason("file", "skipped", skipped_files(result), view, most)
 
 
-def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View) -> Iterator[Line]:
+def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View, most: int | None) -> Iterator[Line]:
     told = [(name, reason, *family(reason)) for name, reason in pairs]
     families: dict[str, list[tuple[str, str, str]]] = {}
     for name, reason, shared, own in _once(told):
         families.setdefault(shared, []).append((name, reason, own))
-    for shared, found in sorted(families.items(), key=lambda item: -len(item[1])):
+    in_order = sorted(families.items(), key=lambda item: -len(item[1]))
+    shown = in_order if most is None or len(in_order) <= most + 1 else in_order[:most]
+    for shared, found in shown:
         same = {reason for _, reason, _ in found}
         names = list(dict.fromkeys(name for name, _, _ in found))
         count = f"{plural(len(names), noun)} {how}"
@@ -102,6 +105,13 @@ def _by_reason(noun: str, how: str, pairs: Sequence[tuple[str, str]], view: View
             yield from _reason(count, [same.pop()], names, view)
         else:
             yield from _reason(count, list(_filled(shared, values)) or [shared], names, view)
+    rest = {name for _, found in in_order[len(shown) :] for name, *_ in found}
+    if rest:
+        more = f"{plural(len(rest), noun)} {how}"
+        yield [
+            (more, "note"),
+            (f" for {len(in_order) - len(shown)} other reasons: --verbose, or lintfit check FILE", ""),
+        ]
 
 
 def _once(told: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:

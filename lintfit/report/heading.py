@@ -101,7 +101,10 @@ def _on(run: Run, spec: Spec) -> str:
 
 
 def _started(run: Run) -> str:
-    """``by litgpt finetune_lora (assumed)`` for a recipe that no launch line names."""
+    """``by litgpt finetune_lora (assumed)`` for a recipe that no launch line names, and where a script says itself how
+    it is started."""
+    if run.launch is not None and run.origin.path.suffix == ".py" and run.script is not None:
+        return "as its docstring starts it" if run.script.document.path == run.origin.path else ""
     words = (run.usual_command or "").replace(run.origin.path.as_posix(), "").split()
     words = [word for word in words if word != "--config"]
     return f"by {' '.join(words)} (assumed)" if words else ""

@@ -8,7 +8,7 @@ from itertools import groupby
 from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
-from lintfit.report import Line, View, shown_path
+from lintfit.report import Line, View, crowd, shown_path
 from lintfit.report.alike import alike_lines
 from lintfit.report.block import block, in_short
 from lintfit.report.closing import closing_line, fix_line, not_judged
@@ -66,31 +66,32 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
     several = len(result.runs) > 1
     whole, further = _told_whole(result, view)
     together = without_gpu(result, view)
-    for is_block, group in groupby(result.runs, key=lambda run: any(run is each for each in whole)):
+    quiet = crowd.quiet_ones(result, view)
+    apart = [run for run in result.runs if all(run is not each for each in quiet)]
+    for is_block, group in groupby(apart, key=lambda run: any(run is each for each in whole)):
         runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
         if is_block:
             for run, own in runs:
                 yield from _whole(run, own, several, view)
         else:
-            yield _in_short([pair for pair in runs if all(pair[0] is not each for each in together)], view)
+            short = [pair for pair in runs if all(pair[0] is not each for each in together)]
+            # Of many runs the findings are told once for all of them, with those of the files.
+            yield _in_short([(run, []) for run, _ in short] if crowd.is_crowd(result, view) else short, view)
     if together:
         from lintfit.report.without_gpu import by_usual_gpu
 
         yield by_usual_gpu(together, view)
-    if further:
-        yield wrapped(
-            [],
-            f"{further} further runs are told in short: `lintfit check FILE` or --verbose shows them whole",
-            view.width,
-            2,
-            "note",
-        )
+    told = f"{further} further runs are told in short: `lintfit check FILE` or --verbose shows them whole"
+    said = wrapped([], told, view.width, 2, "note") if further else []
+    if lines := [*crowd.together(quiet, view), *said]:
+        yield lines
 
 
 def _told_whole(result: CheckResult, view: View) -> tuple[list[RunResult], int]:
     """The runs that get a block, and how many more would."""
     needing = [run for run in result.runs if _needs_block(run, len(result.runs) > 1)]
-    whole = needing if view.verbose else needing[:MOST_BLOCKS]
+    most = crowd.BLOCKS if crowd.is_crowd(result, view) else MOST_BLOCKS
+    whole = needing if view.verbose else needing[:most]
     return whole, len(needing) - len(whole)
 
 
@@ -100,11 +101,15 @@ def _scattered(result: CheckResult, owners: Mapping[int, str], view: View) -> li
         return [finding for finding in result.findings if id(finding) not in owners]
     whole, _ = _told_whole(result, view)
     in_lines = [run for run in result.runs if not run.is_unknown or run.would_fit]
-    told = {run.run.id for run in [*whole, *in_lines]} - {run.run.id for run in without_gpu(result, view)}
+    crowded = crowd.is_crowd(result, view)
+    told = {run.run.id for run in ([] if crowded else in_lines)} - {run.run.id for run in without_gpu(result, view)}
+    told |= {run.run.id for run in whole}
+    least = Severity.WARNING if crowded else Severity.INFO
     return [
         finding
         for finding in result.findings
-        if id(finding) not in owners or (owners[id(finding)] not in told and finding.rule not in VERDICTS)
+        if finding.severity >= least
+        and (id(finding) not in owners or (owners[id(finding)] not in told and finding.rule not in VERDICTS))
     ]
 
 
@@ -171,7 +176,8 @@ def _of_files(findings: Sequence[Finding], view: View) -> list[list[Line]]:
 def _notes(result: CheckResult, view: View) -> list[Line]:
     """What was not judged or not read, and what is not shown."""
     lines = [line for text in result.notes for line in wrapped([], text, view.width, 2)]
-    lines += not_judged(result, len(result.runs) == 1 and not view.statistics, view)
+    most = crowd.REASONS if crowd.is_crowd(result, view) else None
+    lines += not_judged(result, len(result.runs) == 1 and not view.statistics, view, most)
     further = [*hidden_lines(result), *fix_line(result)]
     return lines + [line for text in further for line in wrapped([], text, view.width, 2)]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents import door
+from lintfit.documents.limits import MAX_BYTES
+from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
@@ -29,9 +31,13 @@ SUFFIXES: dict[str, Kind] = {
     ".sbatch": Kind.SHELL,
     ".job": Kind.SHELL,
     ".mk": Kind.SHELL,
+    ".just": Kind.SHELL,
+    ".md": Kind.SHELL,
+    ".markdown": Kind.SHELL,
+    ".mdx": Kind.SHELL,
 }
 
-NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"})
 """Files without a suffix that hold commands."""
 
 NOTEBOOK = ".ipynb"
@@ -94,10 +100,23 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
         for name in sorted(names):
             path = here / name
             wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
+            if here.name == ".vscode":
+                wanted = name in ("launch.json", "tasks.json")
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
+            if wanted and is_page(path) and not _may_start(path):
+                continue
             if wanted and not options.excluded(path) and not git.has(name, is_folder=False):
                 yield path
+
+
+def _may_start(page: Path) -> bool:
+    """Whether a page may hold a launch: most hold none, and are not read any further."""
+    try:
+        text = door.read_regular(page, MAX_BYTES[Kind.SHELL]).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return starts_something(text)
 
 
 def _skipped(folder: Path, options: Options, git: Ignored) -> bool:
@@ -106,5 +125,5 @@ def _skipped(folder: Path, options: Options, git: Ignored) -> bool:
 
 def not_searched(name: str) -> bool:
     """Whether a folder of this name is passed over: it is hidden, an environment, or what a build or a run has made."""
-    hidden = name.startswith(".") and name != ".github"
+    hidden = name.startswith(".") and name not in (".github", ".vscode")
     return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info")

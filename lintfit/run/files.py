@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
@@ -141,6 +142,8 @@ class RunFiles:
             return None
         from lintfit.documents.here_documents import find_here, read_here, read_here_script
 
+        if is_page(document.path) and self.locator.find(name) is not None:
+            return None  # a page shows a file that is there
         index = find_here(document, name, before)
         if index is None:
             return None
@@ -154,13 +157,14 @@ class RunFiles:
     def _writer(self) -> tuple[ShellDocument | None, int]:
         """What may write files for this run, and up to where."""
         if self.launch is not None:
-            return self.launch.document, self.launch.place.span.start
+            document = self.launch.document
+            return document, len(document.text) if is_page(document.path) else self.launch.place.span.start
         if not self.origin.in_notebook:
             return None, 0
         from lintfit.documents.shell_document import ShellDocument
 
-        document = self.workspace.read(self.origin.path, Kind.SHELL)
-        return (document, len(document.text)) if isinstance(document, ShellDocument) else (None, 0)
+        notebook = self.workspace.read(self.origin.path, Kind.SHELL)
+        return (notebook, len(notebook.text)) if isinstance(notebook, ShellDocument) else (None, 0)
 
     def arguments(self, name: str) -> Document | None:
         """A file of words that add to the command line."""

@@ -105,6 +105,7 @@ class KeyReads:
         self._workspace = workspace
         self._top = workspace.root.resolve()
         self._trees: dict[tuple[Path, bool], _Tree] = {}
+        self._of_configs: dict[Path, _Tree] = {}
         self._found: dict[tuple[Path, KeyPath], Read | None] = {}
 
     def of(self, config: Path, path: KeyPath) -> Read | None:
@@ -142,6 +143,9 @@ class KeyReads:
 
     def _tree(self, config: Path) -> _Tree:
         """The code of the tree that a file belongs to; what is nearest to it, where that is too much."""
+        known = self._of_configs.get(config)
+        if known is not None:
+            return known
         folder = (self._top / config).resolve().parent
         root = root_of(folder, self._top)
         tests = not _TESTS.isdisjoint(folder.relative_to(root).parts)
@@ -149,6 +153,7 @@ class KeyReads:
         if found is None:
             found = self._read_all(folder, root, tests)
             self._trees[root if found.whole else folder, tests] = found
+        self._of_configs[config] = found
         return found
 
     def _read_all(self, folder: Path, root: Path, tests: bool) -> _Tree:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from lintfit.boundary import Mistakes
 from lintfit.documents.files import ReadError, is_notebook, kind_of
+from lintfit.documents.jobs.kinds import kind_of_job
+from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
@@ -19,6 +21,7 @@ from lintfit.run.beside import config_beside
 from lintfit.run.build import build
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
+from lintfit.run.documented import documented
 from lintfit.run.model import Origin, Run, Skipped
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
@@ -56,11 +59,13 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     reader = _Reader(found, workspace, cli)
     mistakes = reader.mistakes
     documents = reader.read_all()
-    origins = [origin for document in documents for origin in _launch_origins(document, workspace, mistakes)]
-    built = (_built(origin, workspace, cli, mistakes) for origin in origins)
-    launches = [run for run in built if run is not None]
+    launches = [*_launched(documents, workspace, cli, mistakes, pages=False)]
     runs = [run for run in launches if _launches(run)]
     taken = {path for run in runs for path in _taken(run)}
+    pages = [*_launched(documents, workspace, cli, mistakes, pages=True)]
+    runs += documented(pages, found.named, frozenset(taken), _launches)
+    taken |= {path for run in runs for path in _taken(run)}
+    launches += pages
     for origin in _lonely_scripts(documents, taken, found, workspace, cli):
         quoted = [*_quoted(origin, workspace, cli, mistakes)]
         if quoted:
@@ -113,6 +118,17 @@ def _touched(loaded: Loaded, changes: Changes, workspace: Workspace) -> Loaded:
     )
 
 
+def _launched(
+    documents: Sequence[Document], workspace: Workspace, cli: Options, mistakes: Mistakes, pages: bool
+) -> Iterable[Run]:
+    """The runs of launch lines: those of pages, or all others."""
+    for document in documents:
+        for origin in _launch_origins(document, workspace, mistakes) if is_page(document.path) is pages else ():
+            run = _built(origin, workspace, cli, mistakes)
+            if run is not None:
+                yield run
+
+
 def _built(origin: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Run | None:
     """The run that begins here; None where this program fails over it."""
     with mistakes.end_at(origin.path.as_posix()):
@@ -144,10 +160,15 @@ class _Reader:
             text = self.workspace.file(path).text
             self.read.add(resolved(path))
             kind = kind_of(path, text)
+            if kind is not Kind.SHELL and kind_of_job(path, text) is not None:
+                job = self.workspace.read(path, Kind.SHELL)
+                if getattr(job, "commands", ()):
+                    return job
             named = path in self.found.named
             if is_notebook(path):
                 return self.workspace.read(path) if named or maybe_notebook(text) else None
-            if kind is not None and self._relevant(kind, text, named):
+            relevant = kind is not None and self._relevant(kind, text, named)
+            if relevant and (not is_page(path) or starts_something(text)):
                 return self.workspace.read(path)
             return self._broken(path, kind, text) if kind is not None and named else None
         except ReadError as error:
@@ -306,7 +327,7 @@ def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistak
     with mistakes.end_at(script.path.as_posix()):
         for index in range(count_launches(workspace.read(script.path, Kind.SHELL))):
             run = _built(Origin("launch", script.path, index), workspace, cli, mistakes)
-            if run is None or run.script is None or run.missing or run.broken:
+            if run is None or run.script is None or run.broken or any(each.certainty != "open" for each in run.missing):
                 continue
             if run.script.document.path == script.path and run.script.facts.trains and not _only_evaluates(run):
                 yield run

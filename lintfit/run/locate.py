@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.documents.jobs.kinds import kind_of_job
+from lintfit.documents.markdown import is_page
 from lintfit.documents.workspace import Workspace
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import Document
     from lintfit.sources.launchers.launch import Launch
+
+
+def is_documented(document: Document) -> bool:
+    """Whether a launch stands in a page, a docstring or a job, which do not say in which folder of which checkout."""
+    path = document.path
+    return is_page(path) or path.suffix == ".py" or kind_of_job(path, document.text) is not None
 
 
 class Locator:
@@ -33,7 +42,22 @@ class Locator:
                 if name == (self.launch.script if self.launch is not None else None):
                     self.base = base
                 return candidate
-        return None
+        return self._anywhere(path)
+
+    def _anywhere(self, path: Path) -> Path | None:
+        """What a page or a job starts, whose words do not say in which folder: the one file below of that name.
+
+        Its folder is then where the other names are meant from.
+        """
+        launch = self.launch
+        if launch is None or path.as_posix() != launch.script or not is_documented(launch.document):
+            return None
+        tail = path.parts if ".." not in path.parts else path.parts[-1:]
+        found = [each for each in self.workspace.named(path.name) if each.parts[-len(tail) :] == tail]
+        if len(found) != 1:
+            return None
+        self.base = Path(*found[0].parts[: -len(tail)])
+        return found[0]
 
     def bases(self) -> list[Path]:
         """The folders that a relative name may be meant from, the likeliest first."""

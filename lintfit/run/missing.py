@@ -14,6 +14,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe
+from lintfit.run.locate import is_documented
 from lintfit.run.made import may_be_made
 from lintfit.settings.model import Place
 from lintfit.suggest import most_alike, nearest
@@ -95,6 +96,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     if launch is not None and is_example_recipe(name, launch.launcher):
         return "elsewhere"
     if (launch is not None and _in_container(launch)) or _leads_out(name, locator) or _in_submodule(locator):
+        return "elsewhere"
+    if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
         return "elsewhere"
     if "/" in _plain(Path(name)).as_posix() and _is_below(name, locator):
         return "elsewhere"

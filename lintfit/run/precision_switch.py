@@ -156,12 +156,24 @@ def _loading(run: Run, half: Half) -> Edits | None:
     found: list[FileEdit] = []
     for call in script.calls("BitsAndBytesConfig"):
         argument = call.argument("bnb_4bit_compute_dtype")
-        if argument is not None:
+        if argument is not None and not _by_switch(argument.place, half):
             found += _retyped_code(argument.place, half)
     stated = script.settings.get("weights_dtype")
     if _says(stated, _OTHER[half]) and stated is not None and stated.provenance.place is not None:
-        found += _retyped_code(stated.provenance.place, half) if _in_code(stated.provenance.place) else ()
+        place = stated.provenance.place
+        found += _retyped_code(place, half) if _in_code(place) and not _by_switch(place, half) else ()
     return tuple(found)
+
+
+def _by_switch(place: Place, half: Half) -> bool:
+    """Whether a type is what the code takes where the switch of the other one is on (``torch.bfloat16 if args.bf16
+    else …``): it takes its own for this one as soon as the switches are changed."""
+    text = place.document.text
+    begin = text.rfind("\n", 0, place.span.start) + 1
+    switch = re.compile(rf"\b(?:el)?if\b.*\b{_OTHER[half]}\b")
+    line, above = text[begin:].partition("\n")[0], text[:begin].rstrip("\r\n").rpartition("\n")[2]
+    is_block = above.rstrip().endswith(":") and len(above) - len(above.lstrip()) < len(line) - len(line.lstrip())
+    return bool(switch.search(line) or (is_block and switch.search(above)))
 
 
 def _in_code(place: Place) -> bool:

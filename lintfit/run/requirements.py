@@ -88,6 +88,11 @@ _LOCKED = lazy_pattern(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[
 _CONDA_LOCKED = lazy_pattern(
     rf"""^- name: (?P<name>{_NAMES})\n  version: ["']?(?P<version>[\w.+!-]+)""", re.ASCII | re.MULTILINE
 )
+_PROJECT = lazy_pattern(
+    rf"""^\[project\]$(?:\n(?!\[).*)*?\nname\s*=\s*["'](?P<name>{_NAMES})["'](?:\n(?!\[).*)*""", re.MULTILINE
+)
+_OWN_VERSION = lazy_pattern(r"""^(?:__)?version(?:__)?\s*=\s*["'](?P<version>\d+(?:\.\d+)+)""", re.MULTILINE)
+_VERSION_FILE = lazy_pattern(r"^\s*(?P<version>\d+(?:\.\d+)+)")
 _LOCKS = {
     "uv.lock": _LOCKED,
     "poetry.lock": _LOCKED,
@@ -147,10 +152,29 @@ def speaks_for(file: Path, path: Path, root: Path) -> bool:
 @cache
 def _read_folder(folder: Path) -> Mapping[str, Asked]:
     found: dict[str, Asked] = {}
-    for path, pins in (*_locked(folder), *((path, _stated(path)) for path in _matching(folder))):
+    stated = ((path, _stated(path)) for path in _matching(folder))
+    for path, pins in (*_own(folder), *_locked(folder), *stated):
         for name, version in pins:
             found.setdefault(name, (version, os.path.relpath(path)))
     return found
+
+
+def _own(folder: Path) -> Iterator[tuple[Path, list[Asked]]]:
+    """The version of a library whose own checkout a folder is (``name = "trl"`` in its pyproject.toml)."""
+    project = folder / "pyproject.toml"
+    text = _text(project)
+    named = _PROJECT.search(text)
+    if named is None:
+        return
+    name = named["name"].replace("_", "-") if named["name"] not in LIBRARIES else named["name"]
+    package = name.replace("-", "_")
+    places = (project, folder / "VERSION", *(folder / below / "__init__.py" for below in (package, f"src/{package}")))
+    for path in places:
+        pattern = _VERSION_FILE if path.name == "VERSION" else _OWN_VERSION
+        found = pattern.search(named.group() if path == project else _text(path))
+        if found is not None:
+            yield path, [(name, found["version"])]
+            return
 
 
 def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[Asked]]]:

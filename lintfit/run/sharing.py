@@ -164,7 +164,13 @@ _OF_WORKSPACES: Memo[Sharing] = Memo(most=4)
 def changed_settings(before: Run, after: Run) -> tuple[str, ...]:
     """The settings that are not as they were, in their order."""
     names = dict.fromkeys((*before.settings, *after.settings))
-    return tuple(name for name in names if _value(before, name) != _value(after, name))
+    changed = tuple(name for name in names if _value(before, name) != _value(after, name))
+    return changed if changed or _zero(before) == _zero(after) else ("sizes_of_zero",)
+
+
+def _zero(run: Run) -> object:
+    """What a script's own DeepSpeed dict says of ZeRO: the sizes of its buffers are no settings of the run."""
+    return run.script.zero_of_dict if run.script is not None else None
 
 
 def _value(run: Run, name: str) -> object:

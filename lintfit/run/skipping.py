@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lintfit.documents.files import ReadError, is_notebook, kind_of
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
@@ -16,6 +17,7 @@ from lintfit.sources import detect
 from lintfit.sources.script.prefilter import is_test, maybe_notebook
 
 NO_KIND = "not a kind of file that lintfit reads"
+NO_LAUNCH = "none of its code blocks starts a training"
 NO_CONFIG = "neither a DeepSpeed config, nor an Accelerate config, nor a recipe that lintfit knows"
 
 
@@ -87,6 +89,8 @@ def _of_launches(reading: Reading, path: Path, text: str, named: bool) -> str | 
         return _dropped(dropped[0]) if named else None
     if path.suffix in (".yml", ".yaml"):
         return None
+    if is_page(path):
+        return NO_LAUNCH if named else None
     from lintfit.sources.unread_code import unread_launch
 
     return unread_launch(text) if not _starts_others(reading.parsed.get(path)) else None

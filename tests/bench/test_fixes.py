@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fixes import counted, kept, offered, told
+from bench.fixes import counted, kept, offered, place, recorded, told
 from bench.fixing import carry, commands
 from bench.fixing.trial import said_of
 
@@ -93,12 +93,28 @@ def test_the_batch_of_a_step_is_compared_where_both_sides_say_it() -> None:
 
 def test_a_run_without_a_plan_is_told_and_counted() -> None:
     report = {"runs": [{"id": "a.sh:1", "plan": None, "verdict": "does-not-fit"}], "findings": []}
-    plan, fix, verdict = offered(report, "a.sh:1")
+    plan, fix, verdict = offered(report, place(report, "a.sh:1"))
     assert (plan, fix, verdict) == (None, None, "does-not-fit")
+    assert offered(report, place(report, "b.sh:1")) == (None, None, "no such run")
     found = {"repo": "o/n", "launch": "a.sh:1", "gpu": "t4", "gpus": 2, "verdict": verdict, "lost": []}
     found |= {"offered": False, "written": False}
     assert told(found) == "## o/n a.sh:1 · 2 x t4\n\ndoes-not-fit, no plan.\n"
     assert counted([found])["runs that do not fit"] == 1
+
+
+def test_a_record_counts_recipes_apart_and_holds_no_text_of_a_repository() -> None:
+    found = {"repo": "o/n", "launch": "a.sh:1", "gpu": "t4", "gpus": 2, "verdict": "does-not-fit", "lost": ["# why"]}
+    found |= {"offered": True, "written": True, "diff": "-# why", "before": {"parsed": True}, "after": {"parsed": True}}
+    recipe = {**found, "launch": "a.yaml", "before": {"parsed": False, "stage": "no parser"}, "after": None, "lost": []}
+    made = recorded([found, recipe])
+    assert (made["sums"]["shell scripts"]["parsed after"], made["sums"]["recipes"]["parsed after"]) == (1, 0)
+    assert (made["sums"]["all"]["launches"], made["sums"]["all"]["comments lost"]) == (2, 1)
+    assert made["rows"][1]["not parsed at"] == "no parser"
+    assert "# why" not in str(made)
+
+
+def test_a_recipe_has_no_parser(tmp_path: Path) -> None:
+    assert said_of(sys.executable, tmp_path, "a.yaml", 0, 1, tmp_path) == {"parsed": False, "stage": "no parser"}
 
 
 @pytest.mark.peers

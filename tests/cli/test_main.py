@@ -117,7 +117,7 @@ def test_the_diff_has_standard_output_for_itself(run: Run, found: Any) -> None:
     outcome = run("check", "--diff", "--output-format", "concise")
     assert (outcome.status, outcome.out) == (1, diff)
     assert outcome.err == (
-        "run.sh:1:27: info launch-remark eight processes\nWould fix 1 finding. All checks passed (1 info).\n"
+        "run.sh:1:27: info launch-remark (LF999) eight processes\nWould fix 1 finding. All checks passed (1 info).\n"
     )
     found(CheckResult())
     assert run("check", "--diff") == Outcome(0, "", "Nothing was judged. 0 files read, none skipped.\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.run.skipping import NO_CONFIG, NO_KIND
+from lintfit.run.skipping import NO_CONFIG, NO_LAUNCH
 from tests.support import lintfit
 
 VERL = "actor_rollout_ref:\n  model:\n    path: x/y\nalgorithm:\n  adv_estimator: grpo\n"
@@ -18,7 +18,6 @@ ARGUMENTS = '{"model_name_or_path": "x/y", "output_dir": "o", "per_device_train_
 OWN = "model:\n  model_name: x/y\ntrain:\n  lr: 1e-4\n  batch_size: 4\n  max_seq_len: 2048\n"
 NEOX = '{\n  "pipe-parallel-size": 1,\n  "num-layers": 12,\n  "hidden-size": 768,\n}\n'
 KUBERNETES = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  args: torchrun --nproc_per_node 8 train.py\n"
-SKYPILOT = "resources:\n  accelerators: A100:8\nrun: |\n  torchrun --nproc_per_node 8 train.py\n"
 COMPOSER = (
     "from composer import Trainer\n\n\ndef main():\n    Trainer(model=model).fit()\n\n\n"
     'if __name__ == "__main__":\n    main()\n'
@@ -40,13 +39,11 @@ LOOKS = {
     "own.yaml": (OWN, "a recipe of an unknown front end, and no launch line"),
     "neox.yml": (NEOX, "a GPT-NeoX or Megatron config, which is not read yet"),
     "job.yaml": (KUBERNETES, "a Kubernetes job that launches a training"),
-    "sky.yaml": (SKYPILOT, "a job file that launches a training"),
     "fit.py": (COMPOSER, "a training script of Composer, which lintfit does not follow"),
     "train.ipynb": (TRAINS, "a notebook that looks like one that trains, in which no training could be followed"),
 }
 
 UNRELATED = {
-    "docker-compose.yml": "services:\n  train:\n    command: torchrun train.py\n    cap-add: []\n",
     "mkdocs.yml": "site_name: x\nnav: []\ntheme: material\n",
     ".gitlab-ci.yml": "test:\n  script:\n    - torchrun --nproc_per_node 1 test.py\n",
     ".github/workflows/ci.yml": "on: push\njobs:\n  t:\n    steps:\n      - run: pip install deepspeed\n",
@@ -102,7 +99,7 @@ def test_what_is_named_is_listed_as_well(project: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("README.md", NO_KIND),
+        ("README.md", NO_LAUNCH),
         ("mkdocs.yml", NO_CONFIG),
         ("data.json", NO_CONFIG),
         ("plot.ipynb", "a notebook in which nothing that trains was found"),

@@ -293,6 +293,17 @@ def test_what_the_release_of_axolotl_pins_is_known(tmp_path: Path) -> None:
     assert found.sources["transformers"] == "pinned by axolotl 0.9.0"
 
 
+def test_a_checkout_of_a_library_states_its_own_version(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "trl"\ndynamic = ["version"]\n')
+    (tmp_path / "VERSION").write_text("1.10.0.dev0\n")
+    assert asked_near(tmp_path / "x.sh", tmp_path)["trl"][0] == "1.10.0"
+
+
+def test_a_project_that_is_no_library_states_no_version_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1.0.0"\n')
+    assert asked_near(tmp_path / "x.sh", tmp_path) == {}
+
+
 @pytest.mark.parametrize(
     "text",
     ["transformers" + " " * 200_000 + "x", "transformers" + "==4.4," * 30_000, "transformers[" * 30_000],

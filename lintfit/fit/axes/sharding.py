@@ -106,7 +106,8 @@ def standing(subject: Subject) -> Rung | None:
 
 def _new(subject: Subject, name: str, rung: Rung) -> Option:
     spec = subject.spec
-    precision = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
+    lacks_bf16 = spec.mixed_precision == "bf16" and half(subject) == "fp16"
+    precision = half(subject) if lacks_bf16 or spec.mixed_precision == "no" else spec.mixed_precision
     changes: dict[str, Any] = {"engine": "deepspeed", **dict(zip(FIELDS, rung, strict=True))}
     if spec.engine == "fsdp":
         changes["fsdp"] = None

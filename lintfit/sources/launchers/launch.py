@@ -49,6 +49,11 @@ class Launch:
     dialect: str = "launcher"
 
     @property
+    def fixed(self) -> bool:
+        """Whether there is no line of a shell to edit."""
+        return self.assumed or self.command.listed
+
+    @property
     def line(self) -> int:
         """The 1-based line that the command begins on."""
         return self.document.position(self.place.span.start).line
@@ -70,7 +75,7 @@ class Launch:
 
     def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that make the command say ``name = value``; None where no option of it says that."""
-        if self.assumed or (isinstance(value, Special) and value is not AUTO):
+        if self.fixed or (isinstance(value, Special) and value is not AUTO):
             return None
         if name == "deepspeed":
             return self.set_flag("deepspeed", str(value))
@@ -88,14 +93,14 @@ class Launch:
 
         None where the value would need quotes inside a variable's string.
         """
-        return set_flag(self.document, self.command, self.invocation, flag, value) if not self.assumed else None
+        return set_flag(self.document, self.command, self.invocation, flag, value) if not self.fixed else None
 
     def drop_flag(self, flag: str) -> tuple[FileEdit, ...] | None:
         """The edits that take a flag of the script out; None where it comes from a variable of other words, too."""
         from lintfit.documents.shell_edits import remove_flag
 
         present = next((option for option in reversed(self.invocation.arguments) if option.name == flag), None)
-        if present is None or self.assumed:
+        if present is None or self.fixed:
             return ()
         written = present.flag.text.partition("=")[0]
         try:
@@ -114,7 +119,7 @@ class Launch:
 
     def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
         """The edits that give the launcher itself an option, in front of the script."""
-        if self.assumed:
+        if self.fixed:
             return None
         found = self.invocation.options.get(option)
         if found is not None and found.words:

@@ -63,7 +63,7 @@ def _launch(
     document: ShellDocument, command: Command, invocation: Invocation, sure: bool, read_text: ReadText | None
 ) -> Launch:
     batch = {directive.key.lstrip("-"): (directive.value, directive.value_span) for directive in document.directives}
-    around = _surroundings(document, command, invocation, batch)
+    around = _surroundings(document, command, invocation, {**batch, **command.batch})
     hostfile = invocation.options.get("hostfile")
     if hostfile is not None and hostfile.value is not None and read_text is not None:
         text = read_text(hostfile.value)

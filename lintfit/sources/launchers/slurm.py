@@ -71,9 +71,24 @@ def read_slurm(document: Document, options: Mapping[str, tuple[str | None, Span]
             gpu = Setting("gpu", kind, provenance)
         if count is not None and gpus is None:
             gpus = _per_node_of(name, Stated(count, provenance), nodes, stated("ntasks-per-node"))
+    if (found := options.get("instance")) is not None and found[0]:
+        gpus, gpu = _on_instance(document, found[0], found[1], gpus, gpu)
     if gpu is None and (found := options.get("constraint")) is not None and found[0]:
         gpu = _constrained(document, found[0], found[1])
     return Slurm(nodes, stated("ntasks"), stated("ntasks-per-node"), gpus, gpu)
+
+
+def _on_instance(
+    document: Document, name: str, span: Span, gpus: Stated | None, gpu: Setting | None
+) -> tuple[Stated | None, Setting | None]:
+    """The GPUs of a cloud's type of machine, where nothing else is asked for."""
+    from lintfit.catalog.gpus import instance
+
+    known = instance(name.removeprefix("ml."))
+    if known is None:
+        return gpus, gpu
+    provenance = Provenance.at(document, span)
+    return gpus or Stated(known[1], provenance), gpu or Setting("gpu", known[0].name, provenance)
 
 
 def _per_node_of(name: str, count: Stated, nodes: Stated | None, tasks: Stated | None) -> Stated:

@@ -101,6 +101,11 @@ class ScriptSource:
         return self.reading.zero is not None and not self.reading.zero.open
 
     @property
+    def zero_of_dict(self) -> object:
+        """The ``zero_optimization`` of a DeepSpeed dict in the script, as far as it is known; None without one."""
+        return plain(self.reading.zero) if self.reading.zero is not None else None
+
+    @property
     def spreads_over_cards(self) -> bool:
         """Whether several processes cannot each have a model: a ``device_map`` of the load, or Unsloth, on one GPU."""
         load = self.reading.found.trained_load

@@ -27,6 +27,7 @@ from lintfit.sources.script.reading import (
 )
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
+from lintfit.sources.script.reading.own_method import lineage
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING
 
@@ -101,7 +102,8 @@ def _classifies(reading: Reading) -> None:
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
-    handed = record.value(1, "ref_model") if kind in ("dpo", "kto") else record.keyword("ref_model", "reference_model")
+    compares = kind in ("dpo", "kto") or record.name.endswith("BCOTrainer")
+    handed = record.value(1, "ref_model") if compares else record.keyword("ref_model", "reference_model")
     if something(handed):
         if inference_models.is_wider(reading, handed):
             reading.derive("reference_model", False, "it is counted with the models beside the trained one")
@@ -119,13 +121,22 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
         reading.derive(
             "reference_model", needed, f"beta is {known}" + (", and the adapter is switched off for it" * with_adapter)
         )
-    elif kind in ("dpo", "kto", "ppo"):
+    elif compares or kind == "ppo":
         why = (
             "the adapter is switched off for it" if with_adapter else f"{record.name} makes one where none is handed in"
         )
         reading.derive("reference_model", not with_adapter, why)
+    elif _holds_another(reading, record):
+        reading.derive("reference_model", UNKNOWN, "the trainer's own class has a ref_model")
     else:
         reading.derive("reference_model", False, f"{record.name} needs none")
+
+
+def _holds_another(reading: Reading, record: Record) -> bool:
+    """Whether a trainer's class of the script's own makes a reference by itself."""
+    names = [cls.name for cls in record.classes] or [record.name]
+    lines = (lineage(reading.calls.documents, name) for name in names)
+    return any("self.ref_model" in document.text for line in lines for document, _ in line)
 
 
 def objects_of(value: Value) -> bool:

@@ -24,6 +24,7 @@ from lintfit.sources.script.reading.engines import BY_PLUGIN
 from lintfit.sources.script.reading.fabric import BY_STRATEGY
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
+from lintfit.sources.script.writing.opened_input import opening, opens_input
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
@@ -273,6 +274,9 @@ class Writer:
         if passed is None:
             return None if load.spreads else self.keyword(load, name, text)
         node = passed.node.value if passed.node.star == "" else None
+        if isinstance(node, cst.IfExp):
+            test = cst.Module(()).code_for_node(node.test)
+            raise CannotWrite(f"{test} decides {name} here, for other launches as well")
         if isinstance(passed.value.origin, cst.SimpleString):
             text = _code(TORCH.get(value, value))
         return self.replace_value(passed.value, node, TORCH.get(value, value), text)
@@ -340,10 +344,10 @@ class Writer:
     def checkpointing(self, value: Any) -> Edits | None:
         """Gradient checkpointing: the arguments' field, else a call on the model after it is loaded."""
         if self.found.arguments is not None:
-            return self.argument(self._checkpointing_names(), value)
+            return self._with_opened_input(self.argument(self._checkpointing_names(), value), value)
         off = self.parsed_fields(_CHECKPOINTS, lambda given: given is False) if value is True else {}
         if len(off) == 1:
-            return self.for_this_run(*next(iter(off.values())), True)
+            return self._with_opened_input(self.for_this_run(*next(iter(off.values())), True), True)
         load = self.found.trained_load
         if value is not True or load is None or load.statement is None or load.assigned_to is None:
             return None
@@ -352,9 +356,17 @@ class Writer:
             return None
         for_one_caller(self.calls, line)
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
-        if _opens_input(self.source):
+        if opens_input(self.source):
             code += f"\n{load.assigned_to}.enable_input_require_grads()"
         return edited(self.calls, line, python_edits.insert_statement_after, code)
+
+    def _with_opened_input(self, edits: Edits | None, value: Any) -> Edits | None:
+        """A switch with what the script's own adapters need of it, which only a wrap behind the switch sees to itself.
+
+        PEFT opens the input where the base checkpoints when it is wrapped (``PeftModel.__init__``); a trainer switches
+        checkpointing on later.
+        """
+        return edits if edits is None or value is not True else (*edits, *opening(self.source))
 
     def _checkpointing_names(self) -> tuple[str, ...]:
         """``gradient_checkpointing`` in every version below 6; its new name only where it is used already."""
@@ -383,14 +395,6 @@ def _keyword(plugin: Record | None, name: str) -> str | None:
     if plugin is None:
         return None
     return (BY_STRATEGY if plugin.name == "DeepSpeedStrategy" else BY_PLUGIN).get(name)
-
-
-def _opens_input(source: Script) -> bool:
-    """Whether adapters of a frozen model are trained, whose input nobody opens for reentrant checkpointing."""
-    method = source.settings.get("method")
-    opened = ("enable_input_require_grads", "prepare_model_for_kbit_training", "prepare_model_for_int8_training")
-    calls = {record.name for record in source.reading.records if record.taken is not False}
-    return method is not None and method.value == "lora" and calls.isdisjoint(opened)
 
 
 def _equal(left: Any, right: Any) -> bool:

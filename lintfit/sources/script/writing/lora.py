@@ -27,6 +27,7 @@ from lintfit.sources.script.interpreter.values import Object, Record, objects, p
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits
+from lintfit.sources.script.writing.opened_input import OPENS_INPUT
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -37,8 +38,6 @@ ALPHA = 2
 
 _ALL_LINEAR = (0, 8)
 """The PEFT that first knows ``target_modules="all-linear"``."""
-_OPENS_INPUT = 5
-"""The transformers whose ``gradient_checkpointing_enable`` opens the input itself (``needs_embedding_grads``)."""
 _PREPARES = "prepare_model_for_kbit_training"
 _NO_LOAD = "no one statement is known to load the model"
 _NO_SWITCH = "the script makes its adapters or quantized base itself, and no one flag switches them on"
@@ -270,7 +269,7 @@ def _must_open_input(writer: Writer) -> bool:
     if not _checkpoints(writer) or without or (bits is not None and bits.value is not None):
         return False
     known = (writer.source.reading.version(name) for name in ("transformers", "transformers>="))
-    return not any(version is not None and version >= (_OPENS_INPUT,) for version in known)
+    return not any(version is not None and version >= (OPENS_INPUT,) for version in known)
 
 
 def _checkpoints(writer: Writer) -> bool:

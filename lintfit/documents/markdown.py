@@ -1,0 +1,129 @@
+"""Pages of Markdown: the commands in their fenced blocks.
+
+Each block is read as a shell of its own. All that is no command is blanked out, so that every offset is one of the
+file. A block of JSON or YAML under a file's name is that file, where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.placeholders import without_angles
+from lintfit.documents.written_commands import STARTED, WORDS, commands_in, has_prompts, joined, of_prompts, passed_over
+from lintfit.frozen import frozen, word_set
+
+SUFFIXES = (".md", ".markdown", ".mdx")
+
+_SHELLS = word_set("bash sh shell zsh ksh console shell-session shellsession terminal commandline command-line cmd")
+"""Names of languages (GitHub's Linguist, Pygments, and what people write) of blocks that hold commands."""
+_NO_COMMANDS = word_set("json jsonc json5 yaml yml toml ini xml html css diff patch csv mermaid bibtex latex")
+"""Names of blocks that hold no commands. Those of any other language, or of none, may hold them among other text."""
+_OPENING = lazy_pattern(
+    r"^(?P<prefix>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*)$", re.MULTILINE
+)
+_START = lazy_pattern(STARTED)
+_SCRIPT = lazy_pattern(r"\.py\b|[ \t]-m[ \t]")
+_TRAINING = lazy_pattern(
+    r"train|tun|sft|dpo|grpo|ppo|rlhf|orpo|kto|lora|batch|epoch|learning|lr|reward|distil|deepspeed|main", re.IGNORECASE
+)
+_DATA = word_set("json jsonc json5 yaml yml")
+_NAMES = lazy_pattern(r"[\w.-]*[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
+_QUOTE = lazy_pattern(r"^[ \t]*(?:>[ \t]?)+")
+
+
+@frozen
+class Block:
+    """A fenced block: the name of its language in small letters, and where what it holds begins and ends."""
+
+    language: str
+    start: int
+    end: int
+    quoted: bool = False
+    """Whether it stands in a quotation, with ``>`` in front of each of its lines."""
+
+
+def is_page(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a page, in order; one that is not closed reaches to the end."""
+    position = 0
+    while (at := _next_fence(text, position)) >= 0:
+        line = text.rfind("\n", 0, at) + 1
+        found = _OPENING.match(text, line) if line >= position or position == 0 else None
+        if found is None:
+            position = at + 3
+            continue
+        start = min(found.end() + 1, len(text))
+        closing = re.compile(rf"^[ \t>]*{found['fence'][0]}{{{len(found['fence'])},}}[ \t]*\r?$", re.MULTILINE)
+        end = closing.search(text, start)
+        info = found["info"].strip().lower()
+        language = re.split(r"[\s,{:]", info.lstrip("{."), maxsplit=1)[0].rstrip("}")
+        yield Block(language, start, end.start() if end is not None else len(text), ">" in found["prefix"])
+        if end is None:
+            return
+        position = end.end()
+
+
+def _next_fence(text: str, position: int) -> int:
+    found = [at for at in (text.find("```", position), text.find("~~~", position)) if at >= 0]
+    return min(found, default=-1)
+
+
+def with_commands(text: str) -> Iterator[Block]:
+    """The blocks that may start something."""
+    for block in blocks(text):
+        if block.language not in _NO_COMMANDS and _hints(text, block):
+            yield block
+
+
+def _hints(text: str, block: Block) -> bool:
+    """Whether a block has a launcher in it, or a Python script and a word of training."""
+    found = _START.search(text, block.start, block.end)
+    while found is not None and found.group().startswith(("python", "env", "nohup", "srun")):
+        if _SCRIPT.search(text, found.start(), block.end) and _TRAINING.search(text, found.start(), block.end):
+            return True
+        found = _START.search(text, found.end(), block.end)
+    return found is not None
+
+
+def starts_something(text: str) -> bool:
+    """Whether a page has a block that may start something: a cheap look."""
+    return any(word in text for word in WORDS) and next(with_commands(text), None) is not None
+
+
+def shells(text: str) -> Iterator[str]:
+    """The page with blanks for all but the commands of one block, up to its end, for each that may start something."""
+    for block in with_commands(text):
+        lines = text[block.start : block.end].splitlines(keepends=True)
+        if block.quoted:
+            lines = [_without_quote(line) for line in lines]
+        if has_prompts(lines):
+            kept = of_prompts(lines)
+        elif block.language in _SHELLS:
+            kept = map(joined, lines)
+        else:
+            kept = commands_in(lines)
+        yield passed_over(block.start) + without_angles("".join(kept))
+
+
+def shown_files(text: str) -> Iterator[tuple[str, Block]]:
+    """The JSON and YAML files that a page shows: blocks with a file's name in the line above them or in their first."""
+    for block in blocks(text):
+        if block.language not in _DATA or block.quoted:
+            continue
+        opening = text.rfind("\n", 0, block.start - 1) + 1
+        above = text[:opening].rstrip().rpartition("\n")[2]
+        first = text[block.start : block.end].lstrip().partition("\n")[0]
+        names = _NAMES.findall(above) or (_NAMES.findall(first) if first.startswith(("#", "//")) else [])
+        if len(set(names)) == 1:
+            yield names[0], block
+
+
+def _without_quote(line: str) -> str:
+    found = _QUOTE.match(line)
+    return " " * found.end() + line[found.end() :] if found is not None else line

@@ -1,0 +1,48 @@
+"""Launches in pages of Markdown: which of them are runs.
+
+A page that the user names is read as a launch script is. In a search its launches count where no launch file starts the
+same script or recipe, and where what they start is at hand: pages also tell of other projects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from lintfit.documents.paths import resolved
+from lintfit.run.model import Run
+
+
+def documented(
+    runs: Sequence[Run], named: frozenset[Path], taken: frozenset[Path], trains: Callable[[Run], bool]
+) -> Iterator[Run]:
+    """The runs of pages that count; ``taken`` are the resolved paths of what launch files start.
+
+    A command that several pages of a folder show (a translation) is one run.
+    """
+    seen: set[tuple[Path, tuple[str, ...]]] = set()
+    for run in runs:
+        if not trains(run) or run.launch is None:
+            continue
+        if run.origin.path in named:
+            yield run
+            continue
+        said = (resolved(run.origin.path).parent, tuple(word.text for word in run.launch.command.words))
+        if said not in seen and _is_at_hand(run) and taken.isdisjoint(started(run)):
+            seen.add(said)
+            yield run
+
+
+def _is_at_hand(run: Run) -> bool:
+    """Whether what a launch starts is here to be read, or a front end's command is all there is."""
+    if run.broken or any(each.certainty != "open" for each in run.missing):
+        return False
+    return run.recipe is not None or (run.script is not None and run.script.facts.trains)
+
+
+def started(run: Run) -> set[Path]:
+    """The script or the recipe that a launch starts; empty for a command that is made of flags alone."""
+    if run.script is not None:
+        return {resolved(run.script.document.path)}
+    configs = [source.document for source in (run.accelerate, run.deepspeed) if source is not None]
+    return {resolved(each.path) for each in run.documents if each not in configs and each.path != run.origin.path}

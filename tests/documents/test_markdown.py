@@ -1,0 +1,133 @@
+"""Commands in the fenced blocks of a page, in docstrings and in leading comments, at their places in the real file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.markdown import blocks, shown_files, starts_something
+from lintfit.documents.model import FileText
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_edits import set_flag
+from lintfit.documents.shell_reader import read_shell
+
+
+def page(text: str, name: str = "README.md") -> ShellDocument:
+    return read_shell(FileText(Path(name), text))
+
+
+def commands(document: ShellDocument) -> list[list[str]]:
+    return [[word.text for word in command.words] for command in document.commands]
+
+
+@pytest.mark.parametrize(
+    "language", ["bash", "sh", "shell", "console", "", "python", "commandline", "{.bash}", "Bash title='x'"]
+)
+def test_a_block_of_commands(language: str) -> None:
+    text = f"# A\n\n```{language}\ntorchrun --nproc_per_node 2 \\\n  train.py --lr 1e-5\n```\n"
+    document = page(text)
+    assert commands(document) == [["torchrun", "--nproc_per_node", "2", "train.py", "--lr", "1e-5"]]
+    assert document.position(document.commands[0].span.start).line == 4
+
+
+def test_what_is_no_block_of_commands_is_none() -> None:
+    assert (
+        commands(page("python train.py --lr 1\n\n```json\npython train.py\n```\n\n`python train.py --do_train`\n"))
+        == []
+    )
+
+
+def test_prose_in_a_block_without_a_language_is_no_command() -> None:
+    text = "```\nTrain it so:\nexport A=1\npython train.py --a $A\nLoss 0.1 in 3 steps; see python train.py\n```\n"
+    assert commands(page(text)) == [["python", "train.py", "--a", "1"]]
+
+
+def test_prompts_and_what_is_printed() -> None:
+    text = "```console\n$ cd x\n$ python train.py \\\n>   --lr 1\n{'loss': 1.0}\npython is printed here train.py\n```\n"
+    document = page(text)
+    assert commands(document) == [["cd", "x"], ["python", "train.py", "--lr", "1"]]
+    assert document.commands[1].folder == "x"
+
+
+def test_a_variable_at_the_start_of_a_line_is_no_prompt() -> None:
+    text = "```bash\npython train.py --data \\\n    ${DATA} \\\n  --lr 1\n```\n"
+    assert commands(page(text)) == [["python", "train.py", "--data", "${DATA}", "--lr", "1"]]
+
+
+def test_blocks_in_lists_and_quotations() -> None:
+    text = "1. First\n\n   ```sh\n   torchrun train.py --a 1\n   ```\n\n"
+    text += "> ~~~bash\n> torchrun train.py \\\n>   --a 2\n> ~~~\n"
+    assert commands(page(text)) == [["torchrun", "train.py", "--a", "1"], ["torchrun", "train.py", "--a", "2"]]
+
+
+def test_each_block_is_a_shell_of_its_own() -> None:
+    text = "```bash\nM=a\ncd x\ntorchrun train.py --m $M\n```\n```bash\ntorchrun train.py --m $M\n```\n"
+    first, second = (command for command in page(text).commands if command.words[0].text == "torchrun")
+    assert (first.words[3].value, first.folder) == ("a", "x")
+    assert (second.words[3].value, second.folder) == (None, ".")
+
+
+@pytest.mark.parametrize("end", ["\\ ", "\\  # how many", "\\\t"])
+def test_blanks_behind_a_backslash_are_read_as_they_are_meant(end: str) -> None:
+    text = f"```bash\ntorchrun train.py {end}\n  --lr 1\n```\n"
+    assert commands(page(text)) == [["torchrun", "train.py", "--lr", "1"]]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "<your model>",
+        "path/to/model",
+        "/path/to/llama",
+        "PATH_TO_MODEL",
+        "your_model",
+        "{model}",
+        "xxx",
+        "configs/xxx.json",
+        "...",
+    ],
+)
+def test_what_is_to_be_filled_in_is_not_known(word: str) -> None:
+    words = page(f"```\ntorchrun train.py --model {word} --lr 1\n```\n").commands[0].words
+    assert [each.value for each in words[:3]] == ["torchrun", "train.py", "--model"]
+    assert words[3].value is None and words[-1].value == "1"
+
+
+@pytest.mark.parametrize(
+    "word", ["Qwen/Qwen2.5-7B", "[q_proj,v_proj]", "pathology", "'{\"min_lr_rate\": 0.1}'", "yours", "xx"]
+)
+def test_other_words_are_what_they_are(word: str) -> None:
+    assert page(f"```\ntorchrun train.py --model {word}\n```\n").commands[0].words[-1].value == word.strip("'")
+
+
+def test_an_edit_stays_in_its_block() -> None:
+    text = "# A\n\n> ```bash\n> torchrun train.py --lr 1\n> ```\n\nMore.\n"
+    document = page(text)
+    edits = set_flag(document, document.commands[0], "--bf16", "True")
+    assert apply(text, edits) == text.replace("--lr 1", "--lr 1 --bf16 True")
+
+
+def test_files_that_a_page_shows() -> None:
+    text = 'The file `ds/zero2.json`:\n\n```json\n{"a": 1}\n```\n\n```yaml\n# acc.yaml\nb: 2\n```\n\n```json\n{}\n```\n'
+    assert [(name, text[block.start : block.end]) for name, block in shown_files(text)] == [
+        ("ds/zero2.json", '{"a": 1}\n'),
+        ("acc.yaml", "# acc.yaml\nb: 2\n"),
+    ]
+
+
+def test_a_block_that_is_not_closed() -> None:
+    assert [block.language for block in blocks("```bash\npython train.py\n")] == ["bash"]
+
+
+def test_a_cheap_look() -> None:
+    assert not starts_something("```bash\npip install python-dotenv\n```\n")
+    assert not starts_something("```bash\npython serve.py\n```\n")
+    assert starts_something("```bash\npython main.py --lr 1\n```\n")
+
+
+def test_docstrings_and_leading_comments() -> None:
+    text = '#!/usr/bin/python\n# Usage: python train.py \\\n#    --lr 1\n"""Or:\n\n>>> trl sft --model m\n"""\n'
+    text += 'x = "python train.py"\n'
+    assert commands(page(text, "train.py")) == [["python", "train.py", "--lr", "1"], ["trl", "sft", "--model", "m"]]

@@ -1,0 +1,57 @@
+"""A number that a script works others out from is edited where it stands, and no literal breaks the relation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.model import FileText
+from lintfit.documents.shell_computed import referenced
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_edits import set_flag
+from lintfit.documents.shell_reader import read_shell
+
+SETUP = "GLOBAL=${GLOBAL:-$DEFAULT_GLOBAL}\nSTEPS=${STEPS:-$DEFAULT_STEPS}\nMICRO=$((GLOBAL / 8 / STEPS))\n"
+LAUNCH = "DEFAULT_GLOBAL=64\nDEFAULT_STEPS=1\nsource setup.sh\ntrain --micro $MICRO --steps=$STEPS --seed 1\n"
+ALONE = 'GLOBAL=64\nSTEPS=1\nMICRO=$((GLOBAL / 8 / STEPS))\ntrain --micro "$MICRO" --steps $STEPS --seed 1\n'
+
+
+def read(text: str) -> ShellDocument:
+    def open_text(path: Path) -> FileText | None:
+        return FileText(path, SETUP) if path.name == "setup.sh" else None
+
+    return read_shell(FileText(Path("run.sh"), text), open_text)
+
+
+@pytest.mark.parametrize(("text", "name"), [(LAUNCH, "DEFAULT_STEPS"), (ALONE, "STEPS")])
+def test_the_number_behind_is_written_and_the_other_follows(text: str, name: str) -> None:
+    document = read(text)
+    edits = set_flag(document, document.commands[-1], "--steps", "4")
+    after = apply(text, edits)
+    assert after == text.replace(f"{name}=1\n", f"{name}=4\n")
+    words = [word.text for word in read(after).commands[-1].words]
+    assert words[2] == "2"
+    assert set_flag(read(after), read(after).commands[-1], "--micro", "2") == ()
+
+
+@pytest.mark.parametrize("text", [LAUNCH, ALONE])
+def test_what_is_worked_out_is_no_literal(text: str) -> None:
+    document = read(text)
+    with pytest.raises(ValueError, match="worked out"):
+        set_flag(document, document.commands[-1], "--micro", "2")
+
+
+def test_a_number_that_something_else_takes_too_is_left_alone() -> None:
+    text = LAUNCH.replace("--seed 1", "--seed $DEFAULT_STEPS")
+    document = read(text)
+    after = apply(text, set_flag(document, document.commands[-1], "--steps", "4"))
+    assert after == text.replace("--steps=$STEPS", "--steps=4")
+
+
+def test_a_variable_that_has_come_to_what_was_written_for_it_stands_again() -> None:
+    text = "MICRO=16\ntrain --micro $MICRO --eval $MICRO\n"
+    assert referenced(read(text), "MICRO=2\ntrain --micro 2 --eval $MICRO\n") == text.replace("16", "2")
+    apart = "MICRO=1\ntrain --micro 2 --eval $MICRO\n"
+    assert referenced(read(text), apart) == apart

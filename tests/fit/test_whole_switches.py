@@ -1,0 +1,104 @@
+"""A switch brings what belongs to it: the 16-bit type that the GPUs can do, the input that adapters need open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.commands.check import load_runs
+from lintfit.documents.workspace import Workspace
+from lintfit.fit.applying import Applied, apply_changes
+from lintfit.fit.axes import sharding
+from lintfit.fit.options import Subject
+from lintfit.options.model import Options
+from lintfit.run.model import Run
+
+TRAINER = """\
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-3.2-1B", torch_dtype="bfloat16")
+{opened}model = {wrap}
+args = TrainingArguments("out", bf16=True{more})
+Trainer(model=model, args=args).train()
+"""
+PARSED = """\
+from transformers import HfArgumentParser
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()"""
+WRAP = 'get_peft_model(model, LoraConfig(r=8, task_type="CAUSAL_LM"))'
+
+
+def _run(folder: Path, script: str, gpu: str = "GeForce RTX 3090", transformers: str = "4.46.0") -> tuple[Run, Options]:
+    (folder / "train.py").write_text(script)
+    (folder / "run.sh").write_text("torchrun --nproc_per_node 4 train.py\n")
+    (folder / "requirements.txt").write_text(f"transformers=={transformers}\n")
+    options = Options(gpu=gpu, isolated=True, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([folder / "run.sh"], options)[1]
+    return judged.run, options
+
+
+@pytest.mark.parametrize(
+    ("opened", "more", "transformers", "added"),
+    [
+        ("", "", "4.46.0", True),
+        ("", "", "5.2.0", False),
+        ("", ', gradient_checkpointing_kwargs={"use_reentrant": False}', "4.46.0", False),
+        ("model.enable_input_require_grads()\n", "", "4.46.0", False),
+    ],
+)
+def test_checkpointing_by_the_trainer_opens_the_input_of_the_scripts_own_adapters(
+    opened: str, more: str, transformers: str, added: bool, tmp_path: Path
+) -> None:
+    script = TRAINER.format(opened=opened, wrap=WRAP, more=more)
+    run, options = _run(tmp_path, script, transformers=transformers)
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts[tmp_path / "train.py"]
+    assert "gradient_checkpointing=True" in after
+    line = f"model.enable_input_require_grads()\nmodel = {WRAP}"
+    assert (line in after) is (added or bool(opened))
+    assert after.count("enable_input_require_grads") == (added or bool(opened))
+
+
+def test_the_line_is_named_where_a_person_has_to_place_it(tmp_path: Path) -> None:
+    script = TRAINER.format(opened="", wrap=WRAP.replace("(model,", "(prepared(model),"), more="")
+    run, options = _run(tmp_path, script)
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, str) and "enable_input_require_grads()" in applied
+
+
+@pytest.mark.parametrize(("gpu", "precision"), [("Tesla V100-SXM2-32GB", "fp16"), ("GeForce RTX 3090", "bf16")])
+def test_deepspeed_comes_with_the_type_that_the_gpus_can_do(gpu: str, precision: str, tmp_path: Path) -> None:
+    script = TRAINER.format(opened="", wrap="model", more=", tf32=True").replace(', torch_dtype="bfloat16"', "")
+    run, options = _run(tmp_path, script, gpu)
+    assert run.spec is not None
+    found = {option.name: option for option in sharding.options(Subject(run, run.spec))}
+    changes = found["ZeRO-3"].changes
+    assert changes["mixed_precision"] == precision
+    applied = apply_changes(run, changes, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts[tmp_path / "train.py"]
+    assert f"{precision}=True" in after
+    assert ("tf32" in after) is (gpu == "GeForce RTX 3090")
+    assert applied.run.spec is not None and applied.run.spec.mixed_precision == precision
+
+
+def test_flags_at_the_end_of_a_launch_leave_no_blank_line(tmp_path: Path) -> None:
+    script = TRAINER.format(opened="", wrap="model", more="")
+    script = script.replace('args = TrainingArguments("out", bf16=True)', PARSED).replace(
+        ', torch_dtype="bfloat16"', ""
+    )
+    _run(tmp_path, script)
+    launch = "torchrun --nproc_per_node 4 train.py \\\n  --bf16 True \\\n"
+    flags = '  --fsdp "full_shard auto_wrap" \\\n'
+    flags += "  --fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer \\\n  --tf32 True\n"
+    (tmp_path / "run.sh").write_text(launch + flags)
+    options = Options(gpu="Tesla V100-SXM2-32GB", isolated=True, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    assert judged.run.spec is not None
+    found = {option.name: option for option in sharding.options(Subject(judged.run, judged.run.spec))}
+    applied = apply_changes(judged.run, found["ZeRO-2"].changes, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts[tmp_path / "run.sh"]
+    assert after == launch.replace("bf16", "fp16") + "  --deepspeed ds_zero2.json\n"

@@ -1,0 +1,36 @@
+"""bf16 swapped for fp16 on GPUs without it, in all places that say so and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import lintfit
+
+SCRIPT = """import torch
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser((TrainingArguments,)).parse_args_into_dataclasses()
+DTYPE
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype=dtype)
+Trainer(model=model, args=args, train_dataset=[]).train()
+"""
+BY_SWITCH = (
+    "dtype = torch.float16 if args.fp16 else (torch.bfloat16 if args.bf16 else torch.float32)",
+    "if args.bf16:\n    dtype = torch.bfloat16\nelse:\n    dtype = torch.float16",
+)
+
+
+@pytest.mark.parametrize("dtype", BY_SWITCH)
+def test_a_type_that_follows_from_the_switch_is_left_alone(dtype: str, tmp_path: Path) -> None:
+    code = SCRIPT.replace("DTYPE", dtype)
+    (tmp_path / "train.py").write_text(code)
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}\n')
+    launch = "deepspeed --num_gpus 8 train.py --output_dir out --deepspeed ds.json --bf16 True --tf32 True\n"
+    (tmp_path / "run.sh").write_text(launch)
+    options = ("--gpu", "v100-32gb", "--gpus", "8", "--select", "bf16-on-pre-ampere", "--fix", "--unsafe-fixes")
+    lintfit("check", "run.sh", *options, "--seq-len", "512", cwd=tmp_path)
+    assert (tmp_path / "train.py").read_text() == code
+    assert "--fp16 True" in (tmp_path / "run.sh").read_text()
+    assert "tf32" not in (tmp_path / "run.sh").read_text()
