@@ -68,7 +68,7 @@ def test_json_in_utf_16_is_what_no_library_reads(tmp_path: Path) -> None:
     """All of them open it as UTF-8."""
     (tmp_path / "odd.json").write_bytes(GOOD.decode().encode("utf-16"))
     (line,) = [line for line in _lines_about(_check(tmp_path, "odd.json"), "odd.json") if "invalid-json" in line]
-    assert line.startswith("odd.json:1:1: error invalid-json not valid JSON: its text is UTF-16")
+    assert line.startswith("odd.json:1:1: error invalid-json (LF001) not valid JSON: its text is UTF-16")
 
 
 def test_yaml_in_utf_16(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_yaml_in_utf_16(tmp_path: Path) -> None:
     outcome = _check(tmp_path, "odd.yaml")
     assert outcome.status == 1
     (line,) = _lines_about(outcome, "odd.yaml")
-    assert line.startswith("odd.yaml:1:1: error syntax-error its text is UTF-16")
+    assert line.startswith("odd.yaml:1:1: error syntax-error (LF015) its text is UTF-16")
 
 
 @pytest.mark.parametrize(("change", "status"), [(b"\xef\xbb\xbf", 1), (b"\r\n", 0)])
@@ -138,7 +138,7 @@ def test_a_syntax_error_in_the_script(tmp_path: Path) -> None:
     outcome = _check(tmp_path, "train.py")
     assert (outcome.status, outcome.err.count("lintfit:")) == (1, 0)
     (line,) = _lines_about(outcome, "train.py")
-    assert line.startswith("train.py:2:18: error syntax-error '(' was never closed")
+    assert line.startswith("train.py:2:18: error syntax-error (LF015) '(' was never closed")
 
 
 OF_NO_KNOWN_USE = {
@@ -281,24 +281,28 @@ ONE_LINE = {
     "yaml digits": (
         "default.yaml",
         f"distributed_type: DEEPSPEED\nnum_processes: {DIGITS}\n",
-        f"default.yaml:2:16: error syntax-error {DIGITS[:57]}... has 5000 digits; Python reads no more than 4300",
+        f"default.yaml:2:16: error syntax-error (LF015) {DIGITS[:57]}... has 5000 digits; Python reads no more than 4300",
     ),
     "yaml hexadecimal": (
         "default.yaml",
         f"distributed_type: DEEPSPEED\nnum_processes: 0x{DIGITS}\n",
-        f"default.yaml:2:16: error syntax-error 0x{DIGITS[:55]}... has 5000 digits; Python reads no more than 4300",
+        f"default.yaml:2:16: error syntax-error (LF015) 0x{DIGITS[:55]}... has 5000 digits; Python reads no more than 4300",
     ),
     "yaml escape": (
         "default.yaml",
         'distributed_type: "\\UFFFFFFFF"\n',
-        "default.yaml:1:20: error syntax-error \\UFFFFFFFF names no character: the last is \\U0010FFFF",
+        "default.yaml:1:20: error syntax-error (LF015) \\UFFFFFFFF names no character: the last is \\U0010FFFF",
     ),
     "yaml nest": (
         "default.yaml",
         f"distributed_type: {'[' * 5000}\n",
         "lintfit: default.yaml:1:218: not read: nested more than 200 levels deep: not a config",
     ),
-    "yaml cycle": ("default.yaml", "distributed_type: &a [*a]\n", "default.yaml:1:23: error syntax-error the alias *a"),
+    "yaml cycle": (
+        "default.yaml",
+        "distributed_type: &a [*a]\n",
+        "default.yaml:1:23: error syntax-error (LF015) the alias *a",
+    ),
     "codec": (
         "train.py",
         "# coding: hex\nfrom transformers import Trainer\n",

@@ -198,10 +198,13 @@ def test_a_folder_without_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "start"),
     [
-        (("--model", "meta-llama/Lama-2-7b-hf"), "model: 'meta-llama/Lama-2-7b-hf' is not known (did you mean 'meta-"),
+        (
+            ("--model", "meta-llama/Lama-2-7b-hf"),
+            "--model: 'meta-llama/Lama-2-7b-hf' is not known (did you mean 'meta-",
+        ),
         (
             ("--model", "gpt2", "--gpu", "RTX 309O"),
-            "gpu: 'RTX 309O' is not known (did you mean 'NVIDIA GeForce RTX 3090",
+            "--gpu: 'RTX 309O' is not known (did you mean 'NVIDIA GeForce RTX 3090",
         ),
         (("--model", "gpt2", "--zero-stage", "3", "--gpus", "0"), "--gpus 0: expected a whole number of 1 or more"),
         (("--model", "gpt2", "--micro-batch-size", "-1"), "--micro-batch-size: -1 must be a whole number from 1"),

@@ -29,7 +29,7 @@ METHODS = frozenset(
         *("lexists", "access", "touch", "unlink", "mkdir"),
     }
 )
-OWN = ("door", "workspace", "self")
+OWN = ("door", "workspace", "_workspace", "self")
 """What methods of these names are called of that are no paths: the door itself, and a workspace."""
 
 
