@@ -47,7 +47,7 @@ LAUNCH = "torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True"
     ("script", "launch", "file", "line"),
     [
         (KEYWORD, "", "train.py", 'args = SFTConfig(output_dir="out", max_length=2048, bf16=True)'),
-        (PARSED, LAUNCH, "run.sh", f"{LAUNCH} --model_max_length 2048"),
+        (PARSED, LAUNCH, "run.sh", "    --model_max_length 2048"),
         (PARSED, f"{LAUNCH} --model_max_length 8192", "run.sh", f"{LAUNCH} --model_max_length 2048"),
     ],
     ids=["keyword", "default", "flag"],
