@@ -287,3 +287,17 @@ def test_texts_that_are_put_together_fill_a_sequence(call: str, full: bool | Non
         ".map(preprocess)", f".map(preprocess)\ntokenized = data\ndata = {call}"
     )
     assert values(script(text, "")).get("pads_to_length") is full
+
+
+@pytest.mark.parametrize(("module", "length"), [("trl", 1024), ("sft_trainer", None)])
+def test_the_default_of_trls_own_sft_trainer(module: str, length: int | None) -> None:
+    """A class of that name from elsewhere cuts nothing that lintfit knows of."""
+    text = f"""\
+from transformers import AutoModelForCausalLM, TrainingArguments
+from {module} import SFTTrainer
+
+model = AutoModelForCausalLM.from_pretrained("a/b")
+SFTTrainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()
+"""
+    found = script(text).settings.get("seq_len")
+    assert (found.value if found is not None else None) == length

@@ -150,10 +150,11 @@ def _length_of_text(reading: Reading) -> None:
 
 
 def _cut_by_sft(reading: Reading) -> bool:
-    """Whether TRL's SFTTrainer has arguments that say nothing of a length."""
+    """Whether TRL's own SFTTrainer, not a class of that name, has arguments that say nothing of a length."""
     trainer, made = reading.found.trainer, reading.found.arguments
-    known = trainer is not None and trainer.name == "SFTTrainer" and not trainer.spreads
-    return known and made is not None and not made.open and "SFT" not in made.library
+    if trainer is None or not trainer.function.startswith("trl.") or trainer.name != "SFTTrainer" or trainer.spreads:
+        return False
+    return made is not None and not made.open and "SFT" not in made.library
 
 
 def _of_trainer(reading: Reading) -> bool:
