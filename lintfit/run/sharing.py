@@ -112,10 +112,13 @@ class Sharing:
     def _search(self, where: Path) -> Iterator[Origin]:
         texts = self._tree(where)
         names = _names(where, texts)
+        stems = {Path(name).stem for name in names}
         pattern = re.compile("|".join(_mention(name) for name in sorted(names)))
         for each in texts:
             kind = kind_of(each.path, each.text)
-            if not any(Path(name).stem in each.text for name in names) or pattern.search(each.text) is None:
+            if kind not in (Kind.SHELL, Kind.YAML) or not any(stem in each.text for stem in stems):
+                continue
+            if pattern.search(each.text) is None:
                 continue
             if kind is Kind.SHELL and detect.maybe_launch(each.text):
                 yield from self._launches(each.path)
