@@ -10,13 +10,8 @@ from collections.abc import Iterator
 import click
 
 from lintfit.errors import LintfitError, shorten
-from lintfit.settings.registry import SETTINGS
+from lintfit.settings.registry import BY_FLAG, SETTINGS
 from lintfit.settings.spellings import is_switch, spelled, takes_no_value
-
-_NAMES = {
-    other: record.name for record in SETTINGS.values() if record.flag for other in (record.option, *record.aliases)
-}
-"""Settings by every name that their flags have."""
 
 _METHODS = ("lora", "qlora")
 """Flags that say how the run trains, and with ``=16`` or a number behind them its rank."""
@@ -58,7 +53,7 @@ def _is_known(asked: str, own: set[str]) -> bool:
     """Whether this command has the flag: ``check`` has no more than those of the hardware."""
     if asked in _METHODS:
         return "method" in own
-    return asked in _NAMES and SETTINGS[_NAMES[asked]].option in own
+    return asked in BY_FLAG and SETTINGS[BY_FLAG[asked]].option in own
 
 
 def _taken(asked: str, ahead: list[str]) -> str | None:
@@ -68,7 +63,7 @@ def _taken(asked: str, ahead: list[str]) -> str | None:
         return None
     if asked in _METHODS:
         return behind if behind.isdigit() else None
-    if takes_no_value(_NAMES[asked]):
+    if takes_no_value(BY_FLAG[asked]):
         return behind if is_switch(behind) else None
     return behind
 
@@ -77,12 +72,12 @@ def _says(asked: str, value: str | None) -> Iterator[tuple[str, str | None]]:
     """The settings that a flag states; None for the value of one that click is to complain of."""
     if asked in _METHODS:
         yield from _method(asked, value)
-    elif _NAMES[asked] == "method" and value is not None and value.lower() == "qlora":
+    elif BY_FLAG[asked] == "method" and value is not None and value.lower() == "qlora":
         yield from _method("qlora", None)
     elif value is None:
-        yield _NAMES[asked], "true" if takes_no_value(_NAMES[asked]) else None
+        yield BY_FLAG[asked], "true" if takes_no_value(BY_FLAG[asked]) else None
     else:
-        yield _NAMES[asked], spelled(_NAMES[asked], value)
+        yield BY_FLAG[asked], spelled(BY_FLAG[asked], value)
 
 
 def _method(asked: str, rank: str | None) -> Iterator[tuple[str, str | None]]:

@@ -11,7 +11,6 @@ from lintfit.errors import LintfitError
 from lintfit.findings.questions import Cell, Sweep
 from lintfit.findings.results import RunResult
 from lintfit.fit.options import run_of
-from lintfit.frozen import replace
 
 GPUS = (1, 2, 4, 8)
 METHODS: Mapping[str, Mapping[str, Any]] = {
@@ -46,8 +45,7 @@ def table(hardware: Mapping[str, Any]) -> Sweep:
         for engine, how in ENGINES.items()
         for gpus in GPUS
     )
-    run = replace(run_of(first.spec), id=first.spec.facts.name)
-    return Sweep(RunResult(run), ("trained", "GPUs"), cells)
+    return Sweep(RunResult(run_of(first.spec)), ("trained", "GPUs"), cells)
 
 
 def _cell(values: Mapping[str, Any], mapping: Mapping[str, Any]) -> Cell:

@@ -12,7 +12,7 @@ from lintfit.commands.described import described, hardware_of, in_flags, mapping
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.errors import LintfitError
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import frozen
 from lintfit.report import View
 from lintfit.report.encoding import SCHEMA_VERSION, compact, dumps
 
@@ -91,7 +91,7 @@ def _judged_alone(result: Estimated) -> RunResult:
     from lintfit.verdict.judge import judge
 
     assert result.spec is not None
-    return RunResult.of(judge(replace(run_of(result.spec), id=result.spec.facts.name)))
+    return RunResult.of(judge(run_of(result.spec)))
 
 
 def _swept(runs: Sequence[RunResult], text: str, shown: Shown, errors: tuple[str, ...]) -> Done:

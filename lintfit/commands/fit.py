@@ -98,7 +98,7 @@ def of_flags(flags: Mapping[str, str], options: Options, asked: Asked) -> Done:
     options = config_for(Path(), options)
     result = described(options, flags)
     assert result.spec is not None
-    run = replace(run_of(result.spec), id=result.spec.facts.name, options=options)
+    run = replace(run_of(result.spec), options=options)
     return _done((RunResult.of(judge(run)),), options, asked, (), Workspace())
 
 

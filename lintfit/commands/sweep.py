@@ -9,12 +9,10 @@ from typing import Any
 from lintfit.errors import LintfitError
 from lintfit.findings.questions import Cell, Sweep
 from lintfit.findings.results import RunResult
-from lintfit.frozen import replace
-from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.what_if import asked
 from lintfit.settings.kinds import FLAG, TOKENS, Choice, Count
-from lintfit.settings.registry import SETTINGS
+from lintfit.settings.registry import BY_FLAG, SETTINGS
 from lintfit.settings.spellings import spelled
 from lintfit.suggest import did_you_mean
 from lintfit.verdict.judge import judge
@@ -22,9 +20,6 @@ from lintfit.verdict.judge import judge
 MOST = 400
 """Combinations that are estimated; a table that a person reads has far fewer."""
 
-_NAMES = {
-    other: record.name for record in SETTINGS.values() if record.flag for other in (record.option, *record.aliases)
-}
 _COUNTS = (1, 2, 4, 8, 16, 32)
 _TOKENS = (512, 1024, 2048, 4096, 8192, 16384)
 _RANKS = (8, 16, 32, 64, 128, 256)
@@ -39,14 +34,14 @@ def axes(text: str) -> tuple[Axis, ...]:
     name = ""
     for part in text.split(","):
         written, equals, value = part.strip().partition("=")
-        key = _NAMES.get(written.lower().replace("_", "-"))
+        key = BY_FLAG.get(written.lower().replace("_", "-"))
         if key is not None:
             name = key
             found.setdefault(name, []).extend([value] if equals else [])
         elif name and not equals and found[name]:
             found[name].append(written)
         else:
-            hint = did_you_mean(written, tuple(_NAMES)) or "; a flag's name, as in micro-batch,seq-len"
+            hint = did_you_mean(written, tuple(BY_FLAG)) or "; a flag's name, as in micro-batch,seq-len"
             raise LintfitError(f"--sweep {text}: no setting {written!r}{hint}")
     if not 1 <= len(found) <= 2:
         raise LintfitError(f"--sweep {text}: one setting or two, in rows and columns")
@@ -85,17 +80,7 @@ def sweep(run: Run, swept: Sequence[Axis]) -> Sweep:
 
 def _cell(run: Run, values: Mapping[str, Any]) -> Cell:
     try:
-        changed = asked(_on(run, values), {name: value for name, value in values.items() if name not in ("gpus",)})
+        changed = asked(run, values)
     except LintfitError as error:
         return Cell(values, reason=str(error))
     return Cell(values, judge(changed).estimate) if changed.spec is not None else Cell(values, reason="not known")
-
-
-def _on(run: Run, values: Mapping[str, Any]) -> Run:
-    """The run on other numbers of GPUs, which its engine has to know."""
-    spec: Spec | None = run.spec
-    if "gpus" not in values or spec is None:
-        return run
-    engine = "ddp" if spec.engine == "single" and values["gpus"] > 1 else spec.engine
-    hardware = replace(run.hardware, gpus=values["gpus"])
-    return replace(run, spec=replace(spec, gpus=values["gpus"], engine=engine), hardware=hardware)

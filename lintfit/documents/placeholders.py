@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.documents.shell_document import Command
-from lintfit.documents.shell_words import Word
 from lintfit.frozen import replace
+
+if TYPE_CHECKING:
+    from lintfit.documents.shell_document import Command
+    from lintfit.documents.shell_words import Word
 
 _IN_ANGLES = lazy_pattern(r"<(?=[^\s<>(&|=])[^<>\n`]*[^<>\s`]>|<[^\s<>(&|=]>")
 _TO_FILL_IN = lazy_pattern(

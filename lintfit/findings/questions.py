@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.findings.results import RunResult
 from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
-from lintfit.sources.logs.model import Log
-from lintfit.verdict.died import Cause, Compared
+
+if TYPE_CHECKING:
+    from lintfit.sources.logs.model import Log
+    from lintfit.verdict.died import Cause, Compared
 
 
 @frozen(eq=False)

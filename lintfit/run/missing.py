@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import posixpath
 import re
@@ -114,8 +115,8 @@ def _is_below(name: str, locator: Locator) -> bool:
     """Whether a path leads to a file from a folder further down: the launch is meant to be made there."""
     if name.startswith("..") or name.count("/") > _DEEPEST:
         return False
-    top = _top(locator)
-    return any(any(True for _ in islice(door.matching(top, depth + name), 1)) for depth in ("*/", "*/*/", "*/*/*/"))
+    top, plain = _top(locator), glob.escape(name)
+    return any(any(True for _ in islice(door.matching(top, depth + plain), 1)) for depth in ("*/", "*/*/", "*/*/*/"))
 
 
 def _has_code(locator: Locator) -> bool:

@@ -46,6 +46,7 @@ def asked(run: Run, stated: Mapping[str, Any]) -> Run:
     return replace(
         run,
         spec=spec,
+        hardware=replace(run.hardware, gpus=spec.gpus) if "gpus" in changes else run.hardware,
         doubtful=tuple(name for name in run.doubtful if name not in changes),
         older=lambda: tuple(replace(older, run=asked(older.run, stated)) for older in run.older()),
     )
@@ -83,6 +84,8 @@ def _implied(changes: dict[str, Any], spec: Spec) -> Mapping[str, Any]:
             changes.setdefault("zero_stage", 3 if changes.get("offload_param", "none") != "none" else 2)
     elif changes.get("fsdp") is not None:
         changes.setdefault("engine", "fsdp")
+    if changes.get("gpus", 1) > 1 and spec.engine == "single":
+        changes.setdefault("engine", "ddp")
     engine = changes.get("engine", spec.engine)
     if engine == spec.engine:
         return changes

@@ -374,6 +374,12 @@ SETTINGS: Mapping[str, Record] = {record.name: record for record in _RECORDS}
 """All settings by name, in the order in which they are told."""
 
 
+BY_FLAG: Mapping[str, str] = {
+    other: record.name for record in _RECORDS if record.flag for other in (record.option, *record.aliases)
+}
+"""Settings by every name that their flags have."""
+
+
 def named(*, by: By) -> tuple[str, ...]:
     """The settings that are decided in this way."""
     return tuple(record.name for record in _RECORDS if record.by == by)
