@@ -39,6 +39,7 @@ from typing import Any, Literal
 
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.frozen import frozen
+from lintfit.memo import Memo
 from lintfit.resources import packaged, resource_dir
 from lintfit.schema.megatron import is_megatron
 from lintfit.suggest import nearest
@@ -194,7 +195,11 @@ def resolved(section: Schema, whole: Schema, node: Node) -> Schema:
 
 def home_of(key: str, whole: Schema, top: Schema, section: KeyPath) -> KeyPath | None:
     """The path of the one section elsewhere that has a key of this name; None where there is none or several."""
-    homes = [path for path, names in _indexed(top, whole) if key in names and path != section]
+    homes = [
+        path
+        for path, names in _INDEXES.get(top, "", lambda: tuple(_index(top, whole, ())))
+        if key in names and path != section
+    ]
     return homes[0] if len(homes) == 1 else None
 
 
@@ -244,15 +249,8 @@ def _referenced(section: Schema, whole: Schema) -> Schema:
     return _referenced(target, whole)
 
 
-def _indexed(top: Schema, whole: Schema) -> tuple[tuple[KeyPath, set[str]], ...]:
-    """All sections of a schema with their keys, worked out once for a schema."""
-    found = _INDEXES.get(id(top))
-    if found is None or found[0] is not top:
-        found = _INDEXES[id(top)] = (top, tuple(_index(top, whole, ())))
-    return found[1]
-
-
-_INDEXES: dict[int, tuple[Schema, tuple[tuple[KeyPath, set[str]], ...]]] = {}
+_INDEXES: Memo[tuple[tuple[KeyPath, set[str]], ...]] = Memo(16)
+"""All sections of a schema with their keys, which every unknown key is looked for in."""
 
 
 def _index(section: Schema, whole: Schema, path: KeyPath) -> Iterator[tuple[KeyPath, set[str]]]:
