@@ -70,11 +70,12 @@ def compiled(body: str, anchored: bool, full: bool) -> Pattern:
     texts = body.split("/") if len(body) <= LONGEST else ["[", "/"]
     groups: list[list[re.Pattern[str]]] = [[]] if anchored else [[], []]
     for index, text in enumerate(texts):
-        if text != "**":
+        any_folders = len(text) > 1 and not text.strip("*")  # git takes more than two stars as two
+        if not any_folders:
             groups[-1].append(_segment(text, full))
         elif groups[-1] or len(groups) == 1:
             groups.append([])
-        if text == "**" and index == len(texts) - 1:
+        if any_folders and index == len(texts) - 1:
             groups[-1].append(_segment("*", full))  # what is in a folder, not the folder
     return Pattern(tuple(map(tuple, groups)))
 
