@@ -1,12 +1,12 @@
 """How many launches of language-model training get a verdict, wherever they are written, with a GPU named.
 
-``bench/launches/reach.jsonl`` lists them as ``path:line`` (``path`` alone: a recipe or a notebook), found by hand and
+``bench/launches/reach.jsonl`` (and ``reach_2.jsonl``, by ``--table``) lists them as ``path:line`` (``path`` alone: a recipe or a notebook), found by hand and
 with grep, whether or not lintfit finds them: shell scripts, Markdown, docstrings, notebooks, job files and recipes.
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name`` or ``owner/name``, at the commit of its rows.
 A verdict is *fits*, *tight* or *does not fit*; of every other launch the reason is printed, and then how often each
 reason is given.
 
-    python -m bench.reach CHECKOUTS [--gpu a100-80gb] [--gpus 8] [--json FILE]
+    python -m bench.reach CHECKOUTS [--table reach_2.jsonl] [--gpu a100-80gb] [--gpus 8] [--json FILE]
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Reached:
     reason: str = ""
 
 
-def judged(folder: Path, options: Options) -> Iterator[Reached]:
+def judged(folder: Path, options: Options, table: str = "reach.jsonl") -> Iterator[Reached]:
     """Every launch of the table whose repository is there."""
-    for row in rows("reach.jsonl"):
+    for row in rows(table):
         root = checkout(folder, row["repo"])
         if root is not None:
             yield _judged(root, row, options)
@@ -92,14 +92,15 @@ def main() -> int:
     """Print every launch without a verdict and the shares; 1 where the bar is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("checkouts", nargs="?", default=os.environ.get("LINTFIT_CHECKOUTS", ""))
+    parser.add_argument("--table", default="reach.jsonl", help="the table of bench/launches/ (default: reach.jsonl)")
     parser.add_argument("--gpu", default="a100-80gb")
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--json", type=Path, help="write the counts there")
     asked = parser.parse_args()
     options = Options(gpu=asked.gpu, gpus=asked.gpus, origins={"gpu": "--gpu", "gpus": "--gpus"})
-    found = [*judged(Path(asked.checkouts).absolute(), options)] if asked.checkouts else []
+    found = [*judged(Path(asked.checkouts).absolute(), options, asked.table)] if asked.checkouts else []
     if not found:
-        print("no checkouts of the repositories in reach.jsonl: nothing to judge")
+        print(f"no checkouts of the repositories in {asked.table}: nothing to judge")
         return 0
     for each in found:
         if each.verdict == "unknown":
