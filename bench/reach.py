@@ -1,7 +1,8 @@
 """How many launches of language-model training get a verdict, wherever they are written, with a GPU named.
 
-``bench/launches/reach.jsonl`` (and ``reach_2.jsonl``, by ``--table``) lists them as ``path:line`` (``path`` alone: a recipe or a notebook), found by hand and
-with grep, whether or not lintfit finds them: shell scripts, Markdown, docstrings, notebooks, job files and recipes.
+``bench/launches/reach.jsonl`` (``--table reach_2.jsonl``: the second list) has them as ``path:line`` (``path`` alone: a
+recipe or a notebook), found by hand and with grep, whether or not lintfit finds them: shell scripts, Markdown,
+docstrings, notebooks, job files and recipes.
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name`` or ``owner/name``, at the commit of its rows.
 A verdict is *fits*, *tight* or *does not fit*; of every other launch the reason is printed, and then how often each
 reason is given.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lintfit.catalog import architectures, config_types
+from lintfit.catalog import architectures, config_types, families
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
 from lintfit.catalog.facts import Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
@@ -182,33 +182,6 @@ def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts
     return replace(facts, exact=False, notes=(*facts.notes, note), code=Code())
 
 
-def text_only(facts: ModelFacts) -> ModelFacts:
-    """A vision-language model's language model, as a class for text loads it from the same checkpoint.
-
-    ``facts`` themselves where the language model is none that also stands alone.
-    """
-    if not facts.text_type:
-        return facts
-    tensors = tuple(
-        replace(tensor, name=tensor.name.replace("model.language_model.", "model.", 1).removeprefix("language_model."))
-        for tensor in facts.tensors
-        if tensor.where != "vision"
-    )
-    note = f"the language model of {facts.name} alone, as its class for text loads it"
-    return replace(
-        facts,
-        model_type=facts.text_type,
-        tensors=tensors,
-        vision=None,
-        text_type="",
-        text_config={},
-        text_code=Code(),
-        config=facts.text_config,
-        code=facts.text_code,
-        notes=(*facts.notes, note),
-    )
-
-
 def from_directory(path: Path | str, name: str = "") -> ModelFacts:
     """Facts from ``config.json`` in a directory, or from a config file itself; the same object while that is the same.
 
@@ -349,7 +322,8 @@ def lookup(model: str) -> ModelFacts | None:
     """Facts of a model that the catalogue has, or None.
 
     Case, a trailing slash and blanks do not matter. A local path, another owner's copy or a quantised copy is taken
-    by its last part where that names one model only; ``notes`` then say so. Builds only the model asked for.
+    by its last part where that names one model only, else by the family, version and size in its name
+    (:mod:`lintfit.catalog.families`); ``notes`` then say so. Builds only the model asked for.
     """
     wanted = model.strip().rstrip("/").replace("\\", "/")
     cached = re.search(r"models--([\w.-]+?)--([\w.-]+)", wanted)
@@ -363,7 +337,7 @@ def lookup(model: str) -> ModelFacts | None:
     own = _by_lower().get(f"{owner}/{bare}")
     trained = TRAINED.sub("", bare)
     spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"), trained, f"{trained}-hf")
-    like = next(filter(None, map(_taken_by_name, spellings)), own)
+    like = next(filter(None, map(_taken_by_name, spellings)), own) or families.published(wanted, ids(), config_of)
     if like is None:
         return None
     facts = _known(like)

@@ -16,6 +16,10 @@ Expanded = tuple[Word, tuple[Fragment, ...]]
 """A word with its pieces."""
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
 """What a word begins with that ends a command or redirects it."""
+_SET_INSIDE = re.compile(
+    r"(?:^|[\n;]|&&)[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=([^\s;&|$`'\"(]+)(?=[ \t]*(?:[\n;]|&&|$))"
+)
+"""An assignment of a plain value, which is a command of its own, within a string that is run."""
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 JOINTS = frozenset((";", "&&"))
 """Words of a string that is run which part its commands."""
@@ -35,7 +39,8 @@ def with_strings(text: str, found: list[Expanded], scope: Scope) -> list[Expande
             continue
         # What is written in the string itself is split as if it came through a reference to it.
         loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
-        lists = split([_expanded_again(_whole_substitutions(loose), scope, own=run == 1)])
+        parted = _lines_parted(_expanded_again(_whole_substitutions(loose), scope, own=run == 1))
+        lists = split([parted])
         result.extend(zip(as_words(lists, word.at), lists, strict=True))
     # The redirects and pipes of the string are no arguments; its further commands stay, with what parts them.
     inside = takewhile(lambda item: item[0].text in JOINTS or not _OPERATOR.match(item[0].text), result[run:])
@@ -65,15 +70,30 @@ def _expanded_again(fragments: Sequence[Fragment], scope: Scope, own: bool) -> l
     ``own`` says that it is this shell (``eval``); another one knows what is exported.
     """
     text = "".join(part.text if part.known else "?" * len(part.text) for part in fragments)
+    inside = [(each.end(), each[1], each[2]) for each in _SET_INSIDE.finditer(text)]
     result = list(fragments)
     for match in reversed([*_REFERENCE.finditer(text)]):
         if not scope.steps.take(len(result)):
             break
-        variable = scope.variables.get(match[1] or match[2])
+        name = match[1] or match[2]
+        variable = scope.variables.get(name)
         value = variable.value if variable is not None and (own or variable.exported) else None
+        value = next((set_to for end, set_, set_to in reversed(inside) if set_ == name and end <= match.start()), value)
         before, (first, *rest), after = _parted(result, match.start(), match.end())
         middle = [replace(part, known=False) for part in (first, *rest)]
         result = [*before, *(middle if value is None else [replace(first, text=value, origin=None)]), *after]
+    return result
+
+
+def _lines_parted(fragments: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments of a string that is run, with a ``;`` where one of its lines ends and its command does."""
+    result: list[Fragment] = []
+    for part in fragments:
+        start = 0
+        for match in re.finditer(r"(?<!\\)\n", part.text) if part.known and not part.quoted else ():
+            result += [part_of(part, start, match.start()), replace(part, text=" ; ", origin=None)]
+            start = match.end()
+        result.append(part_of(part, start, len(part.text)) if start else part)
     return result
 
 

@@ -79,7 +79,7 @@ def _as_loaded(facts: ModelFacts, settings: Mapping[str, Setting]) -> ModelFacts
     only = settings.get("text_only")
     if only is None:
         return facts
-    from lintfit.catalog.models import text_only
+    from lintfit.catalog.text_only import text_only
 
     alone = only.value is True or (only.value is AUTO and facts.code.text_by_auto)
     return text_only(facts) if alone else facts

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
 
 
+_CONFIGS = (".json", ".yaml", ".yml")
+
+
 def is_documented(document: Document) -> bool:
     """Whether a launch stands in a page, a docstring or a job, which do not say in which folder of which checkout."""
     path = document.path
@@ -45,19 +48,31 @@ class Locator:
         return self._anywhere(path)
 
     def _anywhere(self, path: Path) -> Path | None:
-        """What a page or a job starts, whose words do not say in which folder: the one file below of that name.
+        """What is started from a folder that nothing names: the one file below of that name, or path.
 
-        Its folder is then where the other names are meant from.
+        A page or a job does not say in which folder; a shell script may be meant to be run from another than its own,
+        where the path of what it starts says from which. Its folder is then where the other names are meant from. Of
+        several it is the one from whose folder the launch's other files are found, too.
         """
         launch = self.launch
-        if launch is None or path.as_posix() != launch.script or not is_documented(launch.document):
+        if launch is None or path.as_posix() != launch.script:
             return None
         tail = path.parts if ".." not in path.parts else path.parts[-1:]
+        if len(tail) == 1 and not is_documented(launch.document):
+            return None
         found = [each for each in self.workspace.named(path.name) if each.parts[-len(tail) :] == tail]
+        if len(found) > 1:
+            found = [each for each in found if self._has_the_rest(Path(*each.parts[: -len(tail)]), launch)]
         if len(found) != 1:
             return None
         self.base = Path(*found[0].parts[: -len(tail)])
         return found[0]
+
+    def _has_the_rest(self, base: Path, launch: Launch) -> bool:
+        """Whether files that a launch names by a path beside its script are there from a folder, and there are any."""
+        values = [flag.value or "" for flag in (*launch.launcher_flags, *launch.flags)]
+        named = [value for value in values if value.endswith(_CONFIGS) and value[:1] not in "/~"]
+        return bool(named) and all(self.workspace.exists(base / value) for value in named)
 
     def bases(self) -> list[Path]:
         """The folders that a relative name may be meant from, the likeliest first."""

@@ -217,6 +217,7 @@ _RECORDS = (
           "causal-lm, classification, sft, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo.", by="script",
           default="causal-lm"),
     _spec("reference_model", FLAG, "Whether a frozen copy stands beside the model.", as_it_is=True, by="script",
+          lower_bound=False,
           values="whether a frozen copy stands beside the model",
           default=False, default_by="`true` for the trainers that make one of a model that trains whole"),
     Record("num_generations", by="script"),

@@ -1,4 +1,4 @@
-"""What recipes may ask for and nobody has counted, in words: such a run is judged by what takes no less, or not at all.
+"""What recipes and scripts may ask for and nobody has counted, in words: such a run is judged by what takes no less, or not at all.
 
 :mod:`lintfit.verdict.at_most` bounds these.
 """
@@ -17,5 +17,8 @@ VALUE_HEAD = "what the value head's forward keeps of logits and hidden states"
 SPREAD = "the share of the layers that each GPU gets of one process ({})"
 """``device_map="auto"`` and packages that split a model in one process over all GPUs that it sees."""
 SPREADS = tuple(SPREAD.format(name) for name in ("device_map", "tensor_parallel"))
+PAIRED = "what {} makes of pairs of answers, in one pass"
+"""A trainer's step of the script's own that runs two answers of each sample as one batch."""
+PASSES = "the {} passes of the model that {} makes before it goes backward"
 SMALL_TUNER = "the parameters of the tuner {}"
 """One of ms-swift's tuners that is no LoRA."""

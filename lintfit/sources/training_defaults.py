@@ -9,18 +9,20 @@ from lintfit.versions import Versions
 
 _OF_TRL = "KTOConfig"
 """Stands in for TRL's configs that were not studied, in the fields that all of TRL's configs change."""
+_HANDBOOKS = "alignment.ModelArguments"
+"""alignment-handbook's arguments of a model, which has TRL's defaults (``src/alignment/configs.py``, 2023 to 2024)."""
 _CHANGED_BY_TRL = frozenset({"bf16", "gradient_checkpointing", "logging_steps"})
 
 
 def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[object, str] | None:
     """The default of a class's field (``trl.SFTConfig``), and whose it is; None where neither is known.
 
-    Of the newest studied version where a library's is not known.
+    Of the newest studied version that has the field, where a library's is not known.
     """
     for library, known in _classes(cls):
         if known == _OF_TRL and not cls.endswith(_OF_TRL) and field not in _CHANGED_BY_TRL:
             continue
-        found = defaults.default(library, known, field, versions.get(library))
+        found = _at(library, known, field, versions.get(library))
         if found is None or found.required or (library == "trl" and not found.since.startswith("trl")):
             continue
         if isinstance(versions, Versions):
@@ -29,6 +31,14 @@ def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[objec
         version = versions.get(library) or (defaults.versions(library, known) or ("",))[-1]
         return found.value, f"{library} {version} default"
     return None
+
+
+def _at(library: str, cls: str, field: str, version: str | None) -> defaults.Default | None:
+    found = defaults.default(library, cls, field, version)
+    if found is not None or version is not None:
+        return found
+    older = (defaults.default(library, cls, field, each) for each in reversed(defaults.versions(library, cls)))
+    return next(filter(None, older), None)
 
 
 def fields_of(cls: str) -> frozenset[str]:
@@ -42,7 +52,7 @@ def fields_of(cls: str) -> frozenset[str]:
 
 def _classes(cls: str) -> list[tuple[str, str]]:
     """The studied classes that stand for one, by library: itself first, then what it inherits from."""
-    name = cls.rpartition(".")[2]
+    name = cls.rpartition(".")[2] if cls != _HANDBOOKS else "ModelConfig"
     if name.endswith("TrainingArguments"):
         return [("transformers", "TrainingArguments")]
     if defaults.versions("transformers", name):

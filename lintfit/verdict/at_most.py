@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -16,6 +17,8 @@ from lintfit.settings.uncounted import (
     CAST_TO_FLOAT,
     FAKE_QUANTIZED,
     ORTHOGONAL,
+    PAIRED,
+    PASSES,
     SMALL_TUNER,
     SPLIT_BY_SWIFT,
     SPLIT_BY_V1,
@@ -31,6 +34,7 @@ _DEAREST: Mapping[str, tuple[Any, str]] = {
         "gptq-int8",
         "weights of eight bits that are unpacked to 16 (how they are quantized is not known; other ways take less)",
     ),
+    "reference_model": (True, "a frozen copy of the model beside it (whether there is one is not known)"),
 }
 """Of settings that may be open the value that needs most, and what the estimate says of it.
 
@@ -71,11 +75,11 @@ class _Bound:
 def at_most(run: Run) -> tuple[AtMost, ...]:
     """The runs of which one takes no less than this one; none where something else is open than can be bounded."""
     spec = run.spec
-    if spec is None or not (run.doubtful or spec.uncounted) or not set(spec.uncounted) <= _UNCOUNTED.keys():
+    if spec is None or not (run.doubtful or spec.uncounted):
         return ()
     settled, notes, extra = set[str](), [], 0
     for line in spec.uncounted:
-        bound = _UNCOUNTED[line](run, spec)
+        bound = _bound(line, run, spec)
         if bound is None:
             return ()
         spec, settled, extra = bound.spec, settled | bound.settles, extra + bound.extra
@@ -92,6 +96,17 @@ def at_most(run: Run) -> tuple[AtMost, ...]:
     counted = replace(spec, uncounted=(), capacity_bytes=capacity)
     each = [replace(run, spec=one, doubtful=()) for one in _dearest(counted, doubtful)]
     return tuple(AtMost(one, tuple(notes), extra, bool(doubtful)) for one in each)
+
+
+def _bound(line: str, run: Run, spec: Spec) -> _Bound | None:
+    """What takes no less than what nobody has counted; None where nothing is known to."""
+    bound = _UNCOUNTED.get(line)
+    if bound is not None:
+        return bound(run, spec)
+    passes = _SEVERAL.fullmatch(line)
+    if passes is not None:
+        return _several(spec, int(passes[1]))
+    return _pairs(spec) if _IN_PAIRS.fullmatch(line) else None
 
 
 def _dearest(spec: Spec, doubtful: list[str]) -> Iterator[Spec]:
@@ -210,6 +225,33 @@ def _value_head(run: Run, spec: Spec) -> _Bound | None:
     return _Bound(
         pair, "a language model's loss of each pair, and all hidden states (a score takes less)", extra=states
     )
+
+
+_SEVERAL = lazy_pattern(PASSES.replace("{}", r"(\d+)", 1).format(".+"))
+_IN_PAIRS = lazy_pattern(PAIRED.format(".+"))
+
+
+def _several(spec: Spec, passes: int) -> _Bound | None:
+    """A batch of so many times the size: each pass has no more than the batch, and all of them are kept."""
+    if spec.trainer != "causal-lm":
+        return None
+    note = f"one pass of {passes} times the micro-batch (the script makes {passes} before it goes backward)"
+    return _Bound(replace(spec, micro_batch_size=passes * spec.micro_batch_size), note)
+
+
+_WHOLE_LOGITS = "0.11.4"
+"""The TRL whose DPO holds most of its logits: whole log-softmaxes of both answers, a cross entropy beside them, and the
+logits themselves until the reference has answered (:mod:`lintfit.memory.loss.preference`)."""
+
+
+def _pairs(spec: Spec) -> _Bound | None:
+    """Both answers of each sample in one batch, with the loss of TRL's own DPO that holds most, and two copies of all
+    logits in fp32 on top, which a loss of the script's own may make."""
+    if spec.trainer != "causal-lm" or spec.loss != "full":
+        return None
+    pair = replace(spec, trainer="dpo", own_loss=False, versions={**spec.versions, "trl": _WHOLE_LOGITS})
+    copies = 2 * 4 * 2 * spec.tokens * spec.facts.vocab
+    return _Bound(pair, "both answers of each sample in one pass, with the loss of TRL's DPO 0.11", extra=copies)
 
 
 _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {

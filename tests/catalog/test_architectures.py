@@ -15,7 +15,8 @@ from lintfit.catalog.architectures._table import ROWS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code
-from lintfit.catalog.models import code_of, from_config, ids, lookup, text_only
+from lintfit.catalog.models import code_of, from_config, ids, lookup
+from lintfit.catalog.text_only import text_only
 from tests.support import published
 
 NAMES = architectures.names()

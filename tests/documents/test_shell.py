@@ -61,6 +61,10 @@ def only(text: str) -> list[str | None]:
             "export G=8\nH=1\nP='--n $J'\nbash -c \"t $P --g \\$G --h \\$H\"\n",
             ["bash", "-c", "t", "--n", None, "--g", "8", "--h", None],
         ),
+        (
+            'bash -c "\nexport M=x/y\nt --m \\$M \\\n --n 1\n"\n',
+            ["bash", "-c", ";", "export", "M=x/y", ";", "t", "--m", "x/y", "--n", "1", ";"],
+        ),
         ("a 1 \\\n", ["a", "1"]),
         ("a b\\\nc\\\n  d\n", ["a", "bc", "d"]),
         ("a --b 1 \\\n  `# ein Wort` \\\n  --c 2\n", ["a", "--b", "1", "--c", "2"]),

@@ -138,3 +138,50 @@ def test_a_model_that_one_process_spreads_is_not_on_one_gpu(
     assert run["verdict"] == verdict
     if verdict == "unknown":
         assert any("device_map" in reason for reason in run["unknown"])
+
+
+PAIRS = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+class PairTrainer(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        pair = both(inputs)
+        logits = model(pair["concatenated_input_ids"]).logits
+        return loss_of(logits)
+
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+args = TrainingArguments("out", per_device_train_batch_size=3, bf16=True, gradient_checkpointing=True)
+PairTrainer(model=model, args=args, train_dataset=data, max_length=512).train()
+"""
+
+
+def test_pairs_of_answers_take_no_more_than_trls_own_step(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PAIRS)
+    command = ("check", "train.py", "--gpus", "1", "--seq-len", "512", "--output-format", "json")
+    fits = lintfit(*command, "--gpu", "a100-80gb", cwd=tmp_path).json["runs"][0]
+    assert fits["verdict"] == "fits"
+    assert any("both answers" in line for line in fits["estimate"]["assumptions"])
+    open_still = lintfit(*command, "--gpu", "rtx3060", cwd=tmp_path).json["runs"][0]
+    assert open_still["verdict"] == "unknown"
+
+
+NAMED_REFERENCE = """\
+from transformers import AutoModelForCausalLM
+from trl import DPOConfig, DPOTrainer
+
+args = DPOConfig("out", bf16=True, max_length=512)
+DPOTrainer("Qwen/Qwen2.5-0.5B", {reference}, args=args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize("reference", ['"Qwen/Qwen2.5-0.5B"', "reference_of(args)"])
+def test_a_reference_that_may_be_there_counts(tmp_path: Path, reference: str) -> None:
+    (tmp_path / "train.py").write_text(NAMED_REFERENCE.format(reference=reference))
+    command = ("check", "train.py", "--gpu", "a100-80gb", "--gpus", "1", "--output-format", "json")
+    found = lintfit(*command, cwd=tmp_path).json["runs"][0]
+    assert found["verdict"] == "fits"
+    (tmp_path / "train.py").write_text(NAMED_REFERENCE.format(reference="None"))
+    own = lintfit(*command, cwd=tmp_path).json["runs"][0]
+    assert found["estimate"]["peak_bytes"]["likely"] == pytest.approx(own["estimate"]["peak_bytes"]["likely"], rel=0.01)

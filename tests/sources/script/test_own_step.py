@@ -22,6 +22,9 @@ class Own(Trainer):
     def pass_on(self, network, inputs):
         return network(**inputs)
 
+    def get_loss(self, network, batch):
+        return network(**batch).loss
+
     def {method}(self, model, inputs, return_outputs=False, num_items_in_batch=None):
 {body}
 
@@ -52,6 +55,7 @@ ONE = "outputs = model(**inputs)"
         ("loss = super().compute_loss(model, inputs)", "self.log({'loss': loss})", "return loss"),
         ("return helper(model, inputs)",),
         ("return self.pass_on(model, inputs).loss",),
+        ("return self.get_loss(model, inputs)",),
         ("if self.plain:", "    return model(**inputs).loss", ONE, "return outputs.loss"),
         (
             "if self.plain:",
@@ -111,6 +115,18 @@ def test_one_pass_with_a_loss_of_its_own(lines: tuple[str, ...]) -> None:
         (
             ("return self.loss_of(inputs)",),
             "what Own.compute_loss runs, which calls the model out of sight",
+        ),
+        (
+            ("pair = both(inputs)", 'logits = model(pair["concatenated_input_ids"]).logits', "return loss_of(logits)"),
+            "what Own.compute_loss makes of pairs of answers, in one pass",
+        ),
+        (
+            ('pair = inputs["x"].repeat(4)', 'return loss_of(model(pair["concatenated_input_ids"]).logits)'),
+            "the batch that Own.compute_loss makes",
+        ),
+        (
+            ("more = model.generate(inputs)", ONE, "return outputs.loss + model(more).loss"),
+            "the 2 passes of the model that Own.compute_loss makes of batches of its own",
         ),
     ],
 )

@@ -127,7 +127,7 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
         return _peft_config(interpreter, record)
     if last == "get_quantization_config":
         return _of_model_config(interpreter, record)
-    if last == "get_peft_config" and name.startswith("trl"):
+    if last == "get_peft_config" and name.startswith(("trl", "alignment")):
         holder = record.value(0, "model_args", "model_config") or Unknown(record.node)
         if operators.truth(interpreter.attribute(holder, "use_peft", record.node)) is False:
             return Const(record.node, None)

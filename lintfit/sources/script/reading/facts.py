@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import (
@@ -230,11 +231,19 @@ def _peft(records: list[Record], calls: Calls, found: FoundCalls) -> None:
         found.unused_peft = certain(made)
 
 
+_PARTS_OF_A_CONFIG = word_set("""
+    ArrowConfig BdLoraConfig CordaConfig EvaConfig KasaConfig LoftQConfig LoraGAConfig LoraRuntimeConfig MontecloraConfig
+    VeloraConfig
+    """)
+"""Classes of PEFT's that stand within the config of adapters and are none (peft 0.21, ``tuners/lora/config.py``)."""
+
+
 def is_peft_config(record: Record) -> bool:
     """Whether a call makes the config of adapters."""
     if record.name in ("LoraConfig", "AdaLoraConfig"):
         return True
-    return record.name.endswith("Config") and record.function.startswith("peft.")
+    own = record.name.endswith("Config") and record.name not in _PARTS_OF_A_CONFIG
+    return own and record.function.startswith("peft.")
 
 
 def _arguments(records: list[Record], trainer: Record | None) -> Object | None:

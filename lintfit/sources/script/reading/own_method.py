@@ -23,6 +23,8 @@ _NO_PASS = re.compile(
     r"|^smp_|autocast|no_sync|accumulate|clip_grad|_input|state_dict"
 )
 """Functions that are handed a model and do not run it; those of SageMaker's model parallelism run nowhere else."""
+_GROWS = frozenset({"expand", "generate", "repeat", "repeat_interleave", "tile"})
+"""Calls that write answers to a batch, or repeat its samples."""
 _DEPTH = 3
 """Functions of the script that are followed into one another."""
 
@@ -63,6 +65,17 @@ class Method:
     node: cst.FunctionDef
     others: list[str] = field(default_factory=list)
     """What runs beside the model, as it is written; :meth:`runs` fills it."""
+    inputs: list[str] = field(default_factory=list)
+    """The keys by which a pass is handed its inputs; :meth:`runs` fills it."""
+
+    grown: list[str] = field(default_factory=list)
+    """Calls that may make a larger batch of the one that is given; :meth:`runs` fills it."""
+
+    @property
+    def paired(self) -> bool:
+        """Whether two answers of each sample go through the model as one batch: TRL's name for such inputs, which
+        trainers that are written after its own keep (``trainer/dpo_trainer.py:concatenated_forward``, up to 0.12)."""
+        return any(key.startswith("concatenated_") for key in self.inputs)
 
     @property
     def model(self) -> str:
@@ -84,6 +97,8 @@ class Method:
         """The passes of the model that a call makes."""
         name = dotted(call.func)
         last = name.rpartition(".")[2]
+        if last in _GROWS:
+            self.grown.append(name)
         if name in (model, "self.model", "self.model_wrapped"):
             return self._pass(call, name)
         if last in STEPS and isinstance(call.func, cst.Attribute):
@@ -91,12 +106,13 @@ class Method:
             return 1 if followed is None or depth >= _DEPTH else self._into(followed, call, model, depth)
         if "super" not in name and not last[:1].isupper() and self._asks(call):
             self.others.append(name)
-        elif _hands_on(call, model) and not _NO_PASS.search(last):
+        elif _hands_on(call, model):
             return self._handed_on(call, name, model, depth)
         return 0
 
     def _pass(self, call: cst.Call, name: str) -> int:
         if not loops.without_gradients(self.document, call):
+            self.inputs += _keys(call)
             return 1
         self.others.append(name)
         return 0
@@ -110,9 +126,11 @@ class Method:
         return len(names) > 2 and any(_is_name(value, names[2]) for value in spread)
 
     def _handed_on(self, call: cst.Call, name: str, model: str, depth: int) -> int:
-        followed = self._own(name.rpartition(".")[2])
+        """The passes of a function that is handed the model: one of the script's own is read, whatever its name."""
+        last = name.rpartition(".")[2]
+        followed = self._own(last)
         if followed is None or depth >= _DEPTH:
-            self.others.append(name)
+            self.others += [name] if _NO_PASS.search(last) is None else []
             return 0
         return self._into(followed, call, model, depth)
 
@@ -138,6 +156,17 @@ class Method:
 
 def _is_name(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
+
+
+def _keys(call: cst.Call) -> list[str]:
+    """The keys of the batch that a call is handed (``batch["input_ids"]``)."""
+    found = []
+    for argument in call.args:
+        for node in (argument.value, *loops.inside(argument.value)):
+            match node:
+                case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+                    found.append(str(key.evaluated_value))
+    return found
 
 
 def _hands_on(call: cst.Call, model: str) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 
 import libcst as cst
 
+from lintfit.settings.uncounted import PAIRED, PASSES
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Class, Function, Ref, objects
@@ -59,6 +60,13 @@ def _is_of_trl(reading: Reading, name: str) -> bool:
 def _of_method(reading: Reading, method: Method, cls: str) -> None:
     runs, what = method.runs(), f"{cls}.{method.node.name.value}"
     _note(reading, method.node.name, what, runs, method.others)
+    trainer = reading.settings.get("trainer")
+    if runs == 1 and method.paired and not method.others and trainer is not None and trainer.value == "causal-lm":
+        line = PAIRED.format(what) if not method.grown else f"the batch that {what} makes"
+        reading.state("uncounted", line, method.node.name)
+    elif runs > 1 and method.grown and not method.others:
+        line = f"the {runs} passes of the model that {what} makes of batches of its own"
+        reading.state("uncounted", line, method.node.name)
     inside = loops.inside(method.node.body)
     returned = [node.value for node in inside if isinstance(node, cst.Return) and node.value is not None]
     if _of_logits(method.node.body, returned, {method.model, "self"}):
@@ -116,7 +124,7 @@ def _note(reading: Reading, node: cst.CSTNode, what: str, runs: int, others: Seq
     if others:
         line = f"what {' and '.join(dict.fromkeys(others))} in {what} runs beside one pass of the model"
     elif runs > 1:
-        line = f"the {runs} passes of the model that {what} makes before it goes backward"
+        line = PASSES.format(runs, what)
     elif not runs:
         line = f"what {what} runs, which calls the model out of sight"
     else:

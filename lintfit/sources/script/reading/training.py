@@ -7,6 +7,7 @@ import re
 from lintfit.catalog import sft
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import (
     checkpointing,
@@ -64,17 +65,28 @@ def _trainer(reading: Reading) -> None:
     record = reading.found.trainer
     if record is None:
         return
-    matched = _TRAINERS.search(record.name)
-    kind = matched.group(1).lower() if matched else "causal-lm"
+    kinds = {_kind(reading, name) for name in [cls.name for cls in record.classes] or [record.name]}
+    kind = kinds.pop() if len(kinds) == 1 else ""
     if "logits" in record.name.lower():
         kind = "causal-lm"
-    reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
+    if kind:
+        reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
+    else:
+        reading.state("trainer", UNKNOWN, record.node, "one of several trainers, which is not known")
     _reference(reading, record, kind)
     _packs(reading, record)
     handed = record.value(0, "model")
     if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
         why = "the model is a part of a module of the project's own, which decides what a batch runs through it"
         reading.state("trainer", UNKNOWN, record.node, why)
+
+
+def _kind(reading: Reading, name: str) -> str:
+    """What a trainer's class does, by its name, or by those that it inherits from."""
+    line = lineage(reading.calls.documents, name)
+    bases = (dotted(base.value).rpartition(".")[2] for _, cls in line for base in cls.bases)
+    matched = next(filter(None, map(_TRAINERS.search, (name, *bases))), None)
+    return matched.group(1).lower() if matched is not None else "causal-lm"
 
 
 def _packs(reading: Reading, record: Record) -> None:
@@ -108,7 +120,8 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
         if inference_models.is_wider(reading, handed):
             reading.derive("reference_model", False, "it is counted with the models beside the trained one")
         else:
-            reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
+            named = isinstance(plain(handed), str)  # TRL loads what it is given the name of
+            reading.put("reference_model", handed, record, to=True if named or objects_of(handed) else UNKNOWN)
         return
     adapter = record.keyword("peft_config")
     peft = reading.found.peft

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lintfit.catalog.models import ids, lookup, text_only
+from lintfit.catalog.models import ids, lookup
+from lintfit.catalog.text_only import text_only
 from lintfit.memory import estimate
 from lintfit.memory.micro_batch.vision.images import patches, tiles
 from lintfit.memory.reading.contradictions import SpecError

@@ -1,0 +1,136 @@
+"""Which catalogued model a name stands for that nobody published: by its family, version and size.
+
+``output/my-llama-2-7b-sft`` is a Llama 2 of seven billion parameters that somebody has trained further. What the
+family's owner has published in that version and size says its shape, where all of that has one shape; a name without a
+version stands for all versions of that size, where there is one without. Words for another shape (more layers, an
+encoder, another vocabulary) or for what is no whole model make a name unknown.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lintfit.documents.patterns import lazy_pattern
+from lintfit.frozen import frozen, word_set
+
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    "baichuan": ("baichuan-inc",),
+    "bloom": ("bigscience",),
+    "bloomz": ("bigscience",),
+    "chatglm": ("thudm", "zai-org"),
+    "codellama": ("codellama",),
+    "falcon": ("tiiuae",),
+    "gemma": ("google",),
+    "glm": ("thudm", "zai-org"),
+    "internlm": ("internlm",),
+    "llama": ("meta-llama", "huggyllama", "decapoda-research", "openlm-research"),
+    "minicpm": ("openbmb",),
+    "mistral": ("mistralai",),
+    "mixtral": ("mistralai",),
+    "mpt": ("mosaicml",),
+    "olmo": ("allenai",),
+    "opt": ("facebook",),
+    "phi": ("microsoft",),
+    "pythia": ("eleutherai",),
+    "qwen": ("qwen",),
+    "smollm": ("huggingfacetb",),
+    "tinyllama": ("tinyllama",),
+    "vicuna": ("lmsys",),
+    "yi": ("01-ai",),
+    "zephyr": ("huggingfaceh4",),
+}
+"""Who publishes a family's own models, by its name in names."""
+
+_OTHER = word_set("""
+    adapter alpaca audio awq bit bnb chinese clip cn cpm deepseek delta depth draft eagle expanded ext extended fp
+    gguf gptq guard int ja jamba japanese jp ko korean kor layers layer llava lora mamba med medusa merge mini
+    minitron mm moe multimodal nemotron nf omni pro prune pruned qlora quant quantized ru russian sala scratch
+    sheared slim small solar tiny turkish video vision vit vl vlm vocab yarn zh
+    """)
+"""Words of names that tell of another shape, another vocabulary, quantised weights, or of adapters alone."""
+_SIZE = lazy_pattern(r"\d+(?:x\d+)?(?:[.]\d+)?[bm]")
+_WORDS = lazy_pattern(
+    r"\d+x\d+(?:\.\d+)?[bm](?![a-z])|\d+(?:\.\d+)?[bm](?![a-z])|v\d+(?:\.\d+)?(?![a-z\d])|[a-z]+|\d+(?:\.\d+)?"
+)
+_POINT = lazy_pattern(r"(?<=\d)[p_](?=\d(?!\d*(?:\.\d+)?[bm](?![a-z])))")
+"""What stands for the point of a version in names of files: ``qwen2p5``, ``internlm2_5``."""
+_PARTS = 2
+"""Parts of a path, from its end, in which a family and a size are looked for."""
+_SHORT = frozenset({"glm", "opt", "phi", "yi"})
+"""Names of families that are folders or people as well: they count in the last part of a path alone."""
+_VERSION_LAST = frozenset({"mistral", "mixtral", "vicuna"})
+"""Families that have their version behind the size (``Mistral-7B-v0.3``)."""
+_SHAPES = word_set("""
+    model_type hidden_size n_embd d_model num_hidden_layers n_layer n_layers num_layers num_attention_heads n_head
+    n_heads num_key_value_heads multi_query_group_num head_dim kv_channels intermediate_size ffn_hidden_size ffn_dim
+    vocab_size padded_vocab_size tie_word_embeddings num_local_experts num_experts
+    """)
+"""Keys of configs that say how many parameters a model has, and of what form."""
+
+
+@frozen
+class Named:
+    """What a name says of a model: whose family, which version (empty where it says none), how large."""
+
+    family: str
+    version: str
+    size: str
+
+
+def named(name: str) -> Named | None:
+    """What a name says; None where it does not say family and size, or tells of something else."""
+    words: list[str] = _WORDS.findall(_POINT.sub(".", name.lower()))
+    families = {word for word in words if word in OWNERS}
+    sizes = {word for word in words if _SIZE.fullmatch(word)}
+    if len(families) != 1 or len(sizes) != 1 or not _OTHER.isdisjoint(words) or "v" in words:
+        return None
+    (family,), (size,) = families, sizes
+    return Named(family, _version(family, words[words.index(family) + 1 :]), size)
+
+
+def _version(family: str, behind: Sequence[str]) -> str:
+    """The number right behind a family's name (``llama-2``, ``qwen2.5``, ``vicuna-v1.5``), or behind the size."""
+    if behind and re.fullmatch(r"v?\d+(\.\d+)?", behind[0]):
+        return behind[0].removeprefix("v")
+    last = (word for word in behind if family in _VERSION_LAST and re.fullmatch(r"v\d+\.\d+", word))
+    return next(last, "").removeprefix("v")
+
+
+def candidates(path: str) -> Iterator[Named]:
+    """What a path's end says, the shortest that says both a family and a size first."""
+    parts = [part for part in path.split("/") if part][-_PARTS:]
+    for count in range(1, len(parts) + 1):
+        found = named("/".join(parts[-count:]))
+        if found is not None and (count == 1 or found.family not in _SHORT):
+            yield found
+            return
+
+
+def published(path: str, ids: Sequence[str], config_of: Any) -> str | None:
+    """The catalogue's id whose shape a path's name stands for; None where it stands for several shapes or none."""
+    wanted = next(candidates(path), None)
+    if wanted is None:
+        return None
+    same = [
+        name
+        for name, said in _published(tuple(ids))
+        if (said.family, said.size) == (wanted.family, wanted.size) and wanted.version in ("", said.version)
+    ]
+    if not any(said.version == wanted.version for name, said in _published(tuple(ids)) if name in same):
+        return None
+    shapes = {tuple(str(config_of(name)[0].get(key)) for key in sorted(_SHAPES)) for name in same}
+    return same[0] if len(shapes) == 1 else None
+
+
+@functools.cache
+def _published(ids: tuple[str, ...]) -> tuple[tuple[str, Named], ...]:
+    """What the names of each family's own models say."""
+    found = ((name, named(name.rpartition("/")[2])) for name in ids)
+    return tuple(
+        (name, said)
+        for name, said in found
+        if said is not None and name.partition("/")[0].lower() in OWNERS[said.family]
+    )

@@ -1,0 +1,52 @@
+"""Names of models that nobody published, read as the family, version and size that they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from lintfit.catalog.families import Named, named
+from lintfit.catalog.models import lookup
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("output/my-llama-2-7b-sft", "meta-llama/Llama-2-7b-hf"),
+        ("your_llama2-70b", "meta-llama/Llama-2-70b-hf"),
+        ("your_llama_13b/13b2", "huggyllama/llama-13b"),
+        ("/data/models/Qwen2_5-7B-math", "Qwen/Qwen2.5-7B"),
+        ("../Llama-3-8b-mine/checkpoint-100", "meta-llama/Meta-Llama-3-8B"),
+        ("vicuna-7b-mine-v1.3", "lmsys/vicuna-7b-v1.3"),
+    ],
+)
+def test_the_shape_is_the_one_that_the_owner_published(name: str, like: str) -> None:
+    found, published = lookup(name), lookup(like)
+    assert found is not None and published is not None
+    assert (found.hidden, found.layers, found.vocab) == (published.hidden, published.layers, published.vocab)
+    assert any("by the name" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "qwen-2b-x1",  # no Qwen without a version has this size
+        "gemma-2b-x1",  # the first and the second Gemma of this size differ
+        "mistral-7b-mine",  # 32,000 and 32,768 words
+        "chinese-llama-7b",  # another vocabulary
+        "llama-2-7b-lora",  # adapters alone
+        "llava-llama-2-7b",
+        "llama-2-7b-pruned",
+        "llama-2-7b-qwen-7b",
+        "/opt/models/13b",
+        "llama-2-7b-to-13b",
+        "my-llama",
+    ],
+)
+def test_what_may_have_another_shape_is_unknown(name: str) -> None:
+    assert lookup(name) is None
+
+
+def test_a_version_stands_behind_the_family() -> None:
+    assert named("llama-7b-run-2") == Named("llama", "", "7b")
+    assert named("qwen2p5-7b") == Named("qwen", "2.5", "7b")
+    assert named("mixtral-8x7b-v0.1-mine") == Named("mixtral", "0.1", "8x7b")
