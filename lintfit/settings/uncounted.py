@@ -1,4 +1,4 @@
-"""What recipes and scripts may ask for and nobody has counted, in words: such a run is judged by what takes no less, or not at all.
+"""What may be asked for and nobody has counted, in words: such a run is judged by what takes no less, or not at all.
 
 :mod:`lintfit.verdict.at_most` bounds these.
 """

@@ -232,8 +232,8 @@ def _peft(records: list[Record], calls: Calls, found: FoundCalls) -> None:
 
 
 _PARTS_OF_A_CONFIG = word_set("""
-    ArrowConfig BdLoraConfig CordaConfig EvaConfig KasaConfig LoftQConfig LoraGAConfig LoraRuntimeConfig MontecloraConfig
-    VeloraConfig
+    ArrowConfig BdLoraConfig CordaConfig EvaConfig KasaConfig LoftQConfig LoraGAConfig LoraRuntimeConfig
+    MontecloraConfig VeloraConfig
     """)
 """Classes of PEFT's that stand within the config of adapters and are none (peft 0.21, ``tuners/lora/config.py``)."""
 

@@ -112,7 +112,7 @@ class Method:
 
     def _pass(self, call: cst.Call, name: str) -> int:
         if not loops.without_gradients(self.document, call):
-            self.inputs += _keys(call)
+            self.inputs.extend(_keys(call))
             return 1
         self.others.append(name)
         return 0
@@ -130,7 +130,7 @@ class Method:
         last = name.rpartition(".")[2]
         followed = self._own(last)
         if followed is None or depth >= _DEPTH:
-            self.others += [name] if _NO_PASS.search(last) is None else []
+            self.others.extend([name] if _NO_PASS.search(last) is None else [])
             return 0
         return self._into(followed, call, model, depth)
 
