@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
@@ -57,6 +58,11 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
         if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
             # With a floor alone the newest version, and with it the run, is the same.
             run = _Builder(origin, workspace, options, dated).run()
+        if run.refused and dated and _in_page(run):
+            newest = with_transformers(Versions({}, {}))
+            other = _Builder(origin, workspace, options, newest).run()
+            if not other.refused:
+                run, dated = other, newest
     versions, questions = dated, dated.open_questions
     return replace(
         run,
@@ -64,6 +70,13 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
         looked_for=frozenset(looked_for),
         older=cache(partial(_older, origin, workspace, options, versions, questions)),
     )
+
+
+def _in_page(run: Run) -> bool:
+    """Whether a launch stands in a page or a docstring: what the project pins does not take its flags, and the newest
+    release does, so that it is written for that one."""
+    path = run.launch.document.path if run.launch is not None else None
+    return path is not None and (is_page(path) or path.suffix == ".py")
 
 
 def _older(

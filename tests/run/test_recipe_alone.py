@@ -121,3 +121,9 @@ def test_keys_that_only_a_dataclass_of_the_tree_has_are_its_scripts(tmp_path: Pa
     (tmp_path / package).mkdir()
     (tmp_path / package / "configs.py").write_text(OWN.replace("my_own_key: int", "ssm_layers: list"))
     assert bool(_checked(tmp_path, ".", "--gpu", "a100-80gb", "--gpus", "1")["runs"]) is judged
+
+
+def test_a_command_whose_recipe_only_predicts_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "predict.yaml").write_text(FACTORY.replace("do_train: true", "do_predict: true"))
+    (tmp_path / "run.sh").write_text("llamafactory-cli train predict.yaml\n")
+    assert _checked(tmp_path, "run.sh")["runs"] == []

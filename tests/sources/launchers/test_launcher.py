@@ -194,6 +194,10 @@ def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str,
     assert values(launch(BATCH + command))["gpus"] == gpus
 
 
+def test_a_count_that_is_to_be_filled_in_is_none(launch: Callable[[str], Launch]) -> None:
+    assert values(launch("#!/bin/bash\n#SBATCH --gres=gpu:<number_of_gpus>\ndeepspeed train.py"))["gpus"] is UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("line", "gpu"),
     [
@@ -207,6 +211,7 @@ def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str,
         ("-C a100|h100", None),
         ("--constraint=haswell", None),
         ("--gres=shard:2", None),
+        ("--gres=gpu:<number_of_gpus>", None),
     ],
 )
 def test_card_of_a_batch_job(launch: Callable[[str], Launch], line: str, gpu: str | None) -> None:
