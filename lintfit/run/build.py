@@ -39,6 +39,7 @@ from lintfit.sources.script.prefilter import maybe_training_script
 from lintfit.versions import Versions
 
 if TYPE_CHECKING:
+    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.recipes.front_ends import FrontEnd
@@ -157,7 +158,7 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
-        refused = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
+        refused = self._refused()
         assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]
@@ -203,6 +204,25 @@ class _Builder:
         sources = (self.sources.deepspeed, self.sources.accelerate)
         configs = [source.document for source in sources if source is not None]
         return tuple(document for document in self.files.opened if document not in configs)
+
+    def _refused(self) -> tuple[Refused, ...]:
+        """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take.
+
+        A page tells of the release, or of the copy of a front end, that its project goes with.
+        """
+        sources = self.sources
+        found = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
+        of_front_end = sources.recipe.refused if sources.recipe is not None else ()
+        if not of_front_end:
+            return found
+        from lintfit.run.key_reads import key_reads
+
+        def is_open(each: Refused) -> bool:
+            path = each.place.document.path
+            return is_page(path) or bool(key_reads(self.files.workspace).declared(path, each.name.lstrip("-")))
+
+        leave = [each for each in of_front_end if is_open(each)]
+        return tuple(each for each in found if each not in leave)
 
     def _launch(self) -> Launch | None:
         from lintfit.sources.launchers.launcher import read_launch
