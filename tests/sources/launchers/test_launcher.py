@@ -494,3 +494,16 @@ def test_a_switch_of_the_launcher_that_a_branch_adds_leaves_its_options_open(lau
     found = launch('A=(accelerate launch)\n[ "$Q" ] && A+=(--multi_gpu)\n"${A[@]}" train.py\n')
     assert found.script == "train.py" and found.invocation.opaque
     assert "multi_gpu" not in found.invocation.options
+
+
+@pytest.mark.parametrize(
+    ("line", "launches"),
+    [
+        ("docker build -t deepspeed -f dockerfile .", 0),
+        ("NAME=deepspeed\ndocker push ${NAME}", 0),
+        ("docker run --gpus all image deepspeed train.py", 1),
+        ("docker exec box torchrun --nproc_per_node 2 train.py", 1),
+    ],
+)
+def test_an_image_may_be_called_like_a_launcher(shell_document: Read, line: str, launches: int) -> None:
+    assert len(list(read_launches(shell_document(line)))) == launches
