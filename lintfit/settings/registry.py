@@ -166,7 +166,8 @@ _RECORDS = (
     _spec("method", Choice(("full", "lora")), "full or lora (any --lora flag says lora).",
           as_it_is=True, by="script", lower_bound="lora", bits=5,
           default="full", default_by="`full`; `lora` with any `lora_` key or a quantised base"),
-    _spec("lora_rank", Count(), "Rank of the adapters.", as_it_is=True, by="script", default=8),  # LoraConfig.r
+    _spec("lora_rank", Count(), "Rank of the adapters.", as_it_is=True, by="script", lower_bound=1,
+          default=8),  # LoraConfig.r
     _spec("lora_targets", TARGETS, "q_proj,v_proj,… or all-linear.", as_it_is=True, by="script", default=None),
     _spec("lora_modules_to_save", Names(), "Modules that train whole beside the adapters.",
           as_it_is=True, by="script", lower_bound=(), default=()),

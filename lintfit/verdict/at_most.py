@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
-from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.weights import parameter_count
@@ -25,28 +23,10 @@ from lintfit.settings.uncounted import (
     SPREADS,
     VALUE_HEAD,
 )
-
-_DEAREST: Mapping[str, tuple[Any, str]] = {
-    "attention": ("eager", "attention that writes its scores out (which kernel it is is not known; others keep less)"),
-    "gradient_checkpointing": (False, "no layer is recomputed (which of them are is not known; that takes less)"),
-    "method": ("full", "the whole model is trained (a part of it is frozen, which takes less)"),
-    "quantization": (
-        "gptq-int8",
-        "weights of eight bits that are unpacked to 16 (how they are quantized is not known; other ways take less)",
-    ),
-    "reference_model": (True, "a frozen copy of the model beside it (whether there is one is not known)"),
-}
-"""Of settings that may be open the value that needs most, and what the estimate says of it.
-
-No kernel keeps more than eager attention, whose scores are there for every pair of tokens. Of quantised weights none
-has more than eight bits, and none more beside them than a copy in 16 bits, which plain torch's kernels for GPTQ keep
-for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`).
-"""
+from lintfit.verdict.dearest import dearest
 
 _METHOD = frozenset({"method"})
 _ALL_TRAINED = "the whole model is trained (adapters of a part of it take less)"
-_TRAINED = frozenset({"AQLM", "AWQ", "EETQ", "GPTQ", "HQQ", "NVFP4"})
-"""Kinds of quantised weights, of no more than eight bits, that front ends train adapters on."""
 
 
 @frozen(eq=False)
@@ -85,17 +65,13 @@ def at_most(run: Run) -> tuple[AtMost, ...]:
         spec, settled, extra = bound.spec, settled | bound.settles, extra + bound.extra
         notes.append(bound.note)
     doubtful = [name for name in dict.fromkeys(run.doubtful) if name not in settled]
-    if not set(doubtful) <= _DEAREST.keys():
-        return ()
-    if "method" in doubtful and not _may_train_whole(run, spec):
-        return ()
-    if "quantization" in doubtful and (spec.method != "lora" or not _trains_quantized(run, spec)):
-        return ()
-    notes += [_DEAREST[name][1] for name in doubtful]
     capacity = None if spec.capacity_bytes is None else max(0, spec.capacity_bytes - extra)
-    counted = replace(spec, uncounted=(), capacity_bytes=capacity)
-    each = [replace(run, spec=one, doubtful=()) for one in _dearest(counted, doubtful)]
-    return tuple(AtMost(one, tuple(notes), extra, bool(doubtful)) for one in each)
+    found = dearest(run, replace(spec, uncounted=(), capacity_bytes=capacity), doubtful)
+    if found is None:
+        return ()
+    specs, said = found
+    each = [replace(run, spec=one, doubtful=()) for one in specs]
+    return tuple(AtMost(one, (*notes, *said), extra, bool(doubtful)) for one in each)
 
 
 def _bound(line: str, run: Run, spec: Spec) -> _Bound | None:
@@ -107,34 +83,6 @@ def _bound(line: str, run: Run, spec: Spec) -> _Bound | None:
     if passes is not None:
         return _several(spec, int(passes[1]))
     return _pairs(spec) if _IN_PAIRS.fullmatch(line) else None
-
-
-def _dearest(spec: Spec, doubtful: list[str]) -> Iterator[Spec]:
-    """The spec with the dearest value of each setting that is open; quantised weights may be none, too."""
-    values = {name: _DEAREST[name][0] for name in doubtful}
-    stated = spec.stated.union(values.keys() - {"method"})
-    if "quantization" in values:
-        versions = {name: version for name, version in spec.versions.items() if name not in AUTO_GPTQ}
-        yield replace(spec, versions=versions, stated=stated, **values)
-        values["quantization"] = None
-    yield replace(spec, stated=stated, **values)
-
-
-def _may_train_whole(run: Run, spec: Spec) -> bool:
-    """Whether a part of the model is frozen, and nobody knows which: all of it takes no less.
-
-    ZeRO 1 and 2 cut what is trained elsewhere then, and a rank has the gradients whole that touch its part: these may
-    be more.
-    """
-    cut = spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and spec.sharding_ranks > 1
-    return run.value("partly_frozen") is True and not cut and spec.quantization is None
-
-
-def _trains_quantized(run: Run, spec: Spec) -> bool:
-    """Whether a front end asks for quantised weights, or loads such as transformers trains adapters on: FP8's it does
-    not (``quantizer_finegrained_fp8.py:is_trainable``, 4.55), unless they are converted."""
-    stored = spec.facts.stored
-    return run.recipe is not None and (stored is None or stored.kind in _TRAINED)
 
 
 def _fake_quantized(run: Run, spec: Spec) -> _Bound:
