@@ -35,6 +35,9 @@ UNPARSED = ", which cannot be parsed)"
 REFUSED = ", which decides memory and which its parser refuses"
 """What a reason ends with that names a flag or a key."""
 
+ANY_OF_THE_MACHINE = Provenance(
+    "assumed", "what needs most of all that `accelerate config` may have written on the machine"
+)
 OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that of `accelerate config` may say more")
 """Where an engine comes from that a file outside of the project may replace."""
 

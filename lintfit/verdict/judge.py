@@ -14,6 +14,7 @@ from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
+from lintfit.verdict.by_machine import by_machine
 from lintfit.verdict.capped import is_cap, with_shorter
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
@@ -48,7 +49,7 @@ def _judge(run: Run) -> Judged:
     """
     if run.spec is None:
         return Judged(run, unknown=why_unknown(run, None))
-    bound = _by_bounds(run)
+    bound = _by_bounds(run) or by_machine(run, _judge)
     if bound is not None:
         return bound
     scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None

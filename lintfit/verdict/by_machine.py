@@ -1,0 +1,76 @@
+"""Runs of which the file that ``accelerate config`` wrote on the machine decides the engine: judged for all it may say.
+
+The questions of ``accelerate config`` (accelerate 1.15, ``commands/config/cluster.py``) choose the number of processes,
+one engine of DDP, DeepSpeed and FSDP, its stage or strategy, and a mixed precision, which arguments of a trainer beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from lintfit.frozen import replace
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
+from lintfit.run.model import ANY_OF_THE_MACHINE, Run
+from lintfit.settings.values import Fsdp
+from lintfit.verdict.model import Judged
+
+_SAID = "whatever `accelerate config` wrote on the machine: one GPU or all, DDP, ZeRO or FSDP, each mixed precision"
+_Precision = Literal["no", "bf16", "fp16"]
+_Stage = Literal[0, 1, 2, 3]
+_STAGES: tuple[_Stage, ...] = (0, 1, 2, 3)
+_NO_OFFLOAD: Mapping[str, Any] = {"offload_optimizer": "none", "offload_param": "none"}
+
+
+def by_machine(run: Run, judge: Callable[[Run], Judged]) -> Judged | None:
+    """The verdict of a run that fits, or that does not, whatever the machine's own file says; None for every other."""
+    if run.spec is None or run.launch is None or run.hardware.gpus is None or run.unseen_flags != ("engine",):
+        return None
+    if judge(_as(run, _least(run.spec))).verdict is Verdict.DOES_NOT_FIT:
+        return _said(judge(_as(run, _least(run.spec))))
+    worst: Judged | None = None
+    for spec in _configured(run.spec):
+        judged = judge(_as(run, spec))
+        if judged.verdict is not Verdict.FITS or judged.estimate is None:
+            return None
+        if worst is None or worst.estimate is None or judged.estimate.peak.likely > worst.estimate.peak.likely:
+            worst = judged
+    return _said(worst) if worst is not None else None
+
+
+def _said(judged: Judged) -> Judged:
+    result = judged.estimate
+    if result is None:
+        return judged
+    return replace(judged, estimate=replace(result, assumptions=(_SAID, *result.assumptions)))
+
+
+def _as(run: Run, spec: Spec) -> Run:
+    """The run as one of the machine's files makes it."""
+    engine = replace(run.settings["engine"], value=spec.engine, provenance=ANY_OF_THE_MACHINE)
+    return replace(run, spec=spec, settings={**run.settings, "engine": engine})
+
+
+def _configured(spec: Spec) -> Iterator[Spec]:
+    """The run as each of the machine's files makes it that may need most: without offload."""
+    precisions: tuple[_Precision, ...] = ("no", "bf16", "fp16")
+    precisions = (spec.mixed_precision,) if "mixed_precision" in spec.stated else precisions
+    for precision in precisions:
+        for gpus in dict.fromkeys((1, spec.gpus)):
+            same = replace(spec, mixed_precision=precision, gpus=gpus)
+            yield replace(same, engine="single" if gpus == 1 else "ddp")
+            yield replace(same, engine="fsdp", fsdp=Fsdp())
+            yield from (_zero(same, stage, _NO_OFFLOAD) for stage in _STAGES)
+
+
+def _least(spec: Spec) -> Spec:
+    """The run as the machine's file may make it that needs least: ZeRO-3 on all GPUs, what can be on the host there."""
+    precision = spec.mixed_precision if "mixed_precision" in spec.stated else "bf16"
+    return _zero(replace(spec, mixed_precision=precision), 3, {"offload_optimizer": "cpu", "offload_param": "cpu"})
+
+
+def _zero(spec: Spec, stage: _Stage, offload: Mapping[str, Any]) -> Spec:
+    devices = {name: {"device": device} for name, device in offload.items()}
+    config = {"zero_optimization": {"stage": stage, **devices}}
+    return replace(spec, engine="deepspeed", zero_stage=stage, deepspeed_config=config, **offload)

@@ -1,0 +1,41 @@
+"""What `accelerate config` wrote on the machine is open; a run may fit whatever it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import lintfit
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("{model}", torch_dtype="bfloat16")
+args = TrainingArguments("out", per_device_train_batch_size=1, bf16=True, gradient_checkpointing=True)
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+
+def judged(folder: Path, model: str, *flags: str) -> dict[str, Any]:
+    (folder / "train.py").write_text(SCRIPT.format(model=model))
+    (folder / "run.sh").write_text("accelerate launch train.py\n")
+    command = ("check", "run.sh", "--gpu", "a100-80gb", "--seq-len", "512", "--output-format", "json")
+    found: dict[str, Any] = lintfit(*command, *flags, cwd=folder).json["runs"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "verdict"),
+    [("Qwen/Qwen2.5-0.5B", "fits"), ("Qwen/Qwen2.5-7B", "unknown")],
+)
+def test_a_run_is_judged_where_every_engine_says_the_same(tmp_path: Path, model: str, verdict: str) -> None:
+    found = judged(tmp_path, model, "--gpus", "1")
+    assert found["verdict"] == verdict
+    if verdict == "fits":
+        assert any("accelerate config" in line for line in found["estimate"]["assumptions"])
+
+
+def test_nothing_is_said_of_an_unknown_number_of_gpus(tmp_path: Path) -> None:
+    assert judged(tmp_path, "Qwen/Qwen2.5-0.5B")["verdict"] in ("unknown", "fits")
