@@ -325,7 +325,7 @@ def lookup(model: str) -> ModelFacts | None:
     by its last part where that names one model only, else by the family, version and size in its name
     (:mod:`lintfit.catalog.families`); ``notes`` then say so. Builds only the model asked for.
     """
-    wanted = model.strip().rstrip("/").replace("\\", "/")
+    wanted = model.strip().rstrip("/").replace("\\", "/").replace("___", ".")  # as ModelScope's cache has points
     cached = re.search(r"models--([\w.-]+?)--([\w.-]+)", wanted)
     if cached:
         wanted = f"{cached[1]}/{cached[2]}"

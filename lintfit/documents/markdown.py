@@ -1,4 +1,4 @@
-"""Pages of Markdown: the commands in their fenced blocks.
+"""Pages of Markdown: the commands in their fenced and indented blocks.
 
 Each block is read as a shell of its own. All that is no command is blanked out, so that every offset is one of the
 file. A block of JSON or YAML under a file's name is that file, where there is none.
@@ -7,7 +7,7 @@ file. A block of JSON or YAML under a file's name is that file, where there is n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lintfit.documents.patterns import lazy_pattern
@@ -75,10 +75,33 @@ def _next_fence(text: str, position: int) -> int:
 
 
 def with_commands(text: str) -> Iterator[Block]:
-    """The blocks that may start something."""
-    for block in blocks(text):
+    """The blocks that may start something, in order."""
+    fenced = [*blocks(text)]
+    for block in sorted((*fenced, *_indented(text, fenced)), key=lambda each: each.start):
         if block.language not in _NO_COMMANDS and _hints(text, block):
             yield block
+
+
+def _indented(text: str, fenced: Sequence[Block]) -> Iterator[Block]:
+    """Blocks that are set off by four blanks or a tab and an empty line above, outside of the fenced ones."""
+    if "\n    " not in text and "\n\t" not in text:
+        return
+    start, end, at, empty = -1, -1, 0, True
+    ends = iter([*fenced, Block("", len(text), len(text))])
+    fence = next(ends)
+    for line in text.splitlines(keepends=True):
+        while at >= fence.end and fence.end < len(text):
+            fence = next(ends)
+        outside, blank = not fence.start <= at < fence.end, not line.strip()
+        if outside and not blank and line.startswith(("    ", "\t")) and (start >= 0 or empty):
+            start, end = start if start >= 0 else at, at + len(line)
+        elif start >= 0 and not (blank and outside):
+            yield Block("", start, end)
+            start = -1
+        at += len(line)
+        empty = blank
+    if start >= 0:
+        yield Block("", start, end)
 
 
 def _hints(text: str, block: Block) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.documents import door
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page
 from lintfit.documents.workspace import Workspace
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
 
 
+_MOST_FOLDERS = 500
+"""Entries of a folder among which one is looked for that a launch may be made in."""
 _CONFIGS = (".json", ".yaml", ".yml")
 
 
@@ -65,8 +68,14 @@ class Locator:
             found = [each for each in found if self._has_the_rest(Path(*each.parts[: -len(tail)]), launch)]
         if len(found) != 1:
             return None
-        self.base = Path(*found[0].parts[: -len(tail)])
+        self.base = self._below(Path(*found[0].parts[: -len(tail)]), path)
         return found[0]
+
+    def _below(self, folder: Path, path: Path) -> Path:
+        """A folder from which a path leads to what lies in ``folder``: of ``../train.py`` one that lies in it, too."""
+        inside = door.listed(self.workspace.root / folder, _MOST_FOLDERS) if path.parts[0] == ".." else []
+        names = sorted(each.name for each in inside if door.is_folder(each) and not each.name.startswith("."))
+        return folder / names[0] if names and path.parts[:-1] == ("..",) else folder
 
     def _has_the_rest(self, base: Path, launch: Launch) -> bool:
         """Whether files that a launch names by a path beside its script are there from a folder, and there are any."""

@@ -192,10 +192,13 @@ _WHOLE_LOGITS = "0.11.4"
 logits themselves until the reference has answered (:mod:`lintfit.memory.loss.preference`)."""
 
 
+_COMPARE = frozenset({"causal-lm", "dpo", "cpo", "orpo"})
+
+
 def _pairs(spec: Spec) -> _Bound | None:
     """Both answers of each sample in one batch, with the loss of TRL's own DPO that holds most, and two copies of all
     logits in fp32 on top, which a loss of the script's own may make."""
-    if spec.trainer != "causal-lm" or spec.loss != "full":
+    if spec.trainer not in _COMPARE or spec.loss != "full":
         return None
     pair = replace(spec, trainer="dpo", own_loss=False, versions={**spec.versions, "trl": _WHOLE_LOGITS})
     copies = 2 * 4 * 2 * spec.tokens * spec.facts.vocab

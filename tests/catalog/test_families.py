@@ -15,6 +15,7 @@ from lintfit.catalog.models import lookup
         ("your_llama2-70b", "meta-llama/Llama-2-70b-hf"),
         ("your_llama_13b/13b2", "huggyllama/llama-13b"),
         ("/data/models/Qwen2_5-7B-math", "Qwen/Qwen2.5-7B"),
+        ("/cache/LLM-Research/Llama-3___2-3B-Instruct", "meta-llama/Llama-3.2-3B-Instruct"),
         ("../Llama-3-8b-mine/checkpoint-100", "meta-llama/Meta-Llama-3-8B"),
         ("vicuna-7b-mine-v1.3", "lmsys/vicuna-7b-v1.3"),
     ],

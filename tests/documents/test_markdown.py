@@ -131,3 +131,15 @@ def test_docstrings_and_leading_comments() -> None:
     text = '#!/usr/bin/python\n# Usage: python train.py \\\n#    --lr 1\n"""Or:\n\n>>> trl sft --model m\n"""\n'
     text += 'x = "python train.py"\n'
     assert commands(page(text, "train.py")) == [["python", "train.py", "--lr", "1"], ["trl", "sft", "--model", "m"]]
+
+
+def test_an_indented_block_is_one_of_commands() -> None:
+    text = (
+        "# A\n\nTrain it:\n\n    python -u train.py --lr 1\n    python train.py --lr 2\n\nand\n"
+        "    python train.py --no 1\n\n"
+        "```json\n\n    python train.py --no 2\n```\n\n\ttorchrun train.py --lr 3\n"
+    )
+    document = page(text)
+    found = [["python", "-u", "train.py", "--lr", "1"], ["python", "train.py", "--lr", "2"]]
+    assert commands(document) == [*found, ["torchrun", "train.py", "--lr", "3"]]
+    assert [document.position(each.span.start).line for each in document.commands] == [5, 6, 16]

@@ -60,7 +60,7 @@ UNRELATED = {
     "Makefile": "install:\n\tpip install deepspeed\n",
     "trainer.py": "import torch\nfrom transformers import Trainer\n\n\nclass Own(Trainer):\n    pass\n",
     "model.py": "from composer import Trainer\n\n\ndef train(model):\n    return Trainer(model).fit()\n",
-    "README.md": "# x\n\n    torchrun train.py\n",
+    "README.md": "# x\n\nIt is started by torchrun.\n",
 }
 
 

@@ -185,3 +185,34 @@ def test_a_reference_that_may_be_there_counts(tmp_path: Path, reference: str) ->
     (tmp_path / "train.py").write_text(NAMED_REFERENCE.format(reference="None"))
     own = lintfit(*command, cwd=tmp_path).json["runs"][0]
     assert found["estimate"]["peak_bytes"]["likely"] == pytest.approx(own["estimate"]["peak_bytes"]["likely"], rel=0.01)
+
+
+SWITCHED = """\
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-{size}B", {load})
+if asked_for():
+    model = get_peft_model(model, LoraConfig(r={rank}, target_modules="all-linear"))
+args = TrainingArguments("out", per_device_train_batch_size=1, bf16={bf16}, gradient_checkpointing=True)
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "rank", "bf16", "said"),
+    [
+        ('torch_dtype="bfloat16"', "8", "True", "or adapters, whichever"),
+        ('torch_dtype="bfloat16"', "rank_of(model)", "True", "adapters of rank 512"),
+        ("torch_dtype=dtype_of(model)", "8", "True", "weights in fp32 or in 16 bits"),
+        ('torch_dtype="bfloat16"', "8", "can_bf16()", "whichever mixed precision"),
+    ],
+)
+def test_every_value_of_what_is_open_has_to_fit(tmp_path: Path, load: str, rank: str, bf16: str, said: str) -> None:
+    command = ("check", "train.py", "--gpu", "a100-80gb", "--gpus", "1", "--seq-len", "512", "--output-format", "json")
+    (tmp_path / "train.py").write_text(SWITCHED.format(size="0.5", load=load, rank=rank, bf16=bf16))
+    small = lintfit(*command, cwd=tmp_path).json["runs"][0]
+    assert small["verdict"] == "fits"
+    assert any(said in line for line in small["estimate"]["assumptions"])
+    (tmp_path / "train.py").write_text(SWITCHED.format(size="14", load=load, rank=rank, bf16=bf16))
+    assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == "unknown"

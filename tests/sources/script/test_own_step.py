@@ -261,3 +261,23 @@ def test_batches_out_of_sight(head: str, out_of_sight: bool) -> None:
 def test_a_trainer_makes_its_batches_itself() -> None:
     text = TRAINER.format(method="compute_loss", body="        return model(**inputs).loss", name="Own")
     assert not script(text).facts.batches_out_of_sight
+
+
+OWN_PAIRS = """
+from transformers import AutoModelForCausalLM, {base}, TrainingArguments
+from trl import DPOTrainer
+
+class OwnDPOTrainer({base}):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return loss_of(model.forward(inputs["both"]).logits)
+
+model = AutoModelForCausalLM.from_pretrained("some/model")
+OwnDPOTrainer(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(("base", "own"), [("Trainer", True), ("DPOTrainer", False)])
+def test_a_trainer_of_pairs_that_is_none_of_trls(base: str, own: bool) -> None:
+    settings = script(OWN_PAIRS.format(base=base)).settings
+    assert settings["trainer"].value == "dpo"
+    assert ("uncounted" in settings) is own

@@ -131,6 +131,8 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
         holder = record.value(0, "model_args", "model_config") or Unknown(record.node)
         if operators.truth(interpreter.attribute(holder, "use_peft", record.node)) is False:
             return Const(record.node, None)
+    if last == "is_adapter_model" and name.startswith("alignment") and _is_whole(record.value(0, "model_name_or_path")):
+        return Const(record.node, False)
     made = Object(record.node, name, record, open=record.spreads)
     if is_arguments(name):
         made.attributes |= {passed.name: passed.value for passed in record.passed if passed.name is not None}
@@ -151,6 +153,14 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
     if made.base is None and record.assigned_to is not None:
         made.base = _same_name(record)
     return made
+
+
+def _is_whole(model: Value | None) -> bool:
+    """Whether a name is that of a whole model, not of adapters (alignment-handbook's ``is_adapter_model`` asks the
+    Hub for adapters' files)."""
+    from lintfit.catalog.models import lookup
+
+    return isinstance(model, Const) and isinstance(model.value, str) and lookup(model.value) is not None
 
 
 def _peft_config(interpreter: Evaluator, record: Record) -> Value:

@@ -99,8 +99,10 @@ class Method:
         last = name.rpartition(".")[2]
         if last in _GROWS:
             self.grown.append(name)
-        if name in (model, "self.model", "self.model_wrapped"):
+        if name in (model, f"{model}.forward", "self.model", "self.model_wrapped"):
             return self._pass(call, name)
+        if name.startswith(f"{model}.prepare_inputs"):
+            return 0  # what the model's own forward pass does first (LLaVA's ``prepare_inputs_labels_for_multimodal``)
         if last in STEPS and isinstance(call.func, cst.Attribute):
             followed = None if "super" in name else self._own(last)
             return 1 if followed is None or depth >= _DEPTH else self._into(followed, call, model, depth)

@@ -61,7 +61,9 @@ def _of_method(reading: Reading, method: Method, cls: str) -> None:
     runs, what = method.runs(), f"{cls}.{method.node.name.value}"
     _note(reading, method.node.name, what, runs, method.others)
     trainer = reading.settings.get("trainer")
-    if runs == 1 and method.paired and not method.others and trainer is not None and trainer.value == "causal-lm":
+    kind = trainer.value if trainer is not None else None
+    compares = kind in _PAIRED and not _inherits_from_trl(method)
+    if runs and not method.others and (compares or (runs == 1 and method.paired and kind == "causal-lm")):
         line = PAIRED.format(what) if not method.grown else f"the batch that {what} makes"
         reading.state("uncounted", line, method.node.name)
     elif runs > 1 and method.grown and not method.others:
@@ -71,6 +73,17 @@ def _of_method(reading: Reading, method: Method, cls: str) -> None:
     returned = [node.value for node in inside if isinstance(node, cst.Return) and node.value is not None]
     if _of_logits(method.node.body, returned, {method.model, "self"}):
         reading.state("own_loss", True, method.node.name, f"{what} makes a loss of the logits")
+
+
+_PAIRED = frozenset({"dpo", "cpo", "orpo"})
+"""Trainers that compare two answers; one of the script's own, by its name, does so in a way of its own."""
+
+
+def _inherits_from_trl(method: Method) -> bool:
+    """Whether a trainer's class inherits from one that is none of the script's and has the name of one of TRL's."""
+    own = {cls.name.value for _, cls in method.line}
+    bases = {dotted(base.value).rpartition(".")[2] for _, cls in method.line for base in cls.bases}
+    return any(_FOLLOWED.fullmatch(base) for base in bases - own)
 
 
 def _of_module(reading: Reading) -> None:

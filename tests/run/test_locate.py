@@ -1,0 +1,51 @@
+"""Launches that are meant to be made from a folder that they do not name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.support import lintfit
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, HfArgumentParser
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+FLAGS = "--output_dir out --bf16 --per_device_train_batch_size 1"
+ZERO = '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}'
+
+
+def run(folder: Path, name: str) -> dict[str, Any]:
+    command = ("check", name, "--gpu", "a100-80gb", "--gpus", "2", "--seq-len", "512", "--output-format", "json")
+    found: dict[str, Any] = lintfit(*command, cwd=folder).json["runs"][0]
+    return found
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_the_one_script_of_that_path_says_from_which_folder(tmp_path: Path) -> None:
+    files = {"scripts/run.sh": f"torchrun src/own/train.py {FLAGS} --deepspeed zero.json\n"}
+    write(tmp_path, {**files, "part/src/own/train.py": SCRIPT, "part/zero.json": ZERO})
+    assert run(tmp_path, "scripts/run.sh")["verdict"] == "fits"
+
+
+def test_of_two_scripts_it_is_the_one_beside_which_the_config_is(tmp_path: Path) -> None:
+    page = f"```sh\ntorchrun train.py {FLAGS} --deepspeed configs/zero.json\n```\n"
+    write(tmp_path, {"docs/page.md": page, "a/train.py": SCRIPT, "b/train.py": SCRIPT, "b/configs/zero.json": ZERO})
+    assert run(tmp_path, "docs/page.md")["verdict"] == "fits"
+    (tmp_path / "a" / "configs").mkdir()
+    (tmp_path / "a" / "configs" / "zero.json").write_text(ZERO)
+    assert run(tmp_path, "docs/page.md")["verdict"] == "unknown"
+
+
+def test_a_path_that_leads_up_is_meant_from_a_folder_below(tmp_path: Path) -> None:
+    page = f"```sh\ntorchrun ../train.py {FLAGS} --deepspeed ../configs/zero.json\n```\n"
+    write(tmp_path, {"README.md": page, "train.py": SCRIPT, "configs/zero.json": ZERO, "script/run.txt": ""})
+    assert run(tmp_path, "README.md")["verdict"] == "fits"
