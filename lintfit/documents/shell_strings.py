@@ -90,7 +90,8 @@ def _lines_parted(fragments: Sequence[Fragment]) -> list[Fragment]:
     result: list[Fragment] = []
     for part in fragments:
         start = 0
-        for match in re.finditer(r"(?<!\\)\n", part.text) if part.known and not part.quoted else ():
+        written = part.known and not part.quoted and len(part.through) == 1  # not what a variable brings
+        for match in re.finditer(r"(?<!\\)\n", part.text) if written else ():
             result += [part_of(part, start, match.start()), replace(part, text=" ; ", origin=None)]
             start = match.end()
         result.append(part_of(part, start, len(part.text)) if start else part)
