@@ -34,7 +34,7 @@ class TrlExample:
 
 @frozen
 class Example:
-    """A script of transformers' ``examples/pytorch``.
+    """A script of transformers' ``examples/pytorch``, or one that people launch from a checkout in the same way.
 
     ``runs`` is what trains: transformers' Trainer, or a loop with Accelerate. ``loads`` is the model's class
     (``AutoModelFor…``). ``arguments`` are its own, beside those of ``TrainingArguments``, with their defaults.
@@ -51,6 +51,7 @@ class Example:
     """The argument that limits what the decoder makes."""
     most: int | None = None
     """Tokens of a sequence where nobody states the length and the tokenizer allows more."""
+    publisher: str = "transformers"
     or_positions: bool = False
     """Whether newer versions take what the tokenizer allows as long as the model has positions for it."""
 
@@ -74,7 +75,8 @@ def of_transformers(path: str) -> Example | None:
     """The example of transformers that a script's path names, in the same way."""
     folder, name = posixpath.split(path)
     found = _data()["transformers"].get(name)
-    if found is None or (folder and not _ends_in(folder, found["folders"])):
+    alone = not folder and not found.get("only_there", False) if found is not None else False
+    if found is None or not (alone or _ends_in(folder, found["folders"])):
         return None
     length = found["length"]
     return Example(
@@ -86,6 +88,7 @@ def of_transformers(path: str) -> Example | None:
         length["argument"],
         length.get("decoder"),
         length.get("most"),
+        found.get("publisher", "transformers"),
         length.get("or_positions", False),
     )
 

@@ -33,6 +33,9 @@ _NAMES = word_set(
 """transformers (``examples/pytorch`` and the older ones), TRL (``trl/scripts``, ``examples/scripts``), accelerate,
 alignment-handbook, Megatron-LM, DeepSpeed and QLoRA."""
 
+_PATHS = ("/fastchat/train/train.py", "/fastchat/train/train_mem.py")
+"""FastChat's scripts, whose names alone say nothing."""
+
 _DIFFUSERS = lazy_pattern(
     r"train_(?:dreambooth|text_to_image|controlnet|instruct_pix2pix|unconditional|kandinsky2?|custom_diffusion"
     r"|lcm_distill|cogvideox)\w*\.py|textual_inversion\w*\.py"
@@ -42,6 +45,8 @@ _DIFFUSERS = lazy_pattern(
 def is_example(name: str) -> bool:
     """Whether a script bears the name of an example of transformers, TRL, diffusers, accelerate or DeepSpeed."""
     base = posixpath.basename(name)
+    if f"/{name}".endswith(_PATHS):
+        return True
     return base in _NAMES or _DIFFUSERS.fullmatch(base) is not None
 
 

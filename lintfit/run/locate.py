@@ -41,7 +41,7 @@ class Locator:
         """A file that a launch line or script names: from the launch file's folder or one above it."""
         path = Path(name)
         if path.is_absolute():
-            return path if self.workspace.exists(path) else self._elsewhere(path)
+            return path if self.workspace.exists(path) else self._elsewhere(path) or self._mounted(path)
         for base in self.bases():
             candidate = base / path
             if self.workspace.exists(candidate):
@@ -120,6 +120,15 @@ class Locator:
             if found is not None:
                 return found
         return self._beside_others(path)
+
+    def _mounted(self, path: Path) -> Path | None:
+        """A file that a job names by its place in a container: the only one of that name among these files, which the
+        job mounts there or its image holds."""
+        document = self.launch.document if self.launch is not None else None
+        if document is None or kind_of_job(document.path, document.text) is None:
+            return None
+        found = self.workspace.named(path.name)
+        return found[0] if len(found) == 1 else None
 
     def _beside_others(self, path: Path) -> Path | None:
         """A script right in a folder of another machine that other words of its launch name files below.

@@ -49,3 +49,43 @@ def test_a_path_that_leads_up_is_meant_from_a_folder_below(tmp_path: Path) -> No
     page = f"```sh\ntorchrun ../train.py {FLAGS} --deepspeed ../configs/zero.json\n```\n"
     write(tmp_path, {"README.md": page, "train.py": SCRIPT, "configs/zero.json": ZERO, "script/run.txt": ""})
     assert run(tmp_path, "README.md")["verdict"] == "fits"
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+spec:
+  template:
+    spec:
+      containers:
+        - name: main
+          image: own/image
+          command: ["torchrun", "/opt/app/train.py", "--output_dir", "out", "--deepspeed", "/etc/configs/zero.json"]
+          resources: {limits: {nvidia.com/gpu: 2}}
+"""
+
+
+def test_a_job_names_files_by_their_place_in_the_container(tmp_path: Path) -> None:
+    write(tmp_path, {"k8s/job.yaml": JOB, "src/train.py": SCRIPT, "config/zero.json": ZERO})
+    assert run(tmp_path, "k8s/job.yaml")["verdict"] == "fits"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "train.py").write_text(SCRIPT)
+    assert run(tmp_path, "k8s/job.yaml")["verdict"] == "unknown"
+
+
+def test_a_skypilot_task_starts_in_the_folder_that_it_takes_along(tmp_path: Path) -> None:
+    command = f"torchrun train.py {FLAGS} --deepspeed zero.json"
+    task = f"resources:\n  accelerators: A100-80GB:2\nworkdir: part\nrun: |\n  {command}\n"
+    write(
+        tmp_path,
+        {"task.yaml": task, "part/train.py": SCRIPT, "part/zero.json": ZERO, "train.py": "", "zero.json": "{}"},
+    )
+    assert run(tmp_path, "task.yaml")["verdict"] == "fits"
+
+
+def test_fastchats_scripts_are_known_by_their_path(tmp_path: Path) -> None:
+    flags = "--model_name_or_path Qwen/Qwen2.5-0.5B --data_path d.json --model_max_length 512 --lazy_preprocess True"
+    write(
+        tmp_path, {"run.sh": f"torchrun fastchat/train/train_mem.py {flags} {FLAGS}\ntorchrun train_mem.py {flags}\n"}
+    )
+    assert run(tmp_path, "run.sh")["verdict"] == "fits"

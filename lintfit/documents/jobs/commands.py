@@ -20,7 +20,8 @@ def commands_of(job: Job, file: FileText, steps: Steps) -> Iterator[Command]:
     seen = {name: _variable(name, said) for name, said in job.variables.items() if name.isidentifier()}
     for command in _listed(job, seen) if job.words else _walked(job, file, steps, seen):
         command = _started(command, job.started_by)
-        yield replace(command, batch=batch, listed=command.listed or job.fixed)
+        folder = posixpath.normpath(posixpath.join(job.folder, command.folder))
+        yield replace(command, batch=batch, listed=command.listed or job.fixed, folder=folder)
 
 
 def _walked(job: Job, file: FileText, steps: Steps, seen: Mapping[str, Variable]) -> Iterator[Command]:

@@ -18,7 +18,7 @@ class Job:
     ``script`` is the file's text with blanks for all but shell commands, up to where they end; ``words`` are one
     command that no shell takes apart. ``batch`` is what is asked for, in sbatch's words (``nodes``, ``gpus-per-node``,
     ``constraint`` for the kind of GPU) and ``instance``, a cloud's type of machine. ``started_by`` are the words of the
-    launcher that the platform puts in front of ``python``.
+    launcher that the platform puts in front of ``python``. ``folder`` is where it starts, from the file's own.
     """
 
     script: str = ""
@@ -26,5 +26,6 @@ class Job:
     variables: Mapping[str, Said] = field(default_factory=dict)
     batch: Mapping[str, Said] = field(default_factory=dict)
     started_by: tuple[str, ...] = ()
+    folder: str = "."
     fixed: bool = False
     """Whether it stands in several places, so that a change of one would not do."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lintfit.documents.jobs import nodes
 from lintfit.documents.jobs.model import Job
-from lintfit.documents.model import FileText, Kind
+from lintfit.documents.model import FileText, Kind, Node
 from lintfit.documents.patterns import lazy_pattern
 
 _RUN = lazy_pattern(r"^run\s*:", re.MULTILINE)
@@ -32,4 +32,11 @@ def read(file: FileText) -> Iterator[Job]:
         seen |= nodes.counted(
             SKYPILOT_NUM_GPUS_PER_NODE=nodes.count_in(batch), SKYPILOT_NUM_NODES=batch.get("nodes") or ("1", run.span)
         )
-        yield Job(nodes.script_of(file.text, [run]), variables=seen, batch=batch)
+        script = nodes.script_of(file.text, [run])
+        yield Job(script, variables=seen, batch=batch, folder=_folder(root.get("workdir")))
+
+
+def _folder(workdir: Node | None) -> str:
+    """The folder that is taken along, in which the commands start: from where the task is launched, the file's own."""
+    named = nodes.text_of(workdir)
+    return named if named and not named.startswith(("/", "~")) and "://" not in named and "$" not in named else "."

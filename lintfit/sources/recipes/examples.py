@@ -154,7 +154,7 @@ class ExampleRecipe:
 
     @property
     def _itself(self) -> Provenance:
-        return Provenance("derived", f"{self.example.name} of transformers does so")
+        return Provenance("derived", f"{self.example.name} of {self.example.publisher} does so")
 
     def _get(self, *names: str) -> Stated | None:
         """The first of these arguments that is stated, else the default of the script, else of the Trainer's class."""
@@ -171,7 +171,8 @@ class ExampleRecipe:
         shape = name if name is not None and isinstance(name.value, str) else self._from_scratch()
         if shape is not None and isinstance(shape.value, str):
             yield shape.setting("model", shape.value)
-        whose = f"{self.example.name} is not among these files and is taken for the one that transformers publishes"
+        theirs = f"the one that {self.example.publisher} publishes"
+        whose = f"{self.example.name} is not among these files and is taken for {theirs}"
         yield Setting("method", "full", Provenance("assumed", whose, self.launch.script_place))
         yield self._weights(name)
         if self.example.loads == "CausalLM":
