@@ -397,8 +397,17 @@ def reach() -> str:
     lines += [f"| {reason} | {count} |" for reason, count in found["reasons"] if count > 1]
     return (
         "Launches of language-model training in public repositories, listed before any was judged, with a GPU named "
-        "(`bench/launches/reach.jsonl`). Blind, 30.5 % of 200 had a verdict.\n\n" + "\n".join(lines)
+        "(`bench/launches/reach.jsonl`). Blind, 30.5 % of 200 had a verdict." + _second() + "\n\n" + "\n".join(lines)
     )
+
+
+def _second() -> str:
+    """The second list of launches: before anything was mended by it, and after."""
+    blind, now = _read(RESULTS / "reach_2_blind.json"), _read(RESULTS / "reach_2.json")
+    if blind is None or now is None:
+        return ""
+    before, after = ((100 * count / of, of) for count, of in (blind["shares"]["all"], now["shares"]["all"]))
+    return f" Of {before[1]} others (`reach_2.jsonl`) {before[0]:.1f} % had one blind, and have {after[0]:.1f} % now."
 
 
 def fixes() -> str:
