@@ -29,6 +29,11 @@ _SCRIPT = lazy_pattern(r"\.py\b|[ \t]-m[ \t]")
 _TRAINING = lazy_pattern(
     r"train|tun|sft|dpo|grpo|ppo|rlhf|orpo|kto|lora|batch|epoch|learning|lr|reward|distil|deepspeed|main", re.IGNORECASE
 )
+_SET_OFF = lazy_pattern(
+    r"\n(?: {4}|\t)[ \t]*(?:[$%][ \t]+)?(?:[A-Z_]+=|torchrun|accelerate|deepspeed|python|env |srun|nohup|swift |megatron "
+    r"|llamafactory|lmf |axolotl|tune |trl |litgpt|xtuner|composer)"
+)
+"""A line of an indented block that may start something."""
 _DATA = word_set("json jsonc json5 yaml yml")
 _NAMES = lazy_pattern(r"[\w.-]*[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
 _QUOTE = lazy_pattern(r"^[ \t]*(?:>[ \t]?)+")
@@ -84,7 +89,7 @@ def with_commands(text: str) -> Iterator[Block]:
 
 def _indented(text: str, fenced: Sequence[Block]) -> Iterator[Block]:
     """Blocks that are set off by four blanks or a tab and an empty line above, outside of the fenced ones."""
-    if "\n    " not in text and "\n\t" not in text:
+    if _SET_OFF.search(text) is None:
         return
     start, end, at, empty = -1, -1, 0, True
     ends = iter([*fenced, Block("", len(text), len(text))])
