@@ -30,8 +30,8 @@ _TRAINING = lazy_pattern(
     r"train|tun|sft|dpo|grpo|ppo|rlhf|orpo|kto|lora|batch|epoch|learning|lr|reward|distil|deepspeed|main", re.IGNORECASE
 )
 _SET_OFF = lazy_pattern(
-    r"\n(?: {4}|\t)[ \t]*(?:[$%][ \t]+)?(?:[A-Z_]+=|torchrun|accelerate|deepspeed|python|env |srun|nohup|swift |megatron "
-    r"|llamafactory|lmf |axolotl|tune |trl |litgpt|xtuner|composer)"
+    r"\n(?: {4}|\t)[ \t]*(?:[$%][ \t]+)?(?:[A-Z_]+=|torchrun|accelerate|deepspeed|python|env |srun|nohup|swift "
+    r"|megatron |llamafactory|lmf |axolotl|tune |trl |litgpt|xtuner|composer)"
 )
 """A line of an indented block that may start something."""
 _DATA = word_set("json jsonc json5 yaml yml")
