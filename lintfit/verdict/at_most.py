@@ -175,7 +175,8 @@ def _value_head(run: Run, spec: Spec) -> _Bound | None:
     )
 
 
-_SEVERAL = lazy_pattern(PASSES.replace("{}", r"(\d+)", 1).format(".+"))
+_SEVERAL = lazy_pattern(PASSES.replace("{}", r"(\d+)", 1).format(r"\w+\.(?:compute_loss|training_step)"))
+"""A Trainer hands its step one batch; a loop, or a module, may make larger ones of it."""
 _IN_PAIRS = lazy_pattern(PAIRED.format(".+"))
 
 

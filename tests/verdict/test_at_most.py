@@ -216,3 +216,14 @@ def test_every_value_of_what_is_open_has_to_fit(tmp_path: Path, load: str, rank:
     assert any(said in line for line in small["estimate"]["assumptions"])
     (tmp_path / "train.py").write_text(SWITCHED.format(size="14", load=load, rank=rank, bf16=bf16))
     assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize(("more", "verdict"), [("", "fits"), ("pair = inputs.repeat(8)\n        ", "unknown")])
+def test_passes_of_one_batch_are_no_more_than_a_batch_of_so_many_times(tmp_path: Path, more: str, verdict: str) -> None:
+    lines = 'logits = model(inputs["first"]).logits, model(inputs["second"]).logits'
+    text = PAIRS.replace("pair = both(inputs)", f"{more}{lines}").replace(
+        '        logits = model(pair["concatenated_input_ids"]).logits\n', ""
+    )
+    (tmp_path / "train.py").write_text(text)
+    command = ("check", "train.py", "--gpu", "a100-80gb", "--gpus", "1", "--seq-len", "512", "--output-format", "json")
+    assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == verdict
