@@ -1,6 +1,6 @@
 """Twenty questions from public threads, each with the one command that should answer it.
 
-``bench/questions.jsonl`` has a question a line, all in our own words: its ``source``, what is asked (``question``), what
+``bench/questions.jsonl`` has a question a line, in our own words: its ``source``, what is asked (``question``), what
 the thread states (``settings``, ``files``), and the ``answer`` that a maintainer would give, worked out by hand before
 any command was run. ``says`` are patterns that the output has to match, each of them, and ``figures`` are amounts with
 the GiB between which one has to stand there. Both are necessary, not sufficient: whether a maintainer could paste the
