@@ -30,13 +30,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     against = "more than machines with such GPUs usually have; a process that runs out is"
     if there is not None:
         against = f"the machine has {gib(there)}: the process is"
-    if host.load_peak > host.steady:
+    if host.load_peak > host.steady + host.resume:
         copies = f"a copy of the model on each of {per_node} ranks" if per_node > 1 else "the model"
         what, pinned = f"loading {copies}", ""
     else:
         offloads = spec.offload_optimizer != "none" or spec.offload_param != "none" or spec.activation_offload
         what = "offloading" if offloads or spec.engine == "fsdp" else "the paged optimizer"
         pinned = f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
+    if host.resume and host.load_peak <= host.steady + host.resume:
+        what = f"resuming reads {gib(host.resume)} beside what is offloaded, and" if host.steady else "resuming"
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
         f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",

@@ -25,9 +25,12 @@ COMPONENTS = (
 Components = Mapping[str, int]
 """Bytes by component name; names come from :data:`COMPONENTS`."""
 
+LABELS = ("resuming", "known bug", "longest sample")
+"""Words with which a line of an estimate may begin, before a colon, where it is no mere assumption."""
+
 NONE_OF_ALL = dict.fromkeys(COMPONENTS, 0)
 
-Phase = Literal["load", "initialize", "forward", "backward", "step", "evaluate", "save"]
+Phase = Literal["load", "initialize", "resume", "forward", "backward", "step", "evaluate", "save"]
 
 
 class Verdict(StrEnum):
@@ -94,10 +97,12 @@ class HostMemory:
     pinned: int = 0
     nvme: int = 0
     processes: int = 0
+    resume: int = 0
+    """What reading a checkpoint takes on top of what stays, before the first step."""
 
     @property
     def peak(self) -> int:
-        return max(self.steady, self.load_peak)
+        return max(self.steady + self.resume, self.load_peak)
 
 
 @frozen

@@ -284,6 +284,9 @@ _RECORDS = (
           as_it_is=True, by="script",
           values="whether it saves checkpoints, or the model at its end: `true`, `false`; without it a run saves",
           default=True),
+    _spec("resumes", FLAG, "Whether it goes on from a checkpoint (default false).", as_it_is=True, by="script",
+          values="whether it goes on from a checkpoint, with its optimizer's states: `true`, `false`",
+          default=False, lower_bound=False, aliases=("resume",)),
     Record("eval_generates", by="script"),
     Record("eval_new_tokens", by="script"),
     # The engine

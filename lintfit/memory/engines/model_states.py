@@ -25,6 +25,12 @@ def states(spec: Spec) -> States:
 
 def _counted(spec: Spec) -> States:
     held = _of_engine(spec) if spec.saves else replace(_of_engine(spec), save={})
+    if spec.resumes:
+        from lintfit.memory.engines import resuming
+
+        host = replace(held.host, resume=resuming.on_host(spec))
+        said = (*held.assumptions, *resuming.said(spec, held))
+        held = replace(held, resume=resuming.on_gpu(spec, held), host=host, assumptions=said)
     assumed, missing = _assumptions(spec), _not_modelled(spec)
     if not assumed and not missing:
         return held
