@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import anchor, stated_at
+from lintfit.checks.helpers.runs import anchor, place_of, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Severity
 from lintfit.memory.known_bugs import Met, met
@@ -27,6 +27,15 @@ def _is_pinned(context: RunContext, library: str) -> bool:
     return not context.run.versions.get(library, "<").startswith("<")
 
 
+def _dies_saving(context: RunContext, each: Met) -> bool:
+    """Whether a bug that gathers the model as it is saved takes more than the GPU has."""
+    estimate = context.estimate
+    if estimate is None or estimate.capacity_bytes is None or "save" not in estimate.largest:
+        return False
+    gathers = each.bug.stated_by[0] == "gathered_state_dict"
+    return gathers and estimate.largest["save"].total + each.bytes > estimate.capacity_bytes
+
+
 def _is_stated(context: RunContext, setting: str, argument: str) -> bool:
     """Whether a file states a setting by this argument, which says whose way it is; any way will do without one."""
     place = stated_at(context.run, setting) if setting else None
@@ -38,10 +47,11 @@ def _is_stated(context: RunContext, setting: str, argument: str) -> bool:
 
 def _report(context: RunContext, each: Met) -> Report:
     bug = each.bug
-    matters = context.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and (each.bytes >= _WORTH or not each.bytes)
+    close = context.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) or _dies_saving(context, each)
+    matters = close and (each.bytes >= _WORTH or not each.bytes)
     cost = f", {gib(each.bytes)}" if each.bytes else ""
     return Report(
-        anchor(context.run),
+        place_of(context.run, each.bug.stated_by[0]) if each.bug.stated_by[0] else anchor(context.run),
         f"{bug.library} {each.version} {bug.what}{cost} ({bug.source})",
         severity=Severity.WARNING if matters else Severity.INFO,
         help=f"{bug.library} {bug.until} and later do not",

@@ -94,6 +94,26 @@ def _frozen_upcast(spec: Spec) -> int | None:
     return (4 - DTYPE_BYTES[spec.weights_dtype]) * frozen // max(1, spec.sharding_ranks) or None
 
 
+def _frozen_gradients(spec: Spec) -> int | None:
+    """Gradients of what is frozen, which FSDP 1 has flattened into one parameter with what is trained."""
+    if spec.engine != "fsdp" or spec.fsdp is None or spec.fsdp.version != 1 or spec.method != "lora":
+        return None
+    if spec.front_end != "litgpt":
+        return None
+    held = states(spec)
+    trained = inventory(spec).trainable_bytes
+    found = (held.forward, held.reduced, held.backward_end)
+    return max(each.get("gradients", 0) for each in found) - trained or None
+
+
+def _gathered_on_each_gpu(spec: Spec) -> int | None:
+    if spec.engine != "fsdp" or spec.fsdp is None or spec.fsdp.version != 2:
+        return None
+    held, fp32 = inventory(spec), spec.mixed_precision != "no"
+    frozen = held.bytes - held.trainable_bytes
+    return frozen + (4 * held.trainable if fp32 else held.trainable_bytes)
+
+
 def _whole_while_loading(spec: Spec) -> int | None:
     return 0 if spec.engine == "fsdp" and spec.fsdp is not None and spec.fsdp.version == 2 else None
 
@@ -132,6 +152,12 @@ BUGS = (
         "makes also the frozen weights fp32 under FSDP 2 with mixed precision", "accelerate#3844, #3848"),
     Bug("fsdp2-load", "accelerate", "1.6.0", "1.7.0", _whole_while_loading,
         "has the whole model on each GPU as FSDP 2 loads it (cpu_ram_efficient_loading)", "accelerate#3482"),
+    Bug("fsdp2-get-state-dict", "accelerate", "1.7.0", "1.8.0", _gathered_on_each_gpu,
+        "gathers the whole model on every GPU in get_state_dict under FSDP 2", "accelerate#3633, accelerator.py",
+        stated_by=("gathered_state_dict", "get_state_dict")),
+    Bug("fsdp1-frozen-gradients", "litgpt", None, "0.5.11", _frozen_gradients,
+        "wraps trained adapters and frozen weights as one under FSDP 1: gradients as if nothing was frozen",
+        "litgpt#1417, #1538", counted=True),
     Bug("masters-on-gpu", "deepspeed", "0.14.1", "0.17.0", _masters_on_gpu,
         "puts offloaded fp32 masters on the GPU behind each step of ZeRO-1 and 2, to cast them there",
         "DeepSpeed#7309", counted=True),
@@ -164,7 +190,9 @@ def affected(bug: Bug, version: Release | None) -> bool:
 
 def uncounted(spec: Spec) -> int:
     """Bytes on top of an estimate's moments that these bugs take."""
-    return sum(each.bytes for each in met(spec) if not each.bug.counted) if spec.versions else 0
+    if not spec.versions:
+        return 0
+    return sum(each.bytes for each in met(spec) if not (each.bug.counted or each.bug.stated_by[0]))
 
 
 def lines(spec: Spec) -> tuple[str, ...]:

@@ -263,6 +263,7 @@ _RECORDS = (
     Record("eval_graph", by="script"),
     # Saving, and what a script does in its own way
     Record("whole_state_dict", by="script"),
+    Record("gathered_state_dict", by="script"),
     Record("torch_compile", by="script"),
     _spec("frozen_models", NAMED, "Models on the GPU that are only asked: IDs, or JSON as in a spec.", metavar="IDS",
           by="script",

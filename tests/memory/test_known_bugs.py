@@ -23,6 +23,11 @@ RUNS: dict[str, dict[str, Any]] = {
         "fsdp": {"version": 2}, "gpus": 8,
     },
     "fsdp2-load": {"model": "gpt2", "fsdp": {"version": 2}, "gpus": 2},
+    "fsdp2-get-state-dict": {"model": "gpt2", "fsdp": {"version": 2}, "gpus": 2},
+    "fsdp1-frozen-gradients": {
+        "model": "meta-llama/Llama-2-7b-hf", "front_end": "litgpt", "method": "lora", "weights_dtype": "bf16",
+        "fsdp": {"version": 1}, "gpus": 4,
+    },
     "masters-on-gpu": {
         "model": "gpt2", "zero_stage": 2, "offload_optimizer": "cpu", "mixed_precision": "bf16", "gpus": 2,
     },
