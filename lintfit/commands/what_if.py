@@ -71,7 +71,7 @@ _SAMPLES = ("micro_batch_size", "seq_len", "images")
 
 
 def _for_both(run: Run, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What flags say of a micro-batch that the files do not: beside a question no other one, but what both runs have."""
+    """What flags say of a micro-batch that the files do not: no further question, but what both runs have."""
     found = {name: flags[name] for name in _SAMPLES if name in flags and _is_open(run, name)}
     return found if len(found) < len(flags) else {}
 

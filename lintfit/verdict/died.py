@@ -97,6 +97,14 @@ def _host(log: Log, estimate: Estimate | None) -> Iterator[Cause]:
     if log.host_used is not None and log.host_total is not None:
         said = f"the last that DeepSpeed printed: {_gib(log.host_used)} of {_gib(log.host_total)} in use"
         yield Cause("host memory", said)
+    if log.where.phase == "resume":
+        yield Cause(
+            "resuming",
+            "each process reads its part of the checkpoint, states and all, into the machine's memory beside what is there",
+            "lintfit estimate FILES --resume says how much; fewer processes a machine, or a checkpoint without states",
+        )
+    if death.used is not None and death.total is not None:
+        yield Cause("host memory", f"{_gib(death.used)} of {_gib(death.total)} of the machine were in use")
     if estimate is None or not estimate.host.peak:
         return
     total = log.host_total or estimate.host_capacity_bytes
