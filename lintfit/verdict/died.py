@@ -100,7 +100,7 @@ def _host(log: Log, estimate: Estimate | None) -> Iterator[Cause]:
     if log.where.phase == "resume":
         yield Cause(
             "resuming",
-            "each process reads its part of the checkpoint, states and all, into the machine's memory beside what is there",
+            "each process reads its part of the checkpoint, states and all, into the machine's memory, beside the rest",
             "lintfit estimate FILES --resume says how much; fewer processes a machine, or a checkpoint without states",
         )
     if death.used is not None and death.total is not None:
