@@ -24,6 +24,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     host, there = estimate.host, estimate.host_capacity_bytes
     per_node = max(1, spec.gpus // max(1, spec.nodes))
     if there is not None and host.peak <= there:
+        if host.steady + host.save > there:
+            yield _saving(context, there)
         return
     if there is None and (spec.capacity_bytes is None or host.peak <= _TYPICAL * per_node * spec.capacity_bytes):
         return
@@ -45,4 +47,22 @@ def check_run(context: RunContext) -> Iterator[Report]:
         severity=Severity.ERROR if there is not None else Severity.INFO,
         fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
+    )
+
+
+def _saving(context: RunContext, there: int) -> Report:
+    """A whole state dict that one process gathers, in memory that suffices for all else."""
+    assert context.estimate is not None and context.run.spec is not None
+    host, zero = context.estimate.host, context.run.spec.engine == "deepspeed"
+    instead = (
+        "stage3_gather_16bit_weights_on_model_save: false, and zero_to_fp32.py on the checkpoint"
+        if zero
+        else "fsdp_state_dict_type: SHARDED_STATE_DICT"
+    )
+    return Report(
+        place_of(context.run, "saves", "fsdp", "zero_stage"),
+        f"saving gathers the whole model in one process: {gib(host.save)} on top of {gib(host.steady)}, the machine "
+        f"has {gib(there)}: the process is killed with exit code -9",
+        severity=Severity.WARNING,
+        help=f"{instead} saves each rank's part",
     )

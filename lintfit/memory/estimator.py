@@ -19,7 +19,18 @@ from lintfit.memory.verdict.undecided import undecided
 
 
 def estimate(spec: Spec) -> Estimate:
-    """The memory of one rank of a run, and whether it fits its GPU; of a pipeline the stage that needs most.
+    """The memory of one rank of a run, and whether it fits its GPU; with what its longest sample takes over others."""
+    found = _of_run(spec)
+    if spec.mean_seq_len is None:
+        return found
+    from lintfit.memory import longest
+
+    said = longest.line(spec, found, _of_run)
+    return replace(found, assumptions=(said, *found.assumptions)) if said else found
+
+
+def _of_run(spec: Spec) -> Estimate:
+    """The memory of one rank; of a pipeline that of the stage that needs most.
 
     The first stage has most micro-batches in flight, the last the logits.
     """

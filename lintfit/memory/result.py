@@ -99,6 +99,8 @@ class HostMemory:
     processes: int = 0
     resume: int = 0
     """What reading a checkpoint takes on top of what stays, before the first step."""
+    save: int = 0
+    """What one process gathers there of a sharded model to save it, on top of what stays: not in the peak."""
 
     @property
     def peak(self) -> int:
@@ -152,7 +154,8 @@ class Estimate:
         """Whether a node may have too little with what its processes have of their own; False where it is not known how
         much it has."""
         there = self.host_capacity_bytes
-        return there is not None and self.host.peak > 0 and self.host.peak + self.host.processes > there
+        most = max(self.host.peak, self.host.steady + self.host.save)
+        return there is not None and most > 0 and most + self.host.processes > there
 
     def component(self, name: str) -> int:
         """Bytes of one component at the peak."""

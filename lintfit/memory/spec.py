@@ -144,6 +144,8 @@ class Spec:
     """Of a run that nobody states it for the least; a JSON spec without it has the Trainer's (:mod:`.reading`)."""
     gradient_accumulation_steps: int = default("gradient_accumulation_steps")
     seq_len: int = default("seq_len")
+    mean_seq_len: int | None = default("mean_seq_len")
+    """Tokens of a sample in the mean, where ``seq_len`` is that of the longest."""
     decoder_seq_len: int | None = default("decoder_seq_len")
     """Tokens that a decoder gets where an encoder reads ``seq_len``; None where nobody says: as many."""
     encoded: Encoded | None = None

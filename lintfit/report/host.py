@@ -23,6 +23,8 @@ def host_lines(spec: Spec, estimate: Estimate, view: View) -> list[Line]:
         rows.append(("resuming", host.steady + host.resume, f"{gib(host.resume)} GiB of it read from the checkpoint"))
     if host.steady:
         rows.append(("training", host.steady, _lasting(host)))
+    if host.save:
+        rows.append(("saving", host.steady + host.save, f"{gib(host.save)} GiB of it the whole model, on one process"))
     own = f"libraries, CUDA and allocators of {_processes(ranks)}, at the most"
     rows.append(("beside it, up to", host.processes, own))
     of = f", of {gib(there)} GiB" if there is not None else ""

@@ -257,6 +257,9 @@ _RECORDS = (
           as_it_is=True, by="script",
           values="tokens of what a decoder makes of the `seq_len` that an encoder reads (T5, mT5); as many where it is "
           "not stated, and one at the low end", default=None, default_by="`seq_len`"),
+    _spec("mean_seq_len", TOKENS, "Tokens of a sample in the mean; --seq-len is then the longest.",
+          values="tokens of a sample in the mean, where `seq_len` is the longest: the estimate says what that takes "
+          "beside it", default=None, default_by="`seq_len`", aliases=("mean-len", "mean-length")),
     _spec("image_max_pixels", TOKENS, "Pixels that the processor leaves of an image at most (its max_pixels).",
           as_it_is=True, by="script", values="pixels of each image at most",
           default=None, default_by="the published bound"),

@@ -7,6 +7,7 @@ from lintfit.memo import Memo
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.ddp import reduces
 from lintfit.memory.engines.host import reads_once
+from lintfit.memory.engines.saving import gathered_on_host
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import not_modelled, zero_config
 from lintfit.memory.spec import Spec
@@ -25,6 +26,9 @@ def states(spec: Spec) -> States:
 
 def _counted(spec: Spec) -> States:
     held = _of_engine(spec) if spec.saves else replace(_of_engine(spec), save={})
+    gathered = gathered_on_host(spec, inventory(spec)) if spec.saves and spec.data_parallel > 1 else 0
+    if gathered:
+        held = replace(held, host=replace(held.host, save=gathered))
     if spec.resumes:
         from lintfit.memory.engines import resuming
 
