@@ -54,5 +54,5 @@ def _report(context: RunContext, each: Met) -> Report:
         place_of(context.run, each.bug.stated_by[0]) if each.bug.stated_by[0] else anchor(context.run),
         f"{bug.library} {each.version} {bug.what}{cost} ({bug.source})",
         severity=Severity.WARNING if matters else Severity.INFO,
-        help=f"{bug.library} {bug.until} and later do not",
+        help=f"{bug.library} {bug.until} and later do not" + (f"; {bug.instead}" if bug.instead else ""),
     )

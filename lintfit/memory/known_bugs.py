@@ -33,6 +33,8 @@ class Bug(NamedTuple):
     """What is wrong, and when it shows."""
     source: str
     counted: bool = False
+    instead: str = ""
+    """What does without the newer version."""
     stated_by: tuple[str, str] = ("", "")
     """A setting and the argument that must state it in a file, where a spec alone does not say whose way it is."""
 
@@ -154,6 +156,7 @@ BUGS = (
         "has the whole model on each GPU as FSDP 2 loads it (cpu_ram_efficient_loading)", "accelerate#3482"),
     Bug("fsdp2-get-state-dict", "accelerate", "1.7.0", "1.8.0", _gathered_on_each_gpu,
         "gathers the whole model on every GPU in get_state_dict under FSDP 2", "accelerate#3633, accelerator.py",
+        instead="accelerator.save_state with SHARDED_STATE_DICT saves each rank's part",
         stated_by=("gathered_state_dict", "get_state_dict")),
     Bug("fsdp1-frozen-gradients", "litgpt", None, "0.5.11", _frozen_gradients,
         "wraps trained adapters and frozen weights as one under FSDP 1: gradients as if nothing was frozen",
