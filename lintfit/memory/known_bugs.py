@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lintfit.frozen import replace
-from lintfit.memory.engines import resuming
+from lintfit.memory.engines import merging, resuming
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.saving import reordered
 from lintfit.memory.engines.zero_config import zero_config
@@ -96,6 +96,10 @@ def _frozen_upcast(spec: Spec) -> int | None:
     return (4 - DTYPE_BYTES[spec.weights_dtype]) * frozen // max(1, spec.sharding_ranks) or None
 
 
+def _merged_wide(spec: Spec) -> int | None:
+    return merging.widened(spec) or None if spec.merges else None
+
+
 def _frozen_gradients(spec: Spec) -> int | None:
     """Gradients of what is frozen, which FSDP 1 has flattened into one parameter with what is trained."""
     if spec.engine != "fsdp" or spec.fsdp is None or spec.fsdp.version != 1 or spec.method != "lora":
@@ -161,6 +165,8 @@ BUGS = (
     Bug("fsdp1-frozen-gradients", "litgpt", None, "0.5.11", _frozen_gradients,
         "wraps trained adapters and frozen weights as one under FSDP 1: gradients as if nothing was frozen",
         "litgpt#1417, #1538", counted=True),
+    Bug("merged-in-fp32", "peft", "0.10.0", "0.12.0", _merged_wide,
+        "makes 16-bit weights fp32 as adapters are merged into them", "peft#1939, #1944", counted=True),
     Bug("masters-on-gpu", "deepspeed", "0.14.1", "0.17.0", _masters_on_gpu,
         "puts offloaded fp32 masters on the GPU behind each step of ZeRO-1 and 2, to cast them there",
         "DeepSpeed#7309", counted=True),

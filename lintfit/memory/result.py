@@ -25,7 +25,7 @@ COMPONENTS = (
 Components = Mapping[str, int]
 """Bytes by component name; names come from :data:`COMPONENTS`."""
 
-LABELS = ("resuming", "known bug", "longest sample")
+LABELS = ("resuming", "merging", "known bug", "longest sample")
 """Words with which a line of an estimate may begin, before a colon, where it is no mere assumption."""
 
 NONE_OF_ALL = dict.fromkeys(COMPONENTS, 0)
@@ -99,12 +99,14 @@ class HostMemory:
     processes: int = 0
     resume: int = 0
     """What reading a checkpoint takes on top of what stays, before the first step."""
+    merge: int = 0
+    """What merging adapters into the model takes there, when nothing else is."""
     save: int = 0
     """What one process gathers there of a sharded model to save it, on top of what stays: not in the peak."""
 
     @property
     def peak(self) -> int:
-        return max(self.steady + self.resume, self.load_peak)
+        return max(self.steady + self.resume, self.load_peak, self.merge)
 
 
 @frozen

@@ -211,6 +211,8 @@ class Spec:
     """Whether it ever saves a checkpoint, or the model behind the training."""
     resumes: bool = default("resumes")
     """Whether it goes on from a checkpoint, with its optimizer's states."""
+    merges: bool = default("merges")
+    """Whether the adapters are merged into the model, on the host."""
     saves_on_gpu: bool = False
     """FSDP 1: whether the script takes the whole state dict as it is, a copy of the model on each GPU."""
     full_load_dtype: Dtype | None = None

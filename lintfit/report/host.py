@@ -15,7 +15,7 @@ _NAME = 24
 def host_lines(spec: Spec, estimate: Estimate, view: View) -> list[Line]:
     """A table, where the host's memory is stated or something lies there; else nothing."""
     host, there = estimate.host, estimate.host_capacity_bytes
-    if not host.peak or (there is None and not host.steady and not host.resume):
+    if not host.peak or (there is None and not (host.steady or host.resume or host.merge)):
         return []
     ranks = ranks_per_node(spec)
     rows = [("loading", host.load_peak, _loading(spec, host, ranks))]
@@ -25,6 +25,8 @@ def host_lines(spec: Spec, estimate: Estimate, view: View) -> list[Line]:
         rows.append(("training", host.steady, _lasting(host)))
     if host.save:
         rows.append(("saving", host.steady + host.save, f"{gib(host.save)} GiB of it the whole model, on one process"))
+    if host.merge:
+        rows.append(("merging", host.merge, "all weights, and the difference of the largest matrix"))
     own = f"libraries, CUDA and allocators of {_processes(ranks)}, at the most"
     rows.append(("beside it, up to", host.processes, own))
     of = f", of {gib(there)} GiB" if there is not None else ""

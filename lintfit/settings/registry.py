@@ -293,6 +293,9 @@ _RECORDS = (
     _spec("resumes", FLAG, "Whether it goes on from a checkpoint (default false).", as_it_is=True, by="script",
           values="whether it goes on from a checkpoint, with its optimizer's states: `true`, `false`",
           default=False, lower_bound=False, aliases=("resume",)),
+    _spec("merges", FLAG, "Whether adapters are merged into the model on the host (default false).", as_it_is=True,
+          by="script", values="whether the adapters are merged into the model on the host: `true`, `false`",
+          default=False, lower_bound=False, aliases=("merge",)),
     Record("eval_generates", by="script"),
     Record("eval_new_tokens", by="script"),
     # The engine

@@ -28,6 +28,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "model": "meta-llama/Llama-2-7b-hf", "front_end": "litgpt", "method": "lora", "weights_dtype": "bf16",
         "fsdp": {"version": 1}, "gpus": 4,
     },
+    "merged-in-fp32": {"model": "gpt2", "method": "lora", "merges": True, "weights_dtype": "bf16"},
     "masters-on-gpu": {
         "model": "gpt2", "zero_stage": 2, "offload_optimizer": "cpu", "mixed_precision": "bf16", "gpus": 2,
     },

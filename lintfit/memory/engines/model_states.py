@@ -29,6 +29,11 @@ def _counted(spec: Spec) -> States:
     gathered = gathered_on_host(spec, inventory(spec)) if spec.saves and spec.data_parallel > 1 else 0
     if gathered:
         held = replace(held, host=replace(held.host, save=gathered))
+    if spec.merges:
+        from lintfit.memory.engines import merging
+
+        merged = replace(held.host, merge=merging.on_host(spec))
+        held = replace(held, host=merged, assumptions=(*held.assumptions, merging.said(spec)))
     if spec.resumes:
         from lintfit.memory.engines import resuming
 
