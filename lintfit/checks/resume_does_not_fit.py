@@ -7,8 +7,10 @@ from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.frozen import replace
-from lintfit.memory import estimate
+from lintfit.memory.components import total
 from lintfit.memory.engines import resuming
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.states import States
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 
@@ -19,8 +21,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if context.verdict not in (Verdict.FITS, Verdict.TIGHT) or fresh.host_is_short:
         return
-    going_on = estimate(replace(spec, resumes=True))
-    message = _on_gpu(spec, fresh, going_on) or _on_host(going_on)
+    going_on = states(replace(spec, resumes=True))
+    message = _on_gpu(spec, fresh, going_on) or _on_host(fresh, going_on)
     if message is None:
         return
     yield Report(
@@ -32,24 +34,25 @@ def check_run(context: RunContext) -> Iterator[Report]:
     )
 
 
-def _on_gpu(spec: Spec, fresh: Estimate, going_on: Estimate) -> str | None:
+def _on_gpu(spec: Spec, fresh: Estimate, going_on: States) -> str | None:
     """What resuming takes of a GPU that a fresh start fits."""
-    moment, there = going_on.largest["resume"], going_on.capacity_bytes
-    if there is None or moment.total <= there or fresh.peak.likely > there:
+    there = fresh.capacity_bytes
+    needed = total(going_on.resume) + fresh.component("framework")
+    if there is None or needed <= there or fresh.peak.likely > there:
         return None
-    copies = gib(resuming.copies(spec, moment.components.get("optimizer_states", 0)))
+    copies = gib(resuming.copies(spec, going_on.resume.get("optimizer_states", 0)))
     return (
         f"a fresh start takes {gib(fresh.peak.likely)} of a GPU, resuming from its checkpoint "
-        f"{of_gib(moment.total, there)}: {copies} of optimizer states stand there twice as they are read"
+        f"{of_gib(needed, there)}: {copies} of optimizer states stand there twice as they are read"
     )
 
 
-def _on_host(going_on: Estimate) -> str | None:
+def _on_host(fresh: Estimate, going_on: States) -> str | None:
     """What resuming takes of a machine whose RAM suffices otherwise."""
-    if not going_on.host_is_short or going_on.host_capacity_bytes is None:
+    there, needed = fresh.host_capacity_bytes, fresh.host.steady + going_on.host.resume
+    if there is None or needed <= there:
         return None
-    host = going_on.host
     return (
-        f"resuming from its checkpoint takes {of_gib(host.peak, going_on.host_capacity_bytes)} of a machine's memory: "
-        f"{gib(host.resume)} are read on top of what is offloaded, and a process is killed (exit code -9)"
+        f"resuming from its checkpoint takes {of_gib(needed, there)} of a machine's memory: "
+        f"{gib(going_on.host.resume)} are read on top of what is offloaded, and a process is killed (exit code -9)"
     )
