@@ -183,8 +183,8 @@ def _phase(log: Log) -> Iterator[Cause]:
     elif log.where.phase == "save":
         yield Cause(
             "saving",
-            "saving gathers what is sharded: a whole copy of the weights on one GPU; bitsandbytes 0.38.0 to 0.39.0 copies "
-            "8-bit weights",
+            "saving gathers what is sharded: a whole copy of the weights on one GPU; bitsandbytes 0.38 copies "
+            "8-bit weights, too",
             "gather on the host (offload_to_cpu, rank0_only) or save each rank's part (SHARDED_STATE_DICT); "
             "bitsandbytes 0.39.1 or later",
         )
