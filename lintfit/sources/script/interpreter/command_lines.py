@@ -152,8 +152,11 @@ def _beside(interpreter: Evaluator, record: Record) -> dict[str, Flag]:
         return {}
     if looks is not None and operators.truth(looks) is False:
         return {}
-    document = opener(str(script.value).removesuffix(".py") + ".args")
-    return flags_of(document) if document is not None else {}
+    named = record.keyword("args_file_flag")
+    flag = interpreter.walk.flags.get(str(named.value).lstrip("-")) if isinstance(named, Const) else None
+    beside = str(script.value).removesuffix(".py") + ".args"
+    documents = [opener(name) for name in (beside, flag.value if flag is not None else None) if name]
+    return {name: given for document in documents if document is not None for name, given in flags_of(document).items()}
 
 
 def _from_files(interpreter: Evaluator, parser: parsers.Parser) -> dict[str, Flag]:
