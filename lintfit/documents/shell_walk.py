@@ -36,6 +36,8 @@ from lintfit.frozen import frozen, replace
 
 _BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
+_WORDS = 5
+"""Words of a command that are expanded for one step."""
 _MAX_CALLS = 100
 """Function calls that are followed in one script; a bound against recursion."""
 
@@ -116,6 +118,8 @@ class Walk:
     def chain(self, node: tree_sitter.Node, where: _Where) -> None:
         operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
         for index, child in enumerate(node.named_children):
+            if not self.scope.steps.take(self.scope.size):
+                break
             doubtful = index > 0 and (operator == "||" or node.named_children[0].type == "test_command")
             deeper = replace(where, conditional=where.conditional or doubtful, depth=where.depth + 1)
             before = dict(self.scope.variables)
@@ -127,6 +131,8 @@ class Walk:
         if node.type == "if_statement" and (ran := taken(node, self.source, self.scope)) is not None:
             self.decided(node, ran, where)
             return
+        if not self.scope.steps.take(self.scope.size):
+            return
         before = dict(self.scope.variables)
         inside = replace(where, conditional=True, depth=where.depth + 1)
         if node.type in ("for_statement", "c_style_for_statement"):
@@ -135,6 +141,8 @@ class Walk:
         others = clauses(node) if node.type == "if_statement" else []
         ends: list[dict[str, Variable]] = []
         for clause in (node, *others):
+            if not self.scope.steps.take(self.scope.size):
+                break
             self.scope.variables = dict(start)
             for child in clause.named_children:
                 if child not in others and (node.type != "for_statement" or child.type == "do_group"):
@@ -151,6 +159,8 @@ class Walk:
         """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
         others = clauses(node)
         for clause in (node, *others):
+            if not self.scope.steps.take(self.scope.size):
+                break
             here = clause == ran
             before, folder, lost = dict(self.scope.variables), self.folder, self.lost
             written = len(self.files)
@@ -200,7 +210,7 @@ class Walk:
             pieces = [part for piece in pieces for part in _without(piece, self.span(redirect))]
         found = [item for piece in pieces for item in words(self.text, piece, self.scope)]
         found = with_strings(self.text, bounded(found, "words of one command", self.scope), self.scope)
-        if not found:
+        if not found or not self.scope.steps.take(len(found) // _WORDS + self.scope.size):
             return
         first = found[0][0].value
         if first in _DECLARATIONS:
