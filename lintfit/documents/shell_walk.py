@@ -9,6 +9,7 @@ from typing import Literal
 
 import tree_sitter
 
+from lintfit.documents import bounds
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH
 from lintfit.documents.model import FileText, Kind, Span
 from lintfit.documents.numerals import natural
@@ -247,6 +248,8 @@ class Walk:
             return
         file = opened(self.open_text, candidates(self.path, self.folder, name))
         if file is None or file.path == self.path or len(file.text) > MAX_BYTES[Kind.SHELL]:
+            return
+        if not self.scope.steps.take(1 + bounds.cost(len(file.text)) + self.scope.size):
             return
         inner = Walk(file, self.scope.steps, open_text=self.open_text)
         inner.sourced = self.sourced + 1

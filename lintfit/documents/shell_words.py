@@ -10,7 +10,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 
-MAX_STEPS = 60_000
+MAX_STEPS = 30_000
 """Statements, words and pieces of values that are followed in one shell script, with what it sources. Of 6,363 scripts
 and pages of 180 public repositories none takes more than 11,000."""
 _VARIABLES = 20
