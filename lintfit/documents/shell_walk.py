@@ -19,7 +19,7 @@ from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile
 from lintfit.documents.shell_expansion import words
 from lintfit.documents.shell_files import read_variable, redirections, written_file
-from lintfit.documents.shell_source import Source
+from lintfit.documents.shell_source import MOST_READINGS, Source
 from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
 from lintfit.documents.shell_strings import with_strings
 from lintfit.documents.shell_tokens import tokens
@@ -60,6 +60,8 @@ class Walk:
     ) -> None:
         self.path, self.open_text = file.path, open_text
         self.source = Source(file.text if text is None else text)
+        if self.source.given_up:
+            steps.allows(MOST_READINGS + 1, MOST_READINGS, "readings of its brackets and quotes")
         self.text, self.span = self.source.text, self.source.span
         self.directives = tuple(directives(file.text))
         self.scope = Scope(

@@ -40,7 +40,7 @@ _COLON = lazy_pattern(r"[ \t\r\n]*(:)")
 _CORE = "tag:yaml.org,2002:"
 _MAPPING_TAGS = {_CORE + name for name in ("map", "set")}
 _SEQUENCE_TAGS = {_CORE + name for name in ("seq", "omap", "pairs")}
-_MAX_VALUES = 200_000
+_MAX_VALUES = 20_000
 """Values after every alias is followed: a bound of our own; PyYAML shares them, a tree that is walked cannot."""
 
 

@@ -29,7 +29,7 @@ SCRIPTS = {
     "appended": _script(_again("s+=$s")),
     "arrays": _script(_again('s=("${s[@]}" "${s[@]}")', start="s=(a b)"), '"${s[@]}"'),
     "arrays_appended": _script(_again('s+=("${s[@]}")', start="s=(a b)"), "${s[@]}"),
-    "arrays_of_texts": _script(_again('s=($s $s)', start='s="a b"'), "$s"),
+    "arrays_of_texts": _script(_again("s=($s $s)", start='s="a b"'), "$s"),
     "replaced": _script(_again("s=${s//a/aaaaaaaa}")),
     "replaced_by_itself": _script(_again("s=${s//a/$s}")),
     "replaced_in_place": _script(_again("s=${s/a/aaaaaaaaaaaaaaaaaaaaaaaa}")),
@@ -43,12 +43,20 @@ SCRIPTS = {
     "products_of_products": _script(_again("s=$((s * s))", start="s=99999999")),
     "long_numbers": _script("s=$((" + "9" * 5000 + " + 1))\nt=$((0x" + "f" * 50_000 + "))\n"),
     "long_flags": _script("", "x --gradient_accumulation_steps " + "9" * 5000 + " --learning_rate 1e" + "9" * 5000),
-    "numbers_of_processes": "#!/bin/bash\ntorchrun --nproc_per_node " + "9" * 5000 + " --nnodes " + "9" * 300 + " train.py\n",
-    "endless_numbers": _script("", "x --learning_rate nan --warmup_ratio inf --max_steps -0 --seed 1e999 --weight_decay -1e999"),
+    "numbers_of_processes": "#!/bin/bash\ntorchrun --nproc_per_node "
+    + "9" * 5000
+    + " --nnodes "
+    + "9" * 300
+    + " train.py\n",
+    "endless_numbers": _script(
+        "", "x --learning_rate nan --warmup_ratio inf --max_steps -0 --seed 1e999 --weight_decay -1e999"
+    ),
     "a_chain_of_sums": _script("s=$((" + "+".join(["1"] * 50_000) + "))\n"),
     "brackets_of_sums": _script("s=$((" + "(" * 20_000 + "1" + ")" * 20_000 + "))\n"),
     "defaults_in_defaults": _script("s=" + "${a:-" * 5000 + "b" + "}" * 5000 + "\n"),
-    "defaults_that_double": _script("".join(f"a{i}=${{x{i}:-$a{i + 1}$a{i + 1}}}\n" for i in range(40, 0, -1)) + "s=$a1\n"),
+    "defaults_that_double": _script(
+        "".join(f"a{i}=${{x{i}:-$a{i + 1}$a{i + 1}}}\n" for i in range(40, 0, -1)) + "s=$a1\n"
+    ),
     "defaults_that_are_set": _script("s=${a:=${b:=${a:=${b:=x}}}}\n" + _again("s=${c:=$s$s}$s")),
     "substitutions": _script("s=" + "$(echo " * 3000 + "a" + ")" * 3000 + "\n"),
     "substitutions_by_backticks": _script("s=`echo \\`echo \\\\\\`echo a\\\\\\`\\``\n" + "t=" + "`" * 9999 + "\n"),
@@ -62,7 +70,9 @@ SCRIPTS = {
     ),
     "cases": _script("case $x in\n" + "".join(f"  {i}) s=$s{i} ;;\n" for i in range(5000)) + "esac\n"),
     "loops": _script("for i in 1 2 3; do\n" * 500 + "s=$s$s\n" + "done\n" * 500),
-    "loops_without_end": _script("while true; do s=$s$s; while :; do s+=$s; done; done\nuntil false; do s=$s$s; done\n"),
+    "loops_without_end": _script(
+        "while true; do s=$s$s; while :; do s+=$s; done; done\nuntil false; do s=$s$s; done\n"
+    ),
     "pipes": _script("echo a" + " | xargs echo" * 10_000 + "\n"),
     "chains": _script("true" + " && s=$s$s" * 5000 + "\n"),
     "functions_that_call_themselves": _script("f() { s=$s$s; f $1$1; f; }\nf a\n"),
@@ -83,7 +93,7 @@ SCRIPTS = {
     "many_exports": _script("".join(f"export A{i}={i}\npython a.py\n" for i in range(3000))),
     "many_launches": "#!/bin/bash\n" + "".join(f"python train.py --output_dir {i}\n" for i in range(3000)),
     "many_words": _script("", "x " + "--a b " * 20_000),
-    "many_documents": _script("".join(f"cat > a{i}.json <<EOF\n{{\"a\": $s}}\nEOF\n" for i in range(2000))),
+    "many_documents": _script("".join(f'cat > a{i}.json <<EOF\n{{"a": $s}}\nEOF\n' for i in range(2000))),
     "an_open_document": _script("cat > ds.json <<EOF\n" + '{"zero_optimization": {' * 5000 + "\n"),
     "many_open_documents": _script("cat <<A <<B <<C <<'D' <<-E\n" * 3000),
     "a_document_that_doubles": _script("s=a\n" + "read -r -d '' s <<EOF\n$s$s\nEOF\n" * 60),
@@ -92,11 +102,20 @@ SCRIPTS = {
     "comments": _script("# " + "lintfit: ignore" + " " * 200_000 + "x\n" + "#" * 200_000 + "\n"),
     "carriage_returns": _script("s=a\r\n" * 20_000 + "\r" * 50_000),
     "junk": "#!/bin/bash\n" + "".join(map(chr, range(1, 256))) * 500 + LAUNCH + "x\n",
-    "directives": "#!/bin/bash\n" + "#SBATCH --gres=gpu:" + "9" * 5000 + "\n" + "#SBATCH --nodes=" + "9" * 5000 + LAUNCH + "x\n",
+    "directives": "#!/bin/bash\n"
+    + "#SBATCH --gres=gpu:"
+    + "9" * 5000
+    + "\n"
+    + "#SBATCH --nodes="
+    + "9" * 5000
+    + LAUNCH
+    + "x\n",
     "folders": _script("cd " + "a/" * 50_000 + "\n" + "cd ..\n" * 5000 + "cd " + "../" * 50_000 + "\n"),
     "shifts": _script("f() { " + "shift 99999999999999999999; shift; " * 500 + "s=$1; }\nf " + "a " * 3000 + "\n"),
     "positional": _script('f() { s="$@$@$@"; f "$@" "$@"; }\nf a b c\n'),
-    "arguments_of_arguments": _script("", "x $" + "{@:1:999999999} ${s:0:999999999} ${s^^} ${!s} ${!s@} ${s[999999999]}"),
+    "arguments_of_arguments": _script(
+        "", "x $" + "{@:1:999999999} ${s:0:999999999} ${s^^} ${!s} ${!s@} ${s[999999999]}"
+    ),
 }
 
 
@@ -108,7 +127,10 @@ def test_shell_scripts_without_end(name: str, tmp_path: Path) -> None:
 
 
 def _sourcing(count: int, *more: str) -> dict[str, str | bytes]:
-    return {f"s{i}.sh": "".join(f". ./s{(i + step) % count}.sh\n" for step in (1, 2, 3)) + "".join(more) for i in range(count)}
+    return {
+        f"s{i}.sh": "".join(f". ./s{(i + step) % count}.sh\n" for step in (1, 2, 3)) + "".join(more)
+        for i in range(count)
+    }
 
 
 TREES: dict[str, dict[str, str | bytes]] = {
@@ -117,43 +139,63 @@ TREES: dict[str, dict[str, str | bytes]] = {
     "a_breadth_of_sources": {"run.sh": _script(". ./s0.sh\n" * 300), **_sourcing(6, ". ./s1.sh\n" * 50)},
     "sources_of_long_files": {"run.sh": _script(". ./a.sh\n" * 300), "a.sh": "s=a\n" * 20_000},
     "a_makefile": {
-        "Makefile": "A = $(A)$(A)\nB := $(B)$(B)\n" + "".join(f"V{i} = $(V{i + 1})$(V{i + 1})\n" for i in range(60))
+        "Makefile": "A = $(A)$(A)\nB := $(B)$(B)\n"
+        + "".join(f"V{i} = $(V{i + 1})$(V{i + 1})\n" for i in range(60))
         + "V60 = x\nall:\n\t$(MAKE) all\n\tpython train.py --run_name $(A)$(B)$(V0)\n"
     },
-    "a_makefile_of_many_rules": {"Makefile": "".join(f"a{i}: a{i + 1}\n\tpython train.py $(A{i})\nA{i}=$(A{i + 1})\n" for i in range(2000))},
+    "a_makefile_of_many_rules": {
+        "Makefile": "".join(f"a{i}: a{i + 1}\n\tpython train.py $(A{i})\nA{i}=$(A{i + 1})\n" for i in range(2000))
+    },
     "a_justfile": {
         "justfile": "a := a + a\n" + "".join(f"v{i} := v{i + 1} + v{i + 1}\n" for i in range(60)) + "v60 := 'x'\n"
-        "train x=(v0 + v0) *args:\n    just train {{x}}{{x}}\n    python train.py --run_name {{v0}} {{args}} {{'{{'}}\n" + "alias t := train\n" * 50
+        "train x=(v0 + v0) *args:\n    just train {{x}}{{x}}\n    python train.py --run_name {{v0}} {{args}} {{'{{'}}\n"
+        + "alias t := train\n"
+        * 50
     },
     "a_workflow": {
         ".github/workflows/a.yml": "on: push\njobs:\n  a:\n    strategy:\n      matrix:\n"
         + "".join(f"        k{i}: [{', '.join(map(str, range(50)))}]\n" for i in range(12))
-        + "    steps:\n" + "".join(f"      - run: python train.py --run_name ${{{{ matrix.k{i % 12} }}}}\n" for i in range(300))
+        + "    steps:\n"
+        + "".join(f"      - run: python train.py --run_name ${{{{ matrix.k{i % 12} }}}}\n" for i in range(300))
     },
     "a_taskfile": {
-        "Taskfile.yml": "version: '3'\nvars:\n" + "".join(f"  V{i}: '{{{{.V{i + 1}}}}}{{{{.V{i + 1}}}}}'\n" for i in range(60))
+        "Taskfile.yml": "version: '3'\nvars:\n"
+        + "".join(f"  V{i}: '{{{{.V{i + 1}}}}}{{{{.V{i + 1}}}}}'\n" for i in range(60))
         + "tasks:\n  a:\n    deps: [a]\n    cmds:\n      - task: a\n      - python train.py --run_name {{.V0}}\n"
         "      - for: {matrix: {A: [1, 2, 3], B: [1, 2, 3]}}\n        cmd: python train.py {{.ITEM.A}}\n"
     },
     "a_compose_file": {
-        "docker-compose.yml": "x-a: &a [1]\nservices:\n" + "".join(
-            f"  s{i}:\n    extends: {{service: s{(i + 1) % 300}}}\n    command: python train.py --run_name ${{A{i}:-${{A{i}:-x}}}}\n" for i in range(300)
+        "docker-compose.yml": "x-a: &a [1]\nservices:\n"
+        + "".join(
+            f"  s{i}:\n    extends: {{service: s{(i + 1) % 300}}}\n    command: python train.py --run_name ${{A{i}:-${{A{i}:-x}}}}\n"
+            for i in range(300)
         )
     },
     "a_kubernetes_job": {
-        "job.yaml": "apiVersion: batch/v1\nkind: Job\nspec:\n  parallelism: " + "9" * 5000 + "\n  template:\n    spec:\n      containers:\n"
+        "job.yaml": "apiVersion: batch/v1\nkind: Job\nspec:\n  parallelism: "
+        + "9" * 5000
+        + "\n  template:\n    spec:\n      containers:\n"
         + "".join(
             f"      - name: c{i}\n        command: [bash, -c, 'python train.py $(A{i})']\n        env: [{{name: A{i}, value: $(A{i})$(A{i})}}]\n"
-            "        resources: {limits: {nvidia.com/gpu: 1e999}}\n" for i in range(300)
+            "        resources: {limits: {nvidia.com/gpu: 1e999}}\n"
+            for i in range(300)
         )
     },
     "a_skypilot_task": {
-        "task.yaml": "resources:\n  accelerators: {A100: .inf, H100: " + "9" * 5000 + "}\nnum_nodes: -.inf\nrun: |\n"
-        + "  s=$s$s\n" * 3000 + "  python train.py --run_name $s\n"
+        "task.yaml": "resources:\n  accelerators: {A100: .inf, H100: "
+        + "9" * 5000
+        + "}\nnum_nodes: -.inf\nrun: |\n"
+        + "  s=$s$s\n" * 3000
+        + "  python train.py --run_name $s\n"
     },
-    "a_hostfile": {"hostfile": "".join(f"h{i} slots={'9' * 500}\n" for i in range(3000)), "run.sh": "deepspeed --hostfile hostfile train.py\n"},
+    "a_hostfile": {
+        "hostfile": "".join(f"h{i} slots={'9' * 500}\n" for i in range(3000)),
+        "run.sh": "deepspeed --hostfile hostfile train.py\n",
+    },
     "a_file_of_arguments": {"run.sh": "python train.py @a.args\n", "a.args": "@a.args\n" + "--a\n" * 50_000},
-    "scripts_that_run_each_other": {f"r{i}.sh": f"bash r{(i + 1) % 50}.sh\nsbatch r{(i + 2) % 50}.sh\npython train.py\n" for i in range(50)},
+    "scripts_that_run_each_other": {
+        f"r{i}.sh": f"bash r{(i + 1) % 50}.sh\nsbatch r{(i + 2) % 50}.sh\npython train.py\n" for i in range(50)
+    },
 }
 
 
