@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from lintfit.documents.model import Kind
+from lintfit.errors import shorten
 
 MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 512 << 10, Kind.SHELL: 2 << 20, Kind.PYTHON: 4 << 20}
 """Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB, and of the YAML
 files of 180 public repositories none has 200 KiB; ruamel.yaml takes some 8 us for each."""
+
+MOST_DIGITS = 4000
+"""Digits of a number that is still read. Python itself stops at 4,300 (``sys.int_info.default_max_str_digits``), and
+what is made of such a number must still be written out."""
 
 MAX_NOTEBOOK = 48 << 20
 """Bytes of a notebook that is still read: pictures in outputs make a few of them tens of MB."""
@@ -20,8 +25,21 @@ for each, however long the lines are. Of 26,836 files of 180 public repositories
 36,000."""
 _MARKS = ",;([{.=+\n"
 
+MAX_VALUES = 10_000
+"""Values of a JSON or YAML config, with every alias followed: real ones have some hundred. PyYAML shares what aliases
+stand for; a tree that is walked cannot."""
+
 MAX_DEPTH = 200
 """Levels of nesting. Python's recursion limit of 1000 stops hjson near 490 levels; real configs have under 10."""
+
+
+TOO_MANY = f"more than {MAX_VALUES} values: not a config"
+"""The line that says that a config has more values than are read."""
+
+
+def too_many_digits(name: str, digits: int) -> str:
+    """The line that says that a number is longer than any that is read; ``name`` is its key."""
+    return f"{shorten(name) or 'a number'} has {digits} digits: no number of more than {MOST_DIGITS} digits is read"
 
 
 def too_long(text: str) -> str:

@@ -213,7 +213,8 @@ class Walk:
             pieces = [part for piece in pieces for part in _without(piece, self.span(redirect))]
         found = [item for piece in pieces for item in words(self.text, piece, self.scope)]
         found = with_strings(self.text, bounded(found, "words of one command", self.scope), self.scope)
-        if not found or not self.scope.steps.take(len(found) // _WORDS + self.scope.size):
+        work = len(found) // _WORDS + self.scope.size
+        if not found or (work and not self.scope.steps.take(work)):
             return
         first = found[0][0].value
         if first in _DECLARATIONS:
