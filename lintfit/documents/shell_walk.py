@@ -37,7 +37,7 @@ from lintfit.frozen import frozen, replace
 
 _BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
-_WORDS = 5
+_WORDS = 2
 """Words of a command that are expanded for one step."""
 _MAX_CALLS = 100
 """Function calls that are followed in one script; a bound against recursion."""
@@ -63,7 +63,7 @@ class Walk:
         if self.source.given_up:
             steps.allows(MOST_READINGS + 1, MOST_READINGS, "readings of its brackets and quotes")
         self.text, self.span = self.source.text, self.source.span
-        self.directives = tuple(directives(file.text))
+        self.directives = directives(file.text)
         self.scope = Scope(
             folder=file.path.parent.as_posix(),
             batch=slurm_counts(self.directives),

@@ -55,8 +55,7 @@ def test_what_lies_outside_is_neither_shown_nor_changed(name: str, fix: bool, tm
     outcome = survives(tree, "check", ".", "--gpu", "3090", "--gpus", "2", *flags)
     assert (outside / file).read_text() == content
     assert link.is_symlink() and not list(outside.rglob(".*.tmp"))
-    if name not in ("the_script", "the_launch", "the_notebook", "the_config"):  # those are named by the tree as its own
-        assert "secret" not in outcome.out + outcome.err
+    assert "secret" not in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def test_names_that_somebody_obeys(form: str, tmp_path: Path) -> None:
         assert not re.search(
             r"(?<![`\w])@(all|everyone)\b", re.sub(r"```.*?```|`[^`\n]*`", "", outcome.out, flags=re.DOTALL)
         )
-        assert "<img" not in re.sub(r"```.*?```|``?[^`\n]*``?", "", outcome.out, flags=re.DOTALL)
+        assert "<img" not in re.sub(r"\\+<", "", re.sub(r"```.*?```|``?[^`\n]*``?", "", outcome.out, flags=re.DOTALL))
     assert not (tree / "owned").exists()
 
 
@@ -213,9 +212,10 @@ PAGES: dict[str, dict[str, str | bytes]] = {
     "a_docstring_of_launches": {"train.py": '"""\n' + "torchrun train.py --a b\n" * 20_000 + '"""\n' + SCRIPT.format(opened="a")},
     "many_docstrings": {"train.py": '"""torchrun train.py"""\n' * 5000 + SCRIPT.format(opened="a")},
     "a_log": {"train.log": "CUDA out of memory. Tried to allocate " + "9" * 100_000 + " GiB\n" * 5000},
-    "modules_that_import_each_other": {f"m{i}.py": f"from m{(i + 1) % 400} import *\nfrom transformers import Trainer\nimport m{(i + 7) % 400}\nTrainer().train()\n" for i in range(400)},
+    "modules_that_import_each_other": {f"m{i}.py": f"from m{(i + 1) % 60} import *\nfrom transformers import Trainer\nimport m{(i + 7) % 60}\nTrainer().train()\n" for i in range(60)},
     "ignores": {".gitignore": "*" * 5000 + "\n" + "**/" * 3000 + "a\n" + "[" * 5000 + "\n" + "!*a*a*a*a*a*a*a*a*b\n" * 500, "a" * 150 + ".py": SCRIPT.format(opened="a")},
     "comments_of_lintfit": {"train.py": "# lintfit: ignore" + " " * 100_000 + "\n" + "# lintfit: ignore[" * 5000 + "\n" + SCRIPT.format(opened="a")},
+    "assignments_before_a_command": {"README.md": "```\n" + 'A="a" ' * 5000 + "torchru\n```\n" + "torchrun train.py\n" + 'B="b" ' * 5000 + "x\n"},
     "requirements_of_a_page": {"pyproject.toml": "[project]\nname = 'a'\ndependencies = [" + "'torch>=" + "9." * 5000 + "', " * 3000 + "]\n"},
 }  # fmt: skip
 
