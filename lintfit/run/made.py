@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
 
 _FIRST: Memo[int] = Memo()
 _LEFT: Memo[Steps] = Memo()
-_MOST_COMMANDS = 10_000
+_MOST_COMMANDS = 2000
 """Commands of one file that are looked at for what they bring, for all names that are asked for."""
 
 
@@ -150,5 +151,6 @@ def _writes(path: Path, name: str, locator: Locator) -> bool:
     return document is not None and _speaks(document.text, name, 1, python=path.suffix == ".py")
 
 
+@lru_cache(maxsize=64)
 def _speaks(text: str, name: str, times: int, python: bool) -> bool:
     return text.count(posixpath.basename(name)) >= times and (not python or _DUMPS.search(text) is not None)
