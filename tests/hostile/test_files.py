@@ -62,7 +62,7 @@ def test_what_lies_outside_is_neither_shown_nor_changed(name: str, fix: bool, tm
     "path",
     ["{outside}/ds.json", "../outside/ds.json", "a/../../outside/ds.json", "/etc/hostname", "/proc/self/environ"],
 )
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
 def test_a_script_that_opens_what_lies_outside(path: str, form: str, tmp_path: Path) -> None:
     tree, outside = tmp_path / "tree", tmp_path / "outside"
     opened = path.format(outside=outside)
