@@ -281,12 +281,12 @@ ONE_LINE = {
     "yaml digits": (
         "default.yaml",
         f"distributed_type: DEEPSPEED\nnum_processes: {DIGITS}\n",
-        f"default.yaml:2:16: error syntax-error (LF015) num_processes has 5000 digits: no number of more than",
+        "default.yaml:2:16: error syntax-error (LF015) num_processes has 5000 digits: no number of more than",
     ),
     "yaml hexadecimal": (
         "default.yaml",
         f"distributed_type: DEEPSPEED\nnum_processes: 0x{DIGITS}\n",
-        f"default.yaml:2:16: error syntax-error (LF015) num_processes has 5000 digits: no number of more than",
+        "default.yaml:2:16: error syntax-error (LF015) num_processes has 5000 digits: no number of more than",
     ),
     "yaml escape": (
         "default.yaml",
