@@ -26,6 +26,7 @@ from lintfit.settings.registry import ZERO
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
 _NO_OFFLOAD = re.compile(r"[-_]?(?:no|without)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
 
@@ -94,8 +95,10 @@ class Apart:
         stage = _STAGE.search(stem)
         zero: bool = self._aim["engine"] == "deepspeed"
         offloads = _OFFLOAD.search(stem) is not None
+        half = _HALF.search(stem)
         return (
-            (bool(engines) and self._aim["engine"] not in engines)
+            (half is not None and half[2].lower() != self._aim["mixed_precision"])
+            or (bool(engines) and self._aim["engine"] not in engines)
             or (stage is not None and (not zero or int(stage["stage"]) != self._aim["zero_stage"]))
             or (offloads and stage is not None and zero and not self._offloads)
             or (_NO_OFFLOAD.search(stem) is not None and self._offloads)
@@ -115,6 +118,8 @@ class Apart:
 
     def _named(self, stem: str) -> str:
         aim = self._aim
+        if aim["mixed_precision"] in ("bf16", "fp16"):
+            stem = _HALF.sub(lambda found: found[1] + aim["mixed_precision"], stem)
         if aim["engine"] != "deepspeed":
             said = {"fsdp": "fsdp", "ddp": "ddp"}.get(aim["engine"], "")
             named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem
@@ -132,7 +137,7 @@ class Apart:
 def _aim(run: Run, changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Engine, stage and offload as a plan leaves them."""
     spec = run.spec
-    aim: dict[str, Any] = {name: getattr(spec, name, None) for name in ("engine", *ZERO)}
+    aim: dict[str, Any] = {name: getattr(spec, name, None) for name in ("engine", "mixed_precision", *ZERO)}
     for name, value in changes:
         if name in ("deepspeed", "deepspeed_config_file") and isinstance(value, Mapping):
             aim |= {"engine": "deepspeed", **{key: value[key] for key in ZERO if key in value}}

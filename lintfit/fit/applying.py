@@ -99,7 +99,7 @@ class Feasibility:
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        if reason := self.not_told(changes):
+        if reason := self.not_told(changes) or saves_shards(self.run, changes):
             return reason
         for name in changes if self._undone else ():
             if (known := self._undone.get(_in_its_place(changes, name))) is not None:
@@ -131,6 +131,22 @@ class Feasibility:
             applied = _applied(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = applied if isinstance(applied, str) else ""
         return self._known[key]
+
+
+def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a change to ZeRO-3 would leave a script without its weights: it saves ``state_dict()`` of the whole model,
+    of which ZeRO-3 leaves every rank a placeholder (DeepSpeed: ``zero/partition_parameters.py``)."""
+    taken, spec = run.settings.get("whole_state_dict"), run.spec
+    if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3 or taken is None:
+        return ""
+    place = taken.provenance.place
+    if taken.value is not True or place is None:
+        return ""
+    line = place.document.position(place.span.start).line
+    return (
+        f"{place.document.path.as_posix()}:{line} saves state_dict() of the model, which ZeRO-3 shards: "
+        "write trainer.save_model() or DeepSpeed's GatheredParameters there"
+    )
 
 
 _PATHS = ("engine", "method", "quantization")

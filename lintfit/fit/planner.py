@@ -17,7 +17,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, NotAlone, apply_changes
+from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, NotAlone, apply_changes, saves_shards
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
@@ -43,7 +43,7 @@ _FURTHEST = Effect.ADAPTERS
 MORE_GPUS = "it needs more GPUs than there are"
 
 _TIERS = (
-    (Effect.SAME, Effect.NUMERICS),
+    (Effect.SAME, Effect.NUMERICS, Effect.ROUNDED_UPDATES),
     (Effect.ROUNDED_BASE, Effect.SHORTER),
     (Effect.ADAPTERS,),
 )
@@ -161,7 +161,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return "the run is described by a spec, not by files"
     if found.candidate.changes.get("gpus", 0) > max(run.spec.gpus, run.hardware.available or 0):
         return MORE_GPUS
-    if reason := feasibility.not_told(found.candidate.changes):
+    if reason := feasibility.not_told(found.candidate.changes) or saves_shards(run, found.candidate.changes):
         return reason
     applied = apply_changes(run, found.candidate.changes, feasibility.workspace, feasibility.cli)
     if isinstance(applied, str):

@@ -126,7 +126,7 @@ class AxolotlRecipe(OfKeys):
                 return self._write_attention(value)
             case "method" if isinstance(value, Adapters):
                 return self._next({"adapter": "lora", "lora_r": value.rank, "lora_alpha": 2 * value.rank,
-                                   "lora_dropout": 0.0, "lora_target_linear": True})  # fmt: skip
+                                   "lora_dropout": 0.05, "lora_target_linear": True})  # fmt: skip
             case "quantization" if isinstance(value, FourBits):
                 return self._quantize(value.name)
             case "lora_targets" if value == "all-linear":
