@@ -26,6 +26,8 @@ from lintfit.settings.registry import ZERO
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_FOR_ALL = frozenset({"whole_state_dict"})
+"""Settings that may change for other runs, for what is written does the same for every engine."""
 _HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
 _NO_OFFLOAD = re.compile(r"[-_]?(?:no|without)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
@@ -84,6 +86,7 @@ class Apart:
         for other in self._sharing.others(path, self._run).runs:
             after = self._sharing.after(other, changed)
             names = changed_settings(other, after) if after is not None else ("reading",)
+            names = tuple(name for name in names if name not in _FOR_ALL)
             if names:
                 what = ", ".join(name.replace("_", " ") for name in names[:2])
                 return f"{other.id} has {path.as_posix()} as well, and would change its {what}"
