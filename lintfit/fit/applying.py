@@ -20,7 +20,6 @@ from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
-from lintfit.fit.care import Care
 from lintfit.fit.confirm import texts_after
 from lintfit.fit.existing import existing
 from lintfit.frozen import frozen, replace
@@ -69,87 +68,7 @@ Change = tuple[str, Any]
 """The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 
 
-class Feasibility:
-    """Says of changes, before anything is carried out, whether somebody writes each of them.
-
-    Each is asked of the files as they are; what another change of the plan may first make room for is asked of the
-    files as that one leaves them.
-    """
-
-    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
-        self.run, self.workspace, self.cli = run, workspace, cli
-        self.care = Care(workspace)
-        self._known: dict[str, str] = {}
-        self._undone: dict[str, str] = {}
-
-    def undone(self, changes: Mapping[str, Any], name: str, reason: str) -> None:
-        """Note that a change was written and came to nothing, for something else in the files decides it."""
-        self._undone[_in_its_place(changes, name)] = reason
-
-    def not_told(self, changes: Mapping[str, Any]) -> str:
-        """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
-        left = [name for name in self.run.doubtful if name not in changes]
-        if not left or not changes.keys().isdisjoint(_PATHS) or uncasts(self.run, changes):
-            return ""
-        return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
-
-    def can(self, changes: Mapping[str, Any]) -> bool:
-        """Whether every change can be written. That they can be together is what :func:`apply_changes` finds out."""
-        return not self.why_not(changes)
-
-    def why_not(self, changes: Mapping[str, Any]) -> str:
-        """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        if reason := self.not_told(changes) or saves_shards(self.run, changes):
-            return reason
-        for name in changes if self._undone else ():
-            if (known := self._undone.get(_in_its_place(changes, name))) is not None:
-                return known
-        wanted = list(_ordered(self.run, changes))
-        names = {name for name, _ in wanted}
-        for name, value in wanted:
-            if "engine" in names and (name in _AFTER_ENGINE or isinstance(value, InLauncherFile)):
-                # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
-                continue
-            if name in _AFTER_FILE and "deepspeed_config_file" in names:
-                continue
-            reason = self._one(name, value)
-            if reason and (before := _MADE_WRITABLE_BY.get(name, frozenset()) & names):
-                reason = self._after([each for each in wanted if each[0] in before], (name, value))
-            if reason:
-                return reason
-        return ""
-
-    def _one(self, name: str, value: Any) -> str:
-        key = repr((name, value))
-        if key not in self._known:
-            self._known[key] = why_not(self.run, name, value)
-        return self._known[key]
-
-    def _after(self, before: Sequence[Change], change: Change) -> str:
-        key = repr((before, change))
-        if key not in self._known:
-            applied = _applied(self.run, [*before, change], self.workspace, self.cli)
-            self._known[key] = applied if isinstance(applied, str) else ""
-        return self._known[key]
-
-
-def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why a change to ZeRO-3 would leave a script without its weights: it saves ``state_dict()`` of the whole model,
-    of which ZeRO-3 leaves every rank a placeholder (DeepSpeed: ``zero/partition_parameters.py``)."""
-    taken, spec = run.settings.get("whole_state_dict"), run.spec
-    if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3 or taken is None:
-        return ""
-    place = taken.provenance.place
-    if taken.value is not True or place is None:
-        return ""
-    line = place.document.position(place.span.start).line
-    return (
-        f"{place.document.path.as_posix()}:{line} saves state_dict() of the model, which ZeRO-3 shards: "
-        "write trainer.save_model() or DeepSpeed's GatheredParameters there"
-    )
-
-
-_PATHS = ("engine", "method", "quantization")
+PATHS = ("engine", "method", "quantization")
 """Changes by which a script may take another way."""
 
 
@@ -161,18 +80,12 @@ def uncasts(run: Run, changes: Mapping[str, Any]) -> bool:
     return "weights_dtype" in changes and "method" not in changes and forces_float32(run)
 
 
-def _in_its_place(changes: Mapping[str, Any], name: str) -> str:
-    return repr(
-        (name, changes.get(name), [(other, changes[other]) for other in (*_PATHS, "weights_dtype") if other in changes])
-    )
-
-
 def apply_changes(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Applied | str:
     """Make the changes in every file that states a part of them; why not, where one of them cannot be written."""
-    return _applied(run, list(_ordered(run, changes)), workspace, cli)
+    return applied(run, list(ordered(run, changes)), workspace, cli)
 
 
-def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
+def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
     """Changes carried out in their order; one that is refused is tried again after those behind it."""
     copy = _Copy(run, workspace, cli, wanted)
     while wanted:
@@ -265,9 +178,9 @@ WRITTEN_WITH: Mapping[str, str] = {
 }
 """Settings of adapters and their base, by the setting whose change writes them."""
 
-_AFTER_ENGINE = frozenset({*ZERO, "fsdp", "deepspeed_config_file"})
-_AFTER_FILE = frozenset({*ZERO_SECTION, *ZERO})
-_MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
+AFTER_ENGINE = frozenset({*ZERO, "fsdp", "deepspeed_config_file"})
+AFTER_FILE = frozenset({*ZERO_SECTION, *ZERO})
+MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
@@ -282,7 +195,7 @@ _FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing",
 """Changes that may have come of those before them."""
 
 
-def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
+def ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     """Changes in the order in which they can be written; those that follow from others are left out."""
     spec = run.spec
     wanted = dict(changes)

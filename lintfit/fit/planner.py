@@ -17,8 +17,9 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, NotAlone, apply_changes, saves_shards
+from lintfit.fit.applying import WRITTEN_WITH, Applied, NotAlone, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
+from lintfit.fit.feasibility import Feasibility, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
 from lintfit.fit.search import Fitting, Search, at_least, widened

@@ -2,8 +2,8 @@
 
 ``--bf16`` becomes ``--fp16`` in place, and with it ``bf16_full_eval``, the dtypes of the base and of bitsandbytes'
 products, ``mixed_precision`` of Accelerate and the blocks of a DeepSpeed JSON. TF32, which the GPUs without bf16 lack
-as well, is switched off: transformers refuses it there (``TrainingArguments.__post_init__``: "--tf32 requires Ampere or a newer
-GPU arch").
+as well, is switched off: transformers refuses it there (``TrainingArguments.__post_init__``: "--tf32 requires Ampere
+or a newer GPU arch").
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _arguments(run: Run, half: Half) -> Edits | None:
         found += _retyped_flag(flag, half)
     if made is not None and _lacks_tf32(run, half) and run.launch is not None and run.script is not None:
         argument = made.argument("tf32")
-        if (flag := flags.get("tf32")) is not None:
-            found += _without_tf32(run, run.launch, flag)
+        if "tf32" in flags:
+            found += _without_tf32(run, run.launch, flags["tf32"])
         elif _on_by_itself(run, "tf32"):
             found += run.script.write_argument("tf32", False) or ()
         elif argument is not None and argument.value is True:

@@ -83,7 +83,11 @@ class Sharing:
             if len(found) == MAX_RUNS:
                 return Others(tuple(found), more=True)
             other = self._run(origin)
-            if other is not None and not _documents(other, run) and any(self._is(document, where) for document in (*other.documents, *other.opened)):
+            if (
+                other is not None
+                and not _documents(other, run)
+                and any(self._is(document, where) for document in (*other.documents, *other.opened))
+            ):
                 found.append(other)
         return Others(tuple(found))
 
