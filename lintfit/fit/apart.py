@@ -14,14 +14,14 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.edits import apply
-from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Span
+from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at
 from lintfit.run.sharing import changed_settings, sharing
-from lintfit.settings.registry import ZERO
+from lintfit.settings.registry import ZERO, ZERO_SECTION
 
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
@@ -37,7 +37,9 @@ class Apart:
 
     def __init__(self, run: Run, workspace: Workspace, cli: Options, changes: Iterable[tuple[str, Any]]) -> None:
         self._run, self.workspace, self._cli = run, workspace, cli
+        changes = tuple(changes)
         self._aim = _aim(run, changes)
+        self._smaller = any(name in ZERO_SECTION for name, _ in changes)
         self._sharing = sharing(workspace, cli)
 
     def redirected(self, run: Run, edits: Sequence[FileEdit], new: Mapping[Path, str]) -> Sequence[FileEdit] | str:
@@ -45,7 +47,7 @@ class Apart:
 
         ``run`` is the run as the changes so far have left it, ``new`` the files that they have made or changed.
         """
-        for document in _configs(run):
+        for document in dict.fromkeys((*_configs(run), *_opened(edits))):
             own = [edit.edit for edit in edits if edit.document is document]
             if not own or not self.workspace.exists(document.path):
                 continue
@@ -115,9 +117,24 @@ class Apart:
         """A name beside a config that says what the plan makes of it, and that no file has."""
         stem = self._named(path.stem)
         found, number = path.with_name(f"{stem}{path.suffix}"), 2
-        while door.exists(self.workspace.root / found) or found in new:
+        if self._taken(found, new) and (more := self._further) is not None:
+            stem = f"{stem}{more}"
+            found = path.with_name(f"{stem}{path.suffix}")
+        while self._taken(found, new):
             found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
         return found
+
+    def _taken(self, path: Path, new: Mapping[Path, str]) -> bool:
+        return door.exists(self.workspace.root / path) or path in new
+
+    @property
+    def _further(self) -> str | None:
+        """What tells a config from one of the same stage and offload: that is in the optimizer's, or in the buffers."""
+        aim = self._aim
+        if self._smaller:
+            return "_small_buffers"
+        half_offloaded = aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none"
+        return "_optimizer" if half_offloaded else None
 
     def _named(self, stem: str) -> str:
         aim = self._aim
@@ -162,6 +179,13 @@ def _configs(run: Run) -> Iterator[DataDocument]:
         document: Document | None = source.document if source is not None else None
         if isinstance(document, DataDocument) and document.reader is None:
             yield document
+
+
+def _opened(edits: Iterable[FileEdit]) -> Iterator[DataDocument]:
+    """The JSONs that edits are in: a script may open one itself that its launch names."""
+    for edit in edits:
+        if isinstance(edit.document, DataDocument) and edit.document.kind is Kind.JSON and edit.document.reader is None:
+            yield edit.document
 
 
 def _other_command(own: Command, before: ShellDocument, after: Document) -> int:

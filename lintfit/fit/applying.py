@@ -44,21 +44,26 @@ class Written:
 
 @frozen(eq=False)
 class Applied:
-    """What the files look like with the changes made, the run read from them, and which file each change went to."""
+    """What the files look like with the changes made, the run read from them, and which file each change went to.
+
+    ``refused`` names the changes that nothing writes: they are left to a person.
+    """
 
     texts: Mapping[Path, str]
     run: Run
     places: Mapping[str, Path]
     edits: tuple[FileEdit, ...]
     written: tuple[Written, ...]
+    refused: frozenset[str] = frozenset()
 
 
-class NotAlone(str):
-    """Why changes are left to a person who knows the other runs that have the files; with the lines that they take."""
+class LeftToPerson(str):
+    """Why changes are left to a person, who knows the other runs that have the files, or what no line of them says;
+    with the lines that they take as far as they are known."""
 
     applied: Applied
 
-    def __new__(cls, reason: str, applied: Applied) -> NotAlone:
+    def __new__(cls, reason: str, applied: Applied) -> LeftToPerson:
         made = super().__new__(cls, reason)
         made.applied = applied
         return made
@@ -95,13 +100,14 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
             if reason:
                 refused.append(((name, value), reason))
         if len(refused) == len(wanted):
-            return refused[0][1]
+            names = frozenset(name for (name, _), _ in refused)
+            return LeftToPerson(refused[0][1], copy.so_far(names)) if copy.written else refused[0][1]
         wanted = [change for change, _ in refused]
     copy.take_existing()
     copy.keep_variables()
-    applied = Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
+    made = copy.so_far()
     reason = copy.apart.why_not(copy.texts)
-    return NotAlone(reason, applied) if reason else applied
+    return LeftToPerson(reason, made) if reason else made
 
 
 class _Copy:
@@ -113,6 +119,10 @@ class _Copy:
         self.texts: dict[Path, str] = {}
         self.places: dict[str, Path] = {}
         self.written: list[Written] = []
+
+    def so_far(self, refused: frozenset[str] = frozenset()) -> Applied:
+        edits = tuple(difference(self.texts, self._workspace))
+        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused)
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""

@@ -17,7 +17,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, NotAlone, apply_changes
+from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, apply_changes
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -162,11 +162,13 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return "the run is described by a spec, not by files"
     if found.candidate.changes.get("gpus", 0) > max(run.spec.gpus, run.hardware.available or 0):
         return MORE_GPUS
-    if reason := feasibility.not_told(found.candidate.changes) or saves_shards(run, found.candidate.changes):
+    if reason := feasibility.not_told(found.candidate.changes):
         return reason
     applied = apply_changes(run, found.candidate.changes, feasibility.workspace, feasibility.cli)
     if isinstance(applied, str):
         return applied
+    if reason := saves_shards(run, found.candidate.changes):
+        return LeftToPerson(reason, applied)
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):
         return result
@@ -246,7 +248,7 @@ _OWN = frozenset({"lora_rank", "lora_targets", "quantization"})
 def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
     """A plan that fits but that lintfit cannot write into these files, with the reason."""
     plan = replace(_plan(run, found, search, None), by_hand=why)
-    if not isinstance(why, NotAlone):
+    if not isinstance(why, LeftToPerson):
         return plan
     done = actions(run, plan.fix.changes, why.applied)
     return replace(plan, actions=done, fix=replace(plan.fix, message="; ".join(action.said() for action in done)))
