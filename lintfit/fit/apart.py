@@ -139,7 +139,10 @@ class Apart:
     def _named(self, stem: str) -> str:
         aim = self._aim
         if aim["mixed_precision"] in ("bf16", "fp16"):
-            stem = _HALF.sub(lambda found: found[1] + aim["mixed_precision"], stem)
+            swapped = _HALF.sub(lambda found: found[1] + aim["mixed_precision"], stem)
+            if swapped != stem and not self._is_false(swapped):
+                return swapped
+            stem = swapped
         if aim["engine"] != "deepspeed":
             said = {"fsdp": "fsdp", "ddp": "ddp"}.get(aim["engine"], "")
             named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem

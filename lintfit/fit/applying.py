@@ -27,6 +27,7 @@ from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
+from lintfit.run.offloaded_optimizer import asked_in_vain
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
@@ -103,6 +104,8 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
             names = frozenset(name for (name, _), _ in refused)
             return LeftToPerson(refused[0][1], copy.so_far(names)) if copy.written else refused[0][1]
         wanted = [change for change, _ in refused]
+    if asked_in_vain(copy.run) is not None and asked_in_vain(run) is None:
+        copy.change("optimizer", "adamw_torch")  # what then trains is DeepSpeed's AdamW
     copy.take_existing()
     copy.keep_variables()
     made = copy.so_far()

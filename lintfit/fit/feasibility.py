@@ -87,6 +87,10 @@ class Feasibility:
         return self._known[key]
 
 
+_GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", "save_16bit_model")
+"""Words of scripts that know how to save what ZeRO-3 shards."""
+
+
 def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a change to ZeRO-3 would leave a script without its weights: it saves ``state_dict()`` of the whole model,
     of which ZeRO-3 leaves every rank a placeholder (DeepSpeed: ``zero/partition_parameters.py``)."""
@@ -95,6 +99,8 @@ def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
         return ""
     place = taken.provenance.place
     if taken.value is not True or place is None:
+        return ""
+    if any(word in document.text for document in run.documents for word in _GATHERS):
         return ""
     line = place.document.position(place.span.start).line
     return (
