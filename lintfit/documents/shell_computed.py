@@ -110,17 +110,30 @@ def referenced(before: ShellDocument, text: str) -> str:
 
     after = read_shell(replace(before.file, text=text), before.open_text)
     for index, command in enumerate(before.commands if len(before.commands) == len(after.commands) else ()):
-        if len(command.words) != len(after.commands[index].words):
-            continue
         for at, word in enumerate(command.words):
-            now = after.commands[index].words[at]
-            if reference(before, word) is None or after.slice(now.at) == before.slice(word.at):
+            now = _same(command, at, after.commands[index]) if reference(before, word) is not None else None
+            if now is None or after.slice(now.at) == before.slice(word.at):
                 continue
             again = apply(text, [Edit(now.at, before.slice(word.at))])
             read = read_shell(replace(before.file, text=again), before.open_text)
             if _words(read) == _words(after):
                 text, after = again, read
     return text
+
+
+def _same(command: Command, at: int, after: Command) -> Word | None:
+    """The word of a changed command that a word has become: in its place, or behind the same flag."""
+    if len(command.words) == len(after.words):
+        return after.words[at]
+    word = command.words[at].text
+    if word.startswith("-") and "=" in word:
+        flag = word.partition("=")[0] + "="
+        found = [each for each in after.words if each.text.startswith(flag)]
+    else:
+        flag = command.words[at - 1].text if at else ""
+        pairs = zip(after.words, after.words[1:], strict=False)
+        found = [each for before, each in pairs if flag.startswith("-") and before.text == flag]
+    return found[0] if len(found) == 1 else None
 
 
 def _words(document: ShellDocument) -> list[list[str]]:

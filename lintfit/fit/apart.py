@@ -39,6 +39,7 @@ class Apart:
         self._run, self.workspace, self._cli = run, workspace, cli
         changes = tuple(changes)
         self._aim = _aim(run, changes)
+        self._halved = any(name == "mixed_precision" for name, _ in changes)
         self._smaller = any(name in ZERO_SECTION for name, _ in changes)
         self._sharing = sharing(workspace, cli)
 
@@ -133,6 +134,8 @@ class Apart:
         aim = self._aim
         if self._smaller:
             return "_small_buffers"
+        if self._halved:
+            return f"_{aim['mixed_precision']}"
         half_offloaded = aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none"
         return "_optimizer" if half_offloaded else None
 

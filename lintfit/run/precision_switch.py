@@ -177,10 +177,18 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     recipe = run.recipe
     assert recipe is not None
     other = _OTHER[half]
+    flag = run.launch.flag(other) if run.launch is not None else None
+    if flag is not None and _is_on(flag) and (run.launch is None or run.launch.flag(half) is None):
+        return _renamed(flag.place, other, half)
     if _says(recipe.settings.get("mixed_precision"), other):
         return recipe.write(half, True)
-    if not _says(recipe.settings.get(other), True):
+    stated = recipe.settings.get(other)
+    if stated is None or stated.value is not True:
         return ()
+    document = recipe.document
+    root = document.root if isinstance(document, DataDocument) else None
+    if flag is None and (root is None or root.get(other) is None):  # the switch follows from another word
+        return recipe.write(half, True)
     off, on = recipe.write_argument(other, False), recipe.write_argument(half, True)
     return (*off, *on) if off is not None and on is not None else None
 
