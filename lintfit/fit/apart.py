@@ -8,7 +8,7 @@ the script nothing is changed that other launches run, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,16 @@ class Apart:
                 return reason
         return ""
 
-    def _of_others(self, path: Path, changed: Workspace) -> str:
+    def changes_strangers(self, texts: Mapping[Path, str], known: Collection[str]) -> bool:
+        """Whether these texts would change a run of the tree that is none of those that are looked at."""
+        changed = self.workspace.with_overlay(texts)
+        there = (path for path in texts if self.workspace.exists(path))
+        return any(self._of_others(path, changed, known) for path in there)
+
+    def _of_others(self, path: Path, changed: Workspace, known: Collection[str] = ()) -> str:
         for other in self._sharing.others(path, self._run).runs:
+            if other.id in known:
+                continue
             after = self._sharing.after(other, changed)
             names = changed_settings(other, after) if after is not None else ("reading",)
             names = tuple(name for name in names if name not in _FOR_ALL)

@@ -148,7 +148,8 @@ class Confirmation:
         own = next((each.run for each in self.runs if each.run.id == finding.run), None)
         if own is None or not fix.changes or own.origin is None:
             return False
-        return bool(Kept(own, self.workspace, self.options, fix.changes.items()).why_not(texts))
+        kept = Kept(own, self.workspace, self.options, fix.changes.items())
+        return kept.changes_strangers(texts, {each.run.id for each in self.runs})
 
     def _comes_out(self, finding: Finding, fix: Fix) -> bool:
         try:
