@@ -40,6 +40,9 @@ class Apart:
         changes = tuple(changes)
         self._aim = _aim(run, changes)
         self._halved = any(name == "mixed_precision" for name, _ in changes)
+        self._shards_on_host = any(
+            name == "fsdp" and value is not None and value.cpu_offload for name, value in changes
+        )
         self._smaller = any(name in ZERO_SECTION for name, _ in changes)
         self._sharing = sharing(workspace, cli)
 
@@ -157,6 +160,8 @@ class Apart:
         if aim["engine"] != "deepspeed":
             said = {"fsdp": "fsdp", "ddp": "ddp"}.get(aim["engine"], "")
             named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem
+            if named == stem and aim["engine"] == "fsdp" and _ENGINES.search(stem):
+                return f"{stem}_offload" if self._shards_on_host else f"{stem}_changed"
             return named if named != stem and said else f"{stem}_{said or 'changed'}"
         offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
         plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))
