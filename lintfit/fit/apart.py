@@ -154,7 +154,8 @@ class Apart:
         aim = self._aim
         if aim["mixed_precision"] in ("bf16", "fp16"):
             swapped = _HALF.sub(lambda found: found[1] + aim["mixed_precision"], stem)
-            if swapped != stem and not self._is_false(swapped):
+            says_offload = _OFFLOAD.search(swapped) is not None
+            if swapped != stem and not self._is_false(swapped) and says_offload == self._offloads:
                 return swapped
             stem = swapped
         if aim["engine"] != "deepspeed":
