@@ -15,6 +15,7 @@ from typing import Any
 from lintfit.documents import door
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
+from lintfit.documents.shell_computed import prints
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.options.model import Options
@@ -213,6 +214,10 @@ def _other_command(own: Command, before: ShellDocument, after: Document) -> int:
     if not isinstance(after, ShellDocument) or len(before.commands) != len(after.commands):
         return 0
     for one, other in zip(before.commands, after.commands, strict=True):
-        if one.span != own.span and [word.text for word in one.words] != [word.text for word in other.words]:
+        if (
+            one.span != own.span
+            and not prints(one)
+            and [word.text for word in one.words] != [word.text for word in other.words]
+        ):
             return before.position(one.span.start).line
     return 0

@@ -96,3 +96,20 @@ def test_a_plan_by_hand_shows_the_file_that_is_to_be_made(tmp_path: Path) -> Non
     ).out
     assert "saves state_dict() of the model, which ZeRO-3 shards" in " ".join(shown.split())
     assert '"stage": 3' in shown
+
+
+def test_a_number_that_others_are_worked_out_from_is_edited_though_a_line_prints_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINER)
+    script = (
+        "GPUS=8\nMICRO=16\nTOTAL=128\nSTEPS=$(($TOTAL/$GPUS/$MICRO))\n"
+        'echo "micro-batches of $MICRO, $STEPS of them"\n\n'
+        "deepspeed --num_gpus $GPUS train.py --output_dir out --bf16 True --gradient_checkpointing True \\\n"
+        "    --per_device_train_batch_size $MICRO --gradient_accumulation_steps $STEPS --deepspeed ds.json\n"
+    )
+    (tmp_path / "run.sh").write_text(script)
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}\n')
+    options = ("--gpu", "rtx-3090", "--gpus", "8", "--isolated", "--fix", "--unsafe-fixes", "--seq-len", "4096")
+    lintfit("check", "run.sh", *options, cwd=tmp_path)
+    written = (tmp_path / "run.sh").read_text()
+    assert "MICRO=16\n" not in written
+    assert "$MICRO --gradient_accumulation_steps $STEPS" in written
