@@ -12,6 +12,7 @@ from lintfit.fit.applying import (
     MADE_WRITABLE_BY,
     PATHS,
     Change,
+    LeftToPerson,
     applied,
     ordered,
     uncasts,
@@ -39,6 +40,13 @@ class Feasibility:
     def undone(self, changes: Mapping[str, Any], name: str, reason: str) -> None:
         """Note that a change was written and came to nothing, for something else in the files decides it."""
         self._undone[_in_its_place(changes, name)] = reason
+
+    def left(self, changes: Mapping[str, Any], why: LeftToPerson) -> None:
+        """Note the one change that reaches into a file of other launches, so that no other plan with it is tried."""
+        for path in why.applied.texts:
+            names = {each.change for each in why.applied.written if each.edit.path == path}
+            if path.as_posix() in why and len(names) == 1 and not names - changes.keys():
+                self.undone(changes, names.pop(), why)
 
     def not_told(self, changes: Mapping[str, Any]) -> str:
         """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""

@@ -166,6 +166,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return reason
     applied = apply_changes(run, found.candidate.changes, feasibility.workspace, feasibility.cli)
     if isinstance(applied, str):
+        if isinstance(applied, LeftToPerson):
+            feasibility.left(found.candidate.changes, applied)
         return applied
     if reason := saves_shards(run, found.candidate.changes):
         return LeftToPerson(reason, applied)
