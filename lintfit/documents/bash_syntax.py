@@ -12,7 +12,7 @@ import subprocess
 _OTHER_SHELL = re.compile(r"#![^\n]*\b(?:zsh|ksh|fish|t?csh)\b")
 _BAD_SUBSTITUTION = re.compile(r"\$\{\w+[^\w:}\-=?+\[#%/^,@~]")
 """``${size*2}``, at which bash stops only when it comes to it."""
-_SECONDS = 10
+_SECONDS = 3
 
 
 def refuses(text: str, written: str) -> bool:
