@@ -65,8 +65,8 @@ def offered(report: Mapping[str, Any], at: int | None) -> tuple[dict[str, Any] |
     run = report["runs"][at] if at is not None and at < len(report["runs"]) else None
     if run is None:
         return None, None, "no such run"
-    own = (run["id"], "does-not-fit")
-    fixes = (each.get("fix") for each in report["findings"] if (each["run"], each["rule"]) == own)
+    own = [(run["id"], rule) for rule in ("does-not-fit", "tight-fit")]
+    fixes = (each.get("fix") for each in report["findings"] if (each["run"], each["rule"]) in own)
     fix = next((each for each in fixes if each), None)
     return run["plan"], fix, run["verdict"]
 

@@ -6,27 +6,18 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered, related
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import stated_at
-from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
-
-_BITSANDBYTES = lazy_pattern(r"8bit$|^paged_|_bnb")
+from lintfit.run.offloaded_optimizer import asked_in_vain
 
 DECIDED_BY = ("optimizer",)
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.training is None or run.value("engine") != "deepspeed":
-        return
-    if run.value("offload_optimizer") not in ("cpu", "nvme") or not _forced(run):
-        return
-    asked = run.training.settings.get("optimizer")
-    if asked is None or not isinstance(asked.value, str) or asked.provenance.kind != "file":
-        return
-    reader = reader_of((run,))
-    place, offload = asked.provenance.place, stated_at(run, "offload_optimizer")
-    if place is None or reader is None or not _BITSANDBYTES.search(asked.value):
+    asked, reader = asked_in_vain(run), reader_of((run,))
+    place, offload = asked.provenance.place if asked is not None else None, stated_at(run, "offload_optimizer")
+    if asked is None or place is None or reader is None:
         return
     raw = reader == "deepspeed"
     yield Report(
@@ -40,14 +31,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if raw
         else "ask for adamw_torch, or do not offload",
     )
-
-
-def _forced(run: Run) -> bool:
-    """Whether DeepSpeed insists on its own CPU optimizer, and the JSON has none that is used instead."""
-    if run.deepspeed is None:
-        return True
-    insists = run.deepspeed.node("zero_force_ds_cpu_optimizer")
-    return run.deepspeed.node("optimizer") is None and (insists is None or insists.value is True)
 
 
 def _replaced(name: str) -> str:

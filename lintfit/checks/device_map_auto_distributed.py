@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
+from lintfit.checks.helpers.script_calls import knows_deepspeed, may_quantize, trained_load
 from lintfit.checks.helpers.script_edits import without_argument
 from lintfit.findings.model import Applicability, Fix
 from lintfit.run.model import Run
@@ -28,6 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if not isinstance(argument.value, str) or argument.value not in _SPREAD:
         return
     quantized = run.settings.get("quantization") is not None or load.argument("quantization_config") is not None
+    quantized = quantized or may_quantize(load)
     message = "drop the argument: the trainer moves the model to the rank's own GPU"
     yield Report(
         argument.whole,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import decisive, trap
-from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
+from lintfit.checks.helpers.script_calls import knows_deepspeed, may_quantize, trained_load
 from lintfit.checks.helpers.script_edits import without_argument, without_call
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Related
@@ -58,13 +58,15 @@ def _mapped(context: RunContext, consumer: Call) -> Iterator[Report]:
         f"device_map puts the model on the GPU before {consumer.name} shards it: {_cost(run)}",
         severity=decisive(trap(context), context.what_if(loaded_on_gpu=False)),
         related=(Related(consumer.place, "this places the shards itself"),),
-        fix=Fix(
+        fix=None
+        if may_quantize(load)
+        else Fix(
             "drop the argument: the engine places the model",
             Applicability.SAFE,
             without_argument(run.script, load, argument),
             {"loaded_on_gpu": False},
         ),
-        help="drop it",
+        help="drop it where the model is not quantized" if may_quantize(load) else "drop it",
     )
 
 

@@ -9,14 +9,8 @@ from lintfit.checks.helpers.runs import stated_at
 from lintfit.checks.helpers.script_calls import calls_of, mentions
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
+from lintfit.run.write import GATHERING as _KEYS
 from lintfit.settings.model import Place
-
-_KEYS = (
-    "stage3_gather_16bit_weights_on_model_save",
-    "stage3_gather_fp16_weights_on_model_save",
-    "gather_16bit_weights_on_model_save",
-)
-"""The key with its deprecated and its short name (``DeepSpeedZeroConfig.gather_16bit_weights_on_model_save``)."""
 
 _ADAPTERS_APART = "4.47"
 """Later versions of transformers gather the adapters of a PEFT model whatever the key says."""

@@ -18,9 +18,9 @@ from lintfit.errors import LintfitError
 from lintfit.findings.model import Plan
 from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import Alternatives, alternatives, written
-from lintfit.fit.applying import Feasibility
 from lintfit.fit.confirm import text_of, texts_after
 from lintfit.fit.extremes import Goal, extremes, limit_of
+from lintfit.fit.feasibility import Feasibility
 from lintfit.fit.figures import Extreme, Figure
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search

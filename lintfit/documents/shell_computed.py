@@ -39,7 +39,8 @@ def is_worked_out(document: ShellDocument, word: Word, known: frozenset[str]) ->
 
 
 def source_of(document: ShellDocument, command: Command, word: Word, value: str) -> tuple[Edit, ...] | None:
-    """The edit of the number that a word's variable has its value from through a sourced file.
+    """The edit of the number that a word's variable has its value from through a sourced file, or that others are
+    worked out from.
 
     None where the word's own places serve. Raises ValueError for a variable that is worked out: it follows from the
     other numbers.
@@ -50,7 +51,9 @@ def source_of(document: ShellDocument, command: Command, word: Word, value: str)
     known = computed(document)
     if name in known:
         raise ValueError(f"{name} is worked out from other numbers")
-    if len(word.places) > 1 or not any(_sets(text, name) for text in _sourced(document)):
+    counts = re.search(rf"\$\(\([^\n]*\b{re.escape(name)}\b", document.text) is not None
+    sourced = len(word.places) < 2 and any(_sets(text, name) for text in _sourced(document))
+    if not sourced and not (counts and _sets(document.text, name)):
         return None
     return next(_behind(document, command, word, value, known), None)
 
@@ -72,7 +75,7 @@ def _behind(
         changed = read_shell(replace(document.file, text=apply(document.text, [edit])), document.open_text).commands
         if len(changed) != len(document.commands) or len(changed[index].words) != len(command.words):
             continue
-        others = (i for i in range(len(changed)) if i != index)
+        others = (i for i in range(len(changed)) if i != index and not prints(document.commands[i]))
         if any([w.text for w in changed[i].words] != [w.text for w in document.commands[i].words] for i in others):
             continue
         pairs = enumerate(zip(command.words, changed[index].words, strict=True))
@@ -81,6 +84,11 @@ def _behind(
             for i, (before, new) in pairs
         ):
             yield (edit,)
+
+
+def prints(command: Command) -> bool:
+    """Whether a command only shows its words."""
+    return bool(command.words) and command.words[0].value in ("echo", "printf")
 
 
 def _texts(document: ShellDocument) -> Iterator[str]:
@@ -110,17 +118,30 @@ def referenced(before: ShellDocument, text: str) -> str:
 
     after = read_shell(replace(before.file, text=text), before.open_text)
     for index, command in enumerate(before.commands if len(before.commands) == len(after.commands) else ()):
-        if len(command.words) != len(after.commands[index].words):
-            continue
         for at, word in enumerate(command.words):
-            now = after.commands[index].words[at]
-            if reference(before, word) is None or after.slice(now.at) == before.slice(word.at):
+            now = _same(command, at, after.commands[index]) if reference(before, word) is not None else None
+            if now is None or after.slice(now.at) == before.slice(word.at):
                 continue
             again = apply(text, [Edit(now.at, before.slice(word.at))])
             read = read_shell(replace(before.file, text=again), before.open_text)
             if _words(read) == _words(after):
                 text, after = again, read
     return text
+
+
+def _same(command: Command, at: int, after: Command) -> Word | None:
+    """The word of a changed command that a word has become: in its place, or behind the same flag."""
+    if len(command.words) == len(after.words):
+        return after.words[at]
+    word = command.words[at].text
+    if word.startswith("-") and "=" in word:
+        flag = word.partition("=")[0] + "="
+        found = [each for each in after.words if each.text.startswith(flag)]
+    else:
+        flag = command.words[at - 1].text if at else ""
+        pairs = zip(after.words, after.words[1:], strict=False)
+        found = [each for before, each in pairs if flag.startswith("-") and before.text == flag]
+    return found[0] if len(found) == 1 else None
 
 
 def _words(document: ShellDocument) -> list[list[str]]:

@@ -176,8 +176,20 @@ def key_text(key: str, like: str = "") -> str:
     return _string(key, like)
 
 
+def truth(value: bool, document: DataDocument) -> str:
+    """A truth value as the file spells most of its own: ``True`` or ``true``."""
+    capital = len(_CAPITAL.findall(document.text)) > len(_SMALL.findall(document.text))
+    return str(value) if capital else str(value).lower()
+
+
+_CAPITAL = lazy_pattern(r":[ \t]+(?:True|False)\b")
+_SMALL = lazy_pattern(r":[ \t]+(?:true|false)\b")
+
+
 def _entry(document: DataDocument, key: str, value: Any, indent: str) -> str:
     name = key_text(key)
+    if isinstance(value, bool):
+        return f"{name}: {truth(value, document)}"
     if isinstance(value, (dict, list)) and value:
         return f"{name}:{document.file.newline}{_block(document, value, indent + _unit(document))}"
     return f"{name}: {_inline(value)}"
@@ -205,6 +217,8 @@ def _inline(value: Any, like: str = "") -> str:
         return "[" + ", ".join(_inline(item) for item in value) + "]"
     if isinstance(value, str):
         return _string(value, like)
+    if isinstance(value, bool) and like[:1] in ("T", "F"):
+        return str(value)
     return _number(value)
 
 

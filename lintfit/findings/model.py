@@ -92,14 +92,15 @@ class ChangedLine:
 class Action:
     """One thing that a person does to carry a plan out.
 
-    ``text`` is empty where the one line says it all. ``creates`` is a new file, and ``text`` then what it is.
-    ``follows``: it comes of the other actions, and nothing is to be written for it.
+    ``text`` is empty where the one line says it all. ``creates`` is a new file, ``text`` then what it is and
+    ``content`` what is to stand in it. ``follows``: it comes of the other actions, and nothing is to be written for it.
     """
 
     text: str
     lines: tuple[ChangedLine, ...] = ()
     creates: Path | None = None
     follows: bool = False
+    content: str = ""
 
     def said(self, shown: Callable[[Path], str] = Path.as_posix) -> str:
         """In one sentence: ``turn on gradient checkpointing: train.py:12 (add gradient_checkpointing=True)``."""

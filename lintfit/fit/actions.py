@@ -48,6 +48,9 @@ def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tu
     found: list[Action] = []
     left = list(applied.written)
     for phrase in said:
+        if not applied.refused.isdisjoint(phrase.settings):
+            found.append(_by_hand(run, phrase))
+            continue
         own = [each for each in left if _BY.get(each.change, each.change) in phrase.settings]
         left = [each for each in left if each not in own]
         found += _written(phrase, own, lines, settings)
@@ -110,7 +113,8 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
     """Edits that say themselves what is to be done, a new file once."""
     for each in written:
         if each.edit.document is None:
-            yield Action(f"({', '.join([zero(settings), *_sizes(each.edit.edit.text)])})", creates=each.edit.path)
+            said, text = [zero(settings), *_sizes(each.edit.edit.text)], lines.text(each.edit)
+            yield Action(f"({', '.join(said)})", creates=each.edit.path, content=text)
         elif not lines.made(each.edit.path) and not _is_layout(each.edit):
             yield Action("", (lines.of(each.edit),))
 
@@ -134,10 +138,15 @@ class _Lines:
 
     def __init__(self, applied: Applied) -> None:
         self._originals = {edit.path: edit.document for edit in applied.edits}
+        self._texts = applied.texts
 
     def made(self, path: Path) -> bool:
         """Whether the plan makes this file."""
         return path in self._originals and self._originals[path] is None
+
+    def text(self, edit: FileEdit) -> str:
+        """What is to stand in a file in the end."""
+        return self._texts.get(edit.path, edit.edit.text)
 
     def of(self, edit: FileEdit, said: Sequence[str] = ()) -> ChangedLine:
         """Where an edit changes a file, and what; not what, where it only writes one of the words that are ``said``."""

@@ -7,7 +7,7 @@ from itertools import islice
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.applying import Feasibility
+from lintfit.fit.feasibility import Feasibility
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import Outcome, attempted, displayed, plan
 from lintfit.fit.proof import decides

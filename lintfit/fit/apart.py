@@ -8,24 +8,28 @@ the script nothing is changed that other launches run, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.edits import apply
-from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Span
+from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
+from lintfit.documents.shell_computed import prints
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at
 from lintfit.run.sharing import changed_settings, sharing
-from lintfit.settings.registry import ZERO
+from lintfit.settings.registry import ZERO, ZERO_SECTION
 
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_FOR_ALL = frozenset({"whole_state_dict"})
+"""Settings that may change for other runs, for what is written does the same for every engine."""
+_HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
 _NO_OFFLOAD = re.compile(r"[-_]?(?:no|without)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
 
@@ -34,7 +38,13 @@ class Apart:
 
     def __init__(self, run: Run, workspace: Workspace, cli: Options, changes: Iterable[tuple[str, Any]]) -> None:
         self._run, self.workspace, self._cli = run, workspace, cli
+        changes = tuple(changes)
         self._aim = _aim(run, changes)
+        self._halved = any(name == "mixed_precision" for name, _ in changes)
+        self._shards_on_host = any(
+            name == "fsdp" and value is not None and value.cpu_offload for name, value in changes
+        )
+        self._smaller = any(name in ZERO_SECTION for name, _ in changes)
         self._sharing = sharing(workspace, cli)
 
     def redirected(self, run: Run, edits: Sequence[FileEdit], new: Mapping[Path, str]) -> Sequence[FileEdit] | str:
@@ -42,7 +52,7 @@ class Apart:
 
         ``run`` is the run as the changes so far have left it, ``new`` the files that they have made or changed.
         """
-        for document in _configs(run):
+        for document in dict.fromkeys((*_configs(run), *_opened(edits))):
             own = [edit.edit for edit in edits if edit.document is document]
             if not own or not self.workspace.exists(document.path):
                 continue
@@ -79,10 +89,19 @@ class Apart:
                 return reason
         return ""
 
-    def _of_others(self, path: Path, changed: Workspace) -> str:
+    def changes_strangers(self, texts: Mapping[Path, str], known: Collection[str]) -> bool:
+        """Whether these texts would change a run of the tree that is none of those that are looked at."""
+        changed = self.workspace.with_overlay(texts)
+        there = (path for path in texts if self.workspace.exists(path))
+        return any(self._of_others(path, changed, known) for path in there)
+
+    def _of_others(self, path: Path, changed: Workspace, known: Collection[str] = ()) -> str:
         for other in self._sharing.others(path, self._run).runs:
+            if other.id in known:
+                continue
             after = self._sharing.after(other, changed)
             names = changed_settings(other, after) if after is not None else ("reading",)
+            names = tuple(name for name in names if name not in _FOR_ALL)
             if names:
                 what = ", ".join(name.replace("_", " ") for name in names[:2])
                 return f"{other.id} has {path.as_posix()} as well, and would change its {what}"
@@ -94,8 +113,10 @@ class Apart:
         stage = _STAGE.search(stem)
         zero: bool = self._aim["engine"] == "deepspeed"
         offloads = _OFFLOAD.search(stem) is not None
+        half = _HALF.search(stem)
         return (
-            (bool(engines) and self._aim["engine"] not in engines)
+            (half is not None and half[2].lower() != self._aim["mixed_precision"])
+            or (bool(engines) and self._aim["engine"] not in engines)
             or (stage is not None and (not zero or int(stage["stage"]) != self._aim["zero_stage"]))
             or (offloads and stage is not None and zero and not self._offloads)
             or (_NO_OFFLOAD.search(stem) is not None and self._offloads)
@@ -109,15 +130,40 @@ class Apart:
         """A name beside a config that says what the plan makes of it, and that no file has."""
         stem = self._named(path.stem)
         found, number = path.with_name(f"{stem}{path.suffix}"), 2
-        while door.exists(self.workspace.root / found) or found in new:
+        if self._taken(found, new) and (more := self._further) is not None:
+            stem = f"{stem}{more}"
+            found = path.with_name(f"{stem}{path.suffix}")
+        while self._taken(found, new):
             found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
         return found
 
+    def _taken(self, path: Path, new: Mapping[Path, str]) -> bool:
+        return door.exists(self.workspace.root / path) or path in new
+
+    @property
+    def _further(self) -> str | None:
+        """What tells a config from one of the same stage and offload: that is in the optimizer's, or in the buffers."""
+        aim = self._aim
+        if self._smaller:
+            return "_small_buffers"
+        if self._halved:
+            return f"_{aim['mixed_precision']}"
+        half_offloaded = aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none"
+        return "_optimizer" if half_offloaded else None
+
     def _named(self, stem: str) -> str:
         aim = self._aim
+        if aim["mixed_precision"] in ("bf16", "fp16"):
+            swapped = _HALF.sub(lambda found: found[1] + aim["mixed_precision"], stem)
+            says_offload = _OFFLOAD.search(swapped) is not None
+            if swapped != stem and not self._is_false(swapped) and says_offload == self._offloads:
+                return swapped
+            stem = swapped
         if aim["engine"] != "deepspeed":
             said = {"fsdp": "fsdp", "ddp": "ddp"}.get(aim["engine"], "")
             named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem
+            if named == stem and aim["engine"] == "fsdp" and _ENGINES.search(stem):
+                return f"{stem}_offload" if self._shards_on_host else f"{stem}_changed"
             return named if named != stem and said else f"{stem}_{said or 'changed'}"
         offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
         plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))
@@ -132,7 +178,7 @@ class Apart:
 def _aim(run: Run, changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Engine, stage and offload as a plan leaves them."""
     spec = run.spec
-    aim: dict[str, Any] = {name: getattr(spec, name, None) for name in ("engine", *ZERO)}
+    aim: dict[str, Any] = {name: getattr(spec, name, None) for name in ("engine", "mixed_precision", *ZERO)}
     for name, value in changes:
         if name in ("deepspeed", "deepspeed_config_file") and isinstance(value, Mapping):
             aim |= {"engine": "deepspeed", **{key: value[key] for key in ZERO if key in value}}
@@ -156,11 +202,22 @@ def _configs(run: Run) -> Iterator[DataDocument]:
             yield document
 
 
+def _opened(edits: Iterable[FileEdit]) -> Iterator[DataDocument]:
+    """The JSONs that edits are in: a script may open one itself that its launch names."""
+    for edit in edits:
+        if isinstance(edit.document, DataDocument) and edit.document.kind is Kind.JSON and edit.document.reader is None:
+            yield edit.document
+
+
 def _other_command(own: Command, before: ShellDocument, after: Document) -> int:
     """The line of a command beside the run's own whose words are not as they were; 0 where there is none."""
     if not isinstance(after, ShellDocument) or len(before.commands) != len(after.commands):
         return 0
     for one, other in zip(before.commands, after.commands, strict=True):
-        if one.span != own.span and [word.text for word in one.words] != [word.text for word in other.words]:
+        if (
+            one.span != own.span
+            and not prints(one)
+            and [word.text for word in one.words] != [word.text for word in other.words]
+        ):
             return before.position(one.span.start).line
     return 0

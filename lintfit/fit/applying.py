@@ -20,7 +20,6 @@ from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
-from lintfit.fit.care import Care
 from lintfit.fit.confirm import texts_after
 from lintfit.fit.existing import existing
 from lintfit.frozen import frozen, replace
@@ -28,6 +27,7 @@ from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
+from lintfit.run.offloaded_optimizer import asked_in_vain
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
@@ -45,21 +45,26 @@ class Written:
 
 @frozen(eq=False)
 class Applied:
-    """What the files look like with the changes made, the run read from them, and which file each change went to."""
+    """What the files look like with the changes made, the run read from them, and which file each change went to.
+
+    ``refused`` names the changes that nothing writes: they are left to a person.
+    """
 
     texts: Mapping[Path, str]
     run: Run
     places: Mapping[str, Path]
     edits: tuple[FileEdit, ...]
     written: tuple[Written, ...]
+    refused: frozenset[str] = frozenset()
 
 
-class NotAlone(str):
-    """Why changes are left to a person who knows the other runs that have the files; with the lines that they take."""
+class LeftToPerson(str):
+    """Why changes are left to a person, who knows the other runs that have the files, or what no line of them says;
+    with the lines that they take as far as they are known."""
 
     applied: Applied
 
-    def __new__(cls, reason: str, applied: Applied) -> NotAlone:
+    def __new__(cls, reason: str, applied: Applied) -> LeftToPerson:
         made = super().__new__(cls, reason)
         made.applied = applied
         return made
@@ -69,71 +74,7 @@ Change = tuple[str, Any]
 """The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 
 
-class Feasibility:
-    """Says of changes, before anything is carried out, whether somebody writes each of them.
-
-    Each is asked of the files as they are; what another change of the plan may first make room for is asked of the
-    files as that one leaves them.
-    """
-
-    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
-        self.run, self.workspace, self.cli = run, workspace, cli
-        self.care = Care(workspace)
-        self._known: dict[str, str] = {}
-        self._undone: dict[str, str] = {}
-
-    def undone(self, changes: Mapping[str, Any], name: str, reason: str) -> None:
-        """Note that a change was written and came to nothing, for something else in the files decides it."""
-        self._undone[_in_its_place(changes, name)] = reason
-
-    def not_told(self, changes: Mapping[str, Any]) -> str:
-        """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
-        left = [name for name in self.run.doubtful if name not in changes]
-        if not left or not changes.keys().isdisjoint(_PATHS) or uncasts(self.run, changes):
-            return ""
-        return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
-
-    def can(self, changes: Mapping[str, Any]) -> bool:
-        """Whether every change can be written. That they can be together is what :func:`apply_changes` finds out."""
-        return not self.why_not(changes)
-
-    def why_not(self, changes: Mapping[str, Any]) -> str:
-        """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        if reason := self.not_told(changes):
-            return reason
-        for name in changes if self._undone else ():
-            if (known := self._undone.get(_in_its_place(changes, name))) is not None:
-                return known
-        wanted = list(_ordered(self.run, changes))
-        names = {name for name, _ in wanted}
-        for name, value in wanted:
-            if "engine" in names and (name in _AFTER_ENGINE or isinstance(value, InLauncherFile)):
-                # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
-                continue
-            if name in _AFTER_FILE and "deepspeed_config_file" in names:
-                continue
-            reason = self._one(name, value)
-            if reason and (before := _MADE_WRITABLE_BY.get(name, frozenset()) & names):
-                reason = self._after([each for each in wanted if each[0] in before], (name, value))
-            if reason:
-                return reason
-        return ""
-
-    def _one(self, name: str, value: Any) -> str:
-        key = repr((name, value))
-        if key not in self._known:
-            self._known[key] = why_not(self.run, name, value)
-        return self._known[key]
-
-    def _after(self, before: Sequence[Change], change: Change) -> str:
-        key = repr((before, change))
-        if key not in self._known:
-            applied = _applied(self.run, [*before, change], self.workspace, self.cli)
-            self._known[key] = applied if isinstance(applied, str) else ""
-        return self._known[key]
-
-
-_PATHS = ("engine", "method", "quantization")
+PATHS = ("engine", "method", "quantization")
 """Changes by which a script may take another way."""
 
 
@@ -145,18 +86,12 @@ def uncasts(run: Run, changes: Mapping[str, Any]) -> bool:
     return "weights_dtype" in changes and "method" not in changes and forces_float32(run)
 
 
-def _in_its_place(changes: Mapping[str, Any], name: str) -> str:
-    return repr(
-        (name, changes.get(name), [(other, changes[other]) for other in (*_PATHS, "weights_dtype") if other in changes])
-    )
-
-
 def apply_changes(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Applied | str:
     """Make the changes in every file that states a part of them; why not, where one of them cannot be written."""
-    return _applied(run, list(_ordered(run, changes)), workspace, cli)
+    return applied(run, list(ordered(run, changes)), workspace, cli)
 
 
-def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
+def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
     """Changes carried out in their order; one that is refused is tried again after those behind it."""
     copy = _Copy(run, workspace, cli, wanted)
     while wanted:
@@ -166,13 +101,16 @@ def _applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Opti
             if reason:
                 refused.append(((name, value), reason))
         if len(refused) == len(wanted):
-            return refused[0][1]
+            names = frozenset(name for (name, _), _ in refused)
+            return LeftToPerson(refused[0][1], copy.so_far(names)) if copy.written else refused[0][1]
         wanted = [change for change, _ in refused]
+    if asked_in_vain(copy.run) is not None and asked_in_vain(run) is None:
+        copy.change("optimizer", "adamw_torch")  # what then trains is DeepSpeed's AdamW
     copy.take_existing()
     copy.keep_variables()
-    applied = Applied(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)), tuple(copy.written))
+    made = copy.so_far()
     reason = copy.apart.why_not(copy.texts)
-    return NotAlone(reason, applied) if reason else applied
+    return LeftToPerson(reason, made) if reason else made
 
 
 class _Copy:
@@ -184,6 +122,10 @@ class _Copy:
         self.texts: dict[Path, str] = {}
         self.places: dict[str, Path] = {}
         self.written: list[Written] = []
+
+    def so_far(self, refused: frozenset[str] = frozenset()) -> Applied:
+        edits = tuple(difference(self.texts, self._workspace))
+        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused)
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
@@ -249,9 +191,9 @@ WRITTEN_WITH: Mapping[str, str] = {
 }
 """Settings of adapters and their base, by the setting whose change writes them."""
 
-_AFTER_ENGINE = frozenset({*ZERO, "fsdp", "deepspeed_config_file"})
-_AFTER_FILE = frozenset({*ZERO_SECTION, *ZERO})
-_MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
+AFTER_ENGINE = frozenset({*ZERO, "fsdp", "deepspeed_config_file"})
+AFTER_FILE = frozenset({*ZERO_SECTION, *ZERO})
+MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
@@ -266,7 +208,7 @@ _FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing",
 """Changes that may have come of those before them."""
 
 
-def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
+def ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     """Changes in the order in which they can be written; those that follow from others are left out."""
     spec = run.spec
     wanted = dict(changes)

@@ -139,7 +139,17 @@ class Confirmation:
                 return False
             if not _no_worse(judged, after, finding.fix):
                 return False
-        return True
+        return not self._changes_others(finding, finding.fix, texts)
+
+    def _changes_others(self, finding: Finding, fix: Fix, texts: Mapping[Path, str]) -> bool:
+        """Whether a fix that changes a setting of one run would change another of the tree, which nobody asks about."""
+        from lintfit.fit.apart import Apart as Kept
+
+        own = next((each.run for each in self.runs if each.run.id == finding.run), None)
+        if own is None or not fix.changes or own.origin is None:
+            return False
+        kept = Kept(own, self.workspace, self.options, fix.changes.items())
+        return kept.changes_strangers(texts, {each.run.id for each in self.runs})
 
     def _comes_out(self, finding: Finding, fix: Fix) -> bool:
         try:

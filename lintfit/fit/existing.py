@@ -66,6 +66,8 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
             continue
         if other.deepspeed.document.path == document.path or not _as_good(run, other):
             continue
+        if _schedules(other.deepspeed.document) and not _schedules(document):
+            continue
         if _fits(other):
             return Existing(other, after, document.path, name)
     return None
@@ -77,6 +79,11 @@ def _as_good(new: Run, other: Run) -> bool:
     optimizers = [str(run.value("optimizer")).lower() for run in (new, other)]
     adam = all("adam" in name and not any(word in name for word in _OTHER_ADAMS) for name in optimizers)
     return not left - ({"optimizer"} if adam else set())
+
+
+def _schedules(document: DataDocument) -> bool:
+    """Whether a DeepSpeed JSON brings a scheduler, which beats that of the trainer's arguments."""
+    return document.root is not None and document.root.get("scheduler") is not None
 
 
 def _fits(run: Run) -> bool:

@@ -16,16 +16,18 @@ class Effect(IntEnum):
     """What a change does to the training, from nothing to another training: the planner's first concern.
 
     ``SAME``: the same updates of the same parameters. ``NUMERICS``: the same objective on the same data, with other
-    rounding or another engine. ``ROUNDED_BASE``: frozen weights are rounded to a few bits. ``SHORTER``: less of each
+    rounding or another engine. ``ROUNDED_UPDATES``: the weights that train are kept in 16 bits, which lose updates
+    smaller than their last bit. ``ROUNDED_BASE``: frozen weights are rounded to a few bits. ``SHORTER``: less of each
     sample is seen. ``ADAPTERS``: something else is trained. ``HARDWARE``: GPUs that nobody said to be there.
     """
 
     SAME = 0
     NUMERICS = 1
-    ROUNDED_BASE = 2
-    SHORTER = 3
-    ADAPTERS = 4
-    HARDWARE = 5
+    ROUNDED_UPDATES = 2
+    ROUNDED_BASE = 3
+    SHORTER = 4
+    ADAPTERS = 5
+    HARDWARE = 6
 
     @property
     def applicability(self) -> Applicability:
@@ -56,7 +58,7 @@ class Option:
     ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
     one only trim it. ``counts``: as how many changes it ranks. To take back what somebody set to save memory is one
-    more each: it must save so much more time.
+    more each: it must save so much more time. ``must``: the run does not go without it; the axis has no leaving it.
     """
 
     name: str = ""
@@ -65,6 +67,7 @@ class Option:
     note: str = ""
     kind: str = ""
     counts: int = 1
+    must: bool = False
 
     @property
     def is_change(self) -> bool:

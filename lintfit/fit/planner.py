@@ -17,8 +17,9 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, Feasibility, NotAlone, apply_changes
+from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, apply_changes, uncasts
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
+from lintfit.fit.feasibility import Feasibility, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
 from lintfit.fit.search import Fitting, Search, at_least, widened
@@ -43,7 +44,7 @@ _FURTHEST = Effect.ADAPTERS
 MORE_GPUS = "it needs more GPUs than there are"
 
 _TIERS = (
-    (Effect.SAME, Effect.NUMERICS),
+    (Effect.SAME, Effect.NUMERICS, Effect.ROUNDED_UPDATES),
     (Effect.ROUNDED_BASE, Effect.SHORTER),
     (Effect.ADAPTERS,),
 )
@@ -165,7 +166,11 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return reason
     applied = apply_changes(run, found.candidate.changes, feasibility.workspace, feasibility.cli)
     if isinstance(applied, str):
+        if isinstance(applied, LeftToPerson):
+            feasibility.left(found.candidate.changes, applied)
         return applied
+    if reason := saves_shards(run, found.candidate.changes):
+        return LeftToPerson(reason, applied)
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):
         return result
@@ -197,7 +202,7 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
         return f"{when}, it is not certain what is set: {names}"
     if spec.effective_batch != run.spec.effective_batch:
         return f"written into these files a step would see {spec.effective_batch} samples"
-    other = next(_unlike(found, spec), None)
+    other = next(_unlike(run, found, spec), None)
     if other is not None:
         name, said = other
         reason = f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
@@ -222,7 +227,7 @@ def _why_not(result: Estimate, search: Search) -> str:
     return "lack host memory" if result.host_is_short or result.host_is_tight else "be no run whose memory is known"
 
 
-def _unlike(found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
+def _unlike(run: Run, found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
     """What the written run does otherwise than the plan says, with how it does it.
 
     The rank, modules and kind of four bits of adapters that the script declares itself are its own.
@@ -232,7 +237,10 @@ def _unlike(found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
         if name in _OWN or not hasattr(claimed, name):
             continue
         said, wanted = getattr(read, name), getattr(claimed, name)
-        if said != wanted:
+        loaded = (
+            name == "weights_dtype" and {said, wanted} == {"bf16", "fp16"} and uncasts(run, found.candidate.changes)
+        )
+        if said != wanted and not loaded:
             yield name, said
     if (claimed.quantization is None) is not (read.quantization is None):
         yield "quantization", read.quantization
@@ -245,7 +253,7 @@ _OWN = frozenset({"lora_rank", "lora_targets", "quantization"})
 def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
     """A plan that fits but that lintfit cannot write into these files, with the reason."""
     plan = replace(_plan(run, found, search, None), by_hand=why)
-    if not isinstance(why, NotAlone):
+    if not isinstance(why, LeftToPerson):
         return plan
     done = actions(run, plan.fix.changes, why.applied)
     return replace(plan, actions=done, fix=replace(plan.fix, message="; ".join(action.said() for action in done)))

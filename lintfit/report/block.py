@@ -16,7 +16,7 @@ from lintfit.report.folding import folded, not_known
 from lintfit.report.heading import heading, run_words
 from lintfit.report.rows import Row, Shown, cause_row, finding_row, reason_row, row_lines
 from lintfit.report.runs import by_count, read_by, step_time
-from lintfit.report.styled import cells, wrapped
+from lintfit.report.styled import cells, to_write, wrapped
 from lintfit.settings.model import in_words
 from lintfit.verdict.would_fit import WouldFit
 
@@ -151,6 +151,7 @@ def _plan(result: RunResult, base: PurePosixPath, compact: bool, view: View) -> 
     lines = _headed("Plan: ", head, _COMMANDS[str(plan.applicability)], view)
     for number, action in enumerate(plan.actions, 1):
         lines += wrapped([(f"    {number}. ", "added")], action.said(_below(base)), view.width, 7)
+        lines += to_write(plan, action, 7)
     if remarks := list(_remarks(plan, None if compact else result.estimate)):
         lines += wrapped([("    ", "")], " ".join(remarks), view.width, 4)
     further = _rejected(plan.rejected)

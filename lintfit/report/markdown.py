@@ -96,6 +96,9 @@ def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
     if plan.by_hand:
         yield f"Not written by lintfit: {text(plan.by_hand)}."
     yield "\n".join(f"{number}. {text(action.said(shown_path))}" for number, action in enumerate(plan.actions, 1))
+    if plan.by_hand:
+        made = [(each.creates, each.content) for each in plan.actions if each.creates is not None]
+        yield from (f"{code(shown_path(path))}:\n\n{fence(lines, path.suffix[1:])}" for path, lines in made)
     read = [text(read_by(plan.readers))] if plan.readers else []
     yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), cost(plan), *read))
 

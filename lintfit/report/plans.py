@@ -15,7 +15,7 @@ from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import gib
 from lintfit.report.heading import header
 from lintfit.report.runs import step_time
-from lintfit.report.styled import cells, wrapped
+from lintfit.report.styled import cells, to_write, wrapped
 
 _HEAD = ("#", "GiB per GPU", "to plan for", "host GiB", "step", "applied")
 
@@ -55,6 +55,7 @@ def _below(plan: Plan, view: View) -> list[Line]:
         lines += wrapped([("       ", ""), ("by hand: ", "note")], plan.by_hand, view.width, 9)
     for number, action in enumerate(plan.actions, 1):
         lines += wrapped([("       ", ""), (f"{number}. ", "dim")], action.said(shown_path), view.width, 10)
+        lines += to_write(plan, action, 10)
     return lines
 
 

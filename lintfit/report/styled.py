@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from textwrap import wrap
 
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.findings.model import Action, Plan
 from lintfit.report import Line, View, clean
 from lintfit.report.bars import FREE, GLYPHS, MARK
 
@@ -90,6 +91,13 @@ def coloured(lines: Iterable[Line], width: int) -> str:
         text.rstrip()
         console.print(text, soft_wrap=True)
     return buffer.getvalue()
+
+
+def to_write(plan: Plan, action: Action, indent: int) -> list[Line]:
+    """What a person is to write into a new file, as it stands there."""
+    if not plan.by_hand or action.creates is None:
+        return []
+    return [[(" " * indent, ""), (clean(line), "")] for line in action.content.splitlines()]
 
 
 def wrapped(first: Line, text: str, width: int, indent: int, style: str = "") -> list[Line]:

@@ -2,8 +2,8 @@
 
 ``--bf16`` becomes ``--fp16`` in place, and with it ``bf16_full_eval``, the dtypes of the base and of bitsandbytes'
 products, ``mixed_precision`` of Accelerate and the blocks of a DeepSpeed JSON. TF32, which the GPUs without bf16 lack
-as well, goes: transformers refuses it there (``TrainingArguments.__post_init__``: "--tf32 requires Ampere or a newer
-GPU arch").
+as well, is switched off: transformers refuses it there (``TrainingArguments.__post_init__``: "--tf32 requires Ampere
+or a newer GPU arch").
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lintfit.settings.model import AUTO, Place, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
+    from lintfit.sources.launchers.launch import Launch
 
 Half = Literal["bf16", "fp16"]
 Edits = tuple[FileEdit, ...]
@@ -30,6 +31,10 @@ _SWITCHES = ("", "_full_eval")
 """Ends of the switches of ``TrainingArguments``: ``bf16`` and ``bf16_full_eval``."""
 _DTYPE = re.compile(r"dtype|precision", re.IGNORECASE)
 """What a flag or a key is named whose value is a type."""
+
+
+_FIELD = re.compile(r"^[ \t]+tf32[ \t]*:", re.MULTILINE)
+"""A dataclass field of that name."""
 
 
 def swapped(run: Run, half: Half) -> Edits | None:
@@ -77,29 +82,61 @@ def _arguments(run: Run, half: Half) -> Edits | None:
         for old, new in ((_OTHER[half] + end, half + end), (half + end, _OTHER[half] + end)):
             argument = made.argument(old) if made is not None else None
             if old in flags:
-                found += _renamed(flags[old].place, old, new)
+                if new in flags or old != half + end or not _is_on(flags[old]):
+                    found += _renamed(flags[old].place, old, new)
+            elif old == _OTHER[half] + end and _on_by_itself(run, old):
+                default_off = _by_script(run, half, end)
+                if default_off is None:
+                    return None
+                found += default_off
             elif argument is not None and argument.provenance.place is not None:
                 stated = argument.provenance.place
                 if stated.document is argument.whole.document and _within(stated, argument.whole):
                     found += _renamed(argument.whole, old, new)
                 elif old == _OTHER[half] and argument.value is True:
-                    return _by_script(run, half)
+                    return _by_script(run, half, end)
     for flag in flags.values():
         found += _retyped_flag(flag, half)
     if made is not None and _lacks_tf32(run, half) and run.launch is not None and run.script is not None:
         argument = made.argument("tf32")
         if "tf32" in flags:
-            found += run.launch.drop_flag("tf32") or ()
+            found += _without_tf32(run, run.launch, flags["tf32"])
+        elif _on_by_itself(run, "tf32"):
+            found += run.script.write_argument("tf32", False) or ()
         elif argument is not None and argument.value is True:
             found += run.script.remove_argument(made, "tf32")
     return tuple(found)
 
 
-def _by_script(run: Run, half: Half) -> Edits | None:
-    """The switches where the script takes them from: one off, the other on."""
+def _without_tf32(run: Run, launch: Launch, flag: Flag) -> Edits:
+    """The flag goes; where a field of the script's own may be on without it, it is switched off in place."""
+    if not _is_on(flag):
+        return ()
+    of_its_own = any(_FIELD.search(document.text) for document in run.documents if document.kind is Kind.PYTHON)
+    off = flag.write("False") if of_its_own and flag.value is not None and flag.write is not None else None
+    return off or launch.drop_flag("tf32") or ()
+
+
+def _by_script(run: Run, half: Half, end: str) -> Edits | None:
+    """The switches where the script takes them from: one off, and the other on where it is not."""
     assert run.script is not None
-    off, on = run.script.write(_OTHER[half], False), run.script.write(half, True)
+    flag = run.launch.flag(half + end) if run.launch is not None else None
+    off = run.script.write_argument(_OTHER[half] + end, False)
+    on = () if flag is not None and _is_on(flag) else run.script.write_argument(half + end, True)
     return (*off, *on) if off is not None and on is not None else None
+
+
+def _is_on(flag: Flag) -> bool:
+    return flag.value is None or flag.value.lower() in ("true", "1", "yes", "y", "t")
+
+
+def _on_by_itself(run: Run, name: str) -> bool:
+    """Whether a switch that the launch does not name is on by the script's own default, a dataclass field's."""
+    made = run.script.reading.found.arguments if run.script is not None else None
+    if run.script is None or made is None or not made.parsed or (run.launch is not None and run.launch.flag(name)):
+        return False
+    setting = run.script.argument(name)
+    return setting is not None and setting.value is True
 
 
 def _renamed(place: Place, old: str, new: str) -> Edits:
@@ -140,10 +177,18 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     recipe = run.recipe
     assert recipe is not None
     other = _OTHER[half]
+    flag = run.launch.flag(other) if run.launch is not None else None
+    if flag is not None and _is_on(flag) and (run.launch is None or run.launch.flag(half) is None):
+        return _renamed(flag.place, other, half)
     if _says(recipe.settings.get("mixed_precision"), other):
         return recipe.write(half, True)
-    if not _says(recipe.settings.get(other), True):
+    stated = recipe.settings.get(other)
+    if stated is None or stated.value is not True:
         return ()
+    document = recipe.document
+    root = document.root if isinstance(document, DataDocument) else None
+    if flag is None and (root is None or root.get(other) is None):  # the switch follows from another word
+        return recipe.write(half, True)
     off, on = recipe.write_argument(other, False), recipe.write_argument(half, True)
     return (*off, *on) if off is not None and on is not None else None
 

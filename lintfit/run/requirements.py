@@ -82,6 +82,11 @@ _POETRY = lazy_pattern(
 _POETRY_SECTION = lazy_pattern(
     r"^\[tool\.poetry\.(?:\S+\.)?(?:dev-)?dependencies\]$(?P<lines>(?:\n(?!\[).*)*)", re.MULTILINE
 )
+_BESIDE_TRAINING = lazy_pattern(
+    r"^(?:bench\w*|tests?|testing|docs?|lint|quality|style|ci)[ \t]*=[ \t]*\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]",
+    re.MULTILINE,
+)
+"""Extras and groups that nobody installs to train: what tests and benchmarks ask for holds for them alone."""
 _PIPENV = lazy_pattern(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
 _REPOSITORY = lazy_pattern(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
 _LOCKED = lazy_pattern(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
@@ -193,6 +198,8 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
     if path.suffix in (".yml", ".yaml"):
         for match in _CONDA_PIN.finditer(text):
             yield "torch" if match["name"] == "pytorch" else match["name"], match["version"]
+    if path.name == "pyproject.toml":
+        text = _BESIDE_TRAINING.sub("", text)
     for section in _POETRY_SECTION.finditer(text) if path.name == "pyproject.toml" else ():
         for match in _POETRY.finditer(section["lines"]):
             yield "torch" if match["name"] == "pytorch" else match["name"], match["version"]

@@ -83,7 +83,11 @@ class Sharing:
             if len(found) == MAX_RUNS:
                 return Others(tuple(found), more=True)
             other = self._run(origin)
-            if other is not None and any(self._is(document, where) for document in (*other.documents, *other.opened)):
+            if (
+                other is not None
+                and not _documents(other, run)
+                and any(self._is(document, where) for document in (*other.documents, *other.opened))
+            ):
                 found.append(other)
         return Others(tuple(found))
 
@@ -169,6 +173,17 @@ def changed_settings(before: Run, after: Run) -> tuple[str, ...]:
     names = dict.fromkeys((*before.settings, *after.settings))
     changed = tuple(name for name in names if _value(before, name) != _value(after, name))
     return changed if changed or _zero(before) == _zero(after) else ("sizes_of_zero",)
+
+
+def _documents(other: Run, run: Run) -> bool:
+    """Whether a launch line is but the written command of a recipe that is looked at alone: the same training."""
+    if run.origin.kind != "recipe" or run.recipe is None or other.recipe is None:
+        return False
+    same = resolved(other.recipe.document.path) == resolved(run.recipe.document.path)
+    return same and set(changed_settings(run, other)) <= _OF_MACHINES
+
+
+_OF_MACHINES = frozenset({"gpus", "nodes", "visible_devices"})
 
 
 def _zero(run: Run) -> object:

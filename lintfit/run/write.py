@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lintfit.documents import door
-from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.documents.model import FileEdit
 from lintfit.errors import CannotWrite
-from lintfit.run.engine_location import has_trainer, in_launch_line, zero_in_launcher_file
+from lintfit.run.engine_location import has_trainer, in_launch_line
 from lintfit.run.model import Run
+from lintfit.run.new_config import handed_over, new_config_file
 from lintfit.run.precision_switch import swapped
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
@@ -18,6 +17,8 @@ from lintfit.settings.values import InLauncherFile
 
 if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
+    from lintfit.sources.accelerate import AccelerateSource
+    from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.script.source import ScriptSource
 
@@ -71,11 +72,11 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         case "mixed_precision":
             return _write_precision(run, value)
         case "deepspeed":
-            return _write_new_config(run, value)
+            return new_config_file(run, value)
         case "engine":
             return _write_engine(run, value)
         case "deepspeed_config_file":
-            return _write_handed_over(run, value)
+            return handed_over(run, value)
         case "gradient_accumulation_steps" if isinstance(value, InLauncherFile):
             return _write_launched_accumulation(run, value.steps)
         case "offload_optimizer" | "offload_param" | "zero_stage":
@@ -221,6 +222,13 @@ def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
     return run.training.write("fsdp", value)
 
 
+GATHERING = (
+    "stage3_gather_16bit_weights_on_model_save",
+    "stage3_gather_fp16_weights_on_model_save",
+    "gather_16bit_weights_on_model_save",
+)
+"""The key with its deprecated and its short name (``DeepSpeedZeroConfig.gather_16bit_weights_on_model_save``)."""
+
 FSDP_ARGUMENTS = ("fsdp_config", "fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap", "fsdp")
 """Fields of ``TrainingArguments`` about FSDP, the one that switches it on last."""
 
@@ -247,10 +255,20 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
     if value == "nvme":
         return run.deepspeed.write_offload(name, value, run.nvme_path) if run.deepspeed is not None else None
     for source in (run.deepspeed, run.accelerate):
-        edits = source.write(name, value) if source is not None else None
+        edits = source.write_all({name: value, **_saved(run, source, name, value)}) if source is not None else None
         if edits is not None:
             return edits
     return None
+
+
+def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, value: Any) -> dict[str, Any]:
+    """What a Trainer's checkpoints need once ZeRO-3 shards the weights: to be gathered, where the file is silent."""
+    if name != "zero_stage" or value != 3 or not has_trainer(run) or run.value("zero_stage") == 3:
+        return {}
+    if source is run.accelerate:
+        return {} if "zero3_save_16bit_model" in source.settings else {"zero3_save_16bit_model": True}
+    stated = run.deepspeed is not None and any(run.deepspeed.node("zero_optimization", key) for key in GATHERING)
+    return {} if stated else {GATHERING[0]: True}
 
 
 def _launched_zero(launch: Launch, name: str, value: Any) -> tuple[FileEdit, ...] | None:
@@ -323,64 +341,3 @@ def _precision_outside(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     if launch is not None and ("mixed_precision" in launch.settings or run.accelerate is None):
         return launch.write("mixed_precision", value)
     return run.accelerate.write("mixed_precision", value) if run.accelerate is not None else None
-
-
-def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
-    """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
-    from lintfit.sources.deepspeed import new_config
-
-    author = run.training
-    if author is None:
-        return None
-    brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
-    if brought is not None:
-        return brought
-    stated = dict(zero)
-    if run.spec is not None and run.spec.mixed_precision == "fp16":
-        stated["fp16"] = AUTO
-    if "nvme" in stated.values():
-        stated["nvme_path"] = run.nvme_path
-    path = _free_name(run.base, zero)
-    named = author.write("deepspeed", path.name)
-    if named is None:
-        return None
-    return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)
-
-
-def _write_handed_over(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
-    """The ZeRO of an Accelerate YAML moved into a DeepSpeed JSON beside it, which has keys for what the YAML has none.
-
-    Nothing changes by the move: what the YAML states stands in the JSON, what it leaves open stays open. ``zero`` is
-    what the plan makes of stage and offload, for the name of the file.
-    """
-    if run.deepspeed is not None:
-        return ()
-    yaml = run.accelerate
-    if yaml is None or yaml.engine != "deepspeed" or not zero_in_launcher_file(run):
-        return None
-    precision = run.value("mixed_precision")
-    halved = precision in ("bf16", "fp16")
-    if run.training is not None and has_trainer(run) and halved:
-        said = run.training.settings.get(precision)
-        if said is None or said.value is not True:
-            return run.training.write(precision, True)
-    from lintfit.sources.deepspeed import new_config
-
-    path = _free_name(yaml.document.path.parent, zero)
-    named = run.launch.settings.get("accelerate_config") if run.launch is not None else None
-    folder = Path(named.value).parent if named is not None and isinstance(named.value, str) else Path()
-    handed = yaml.hand_over((folder / path.name).as_posix())
-    if handed is None:
-        return None
-    stated = yaml.stated_of_zero(by_trainer=has_trainer(run))
-    block = {precision: AUTO if has_trainer(run) else True} if halved else {}
-    return (FileEdit(path, Edit(Span(0, 0), new_config({**block, **stated}, "deepspeed"))), *handed)
-
-
-def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
-    offload = {"cpu": "_offload", "nvme": "_nvme"}.get(zero.get("offload_optimizer", ""), "")
-    stem = f"ds_zero{zero['zero_stage']}{offload}"
-    path, number = folder / f"{stem}.json", 2
-    while door.exists(path):
-        path, number = folder / f"{stem}_{number}.json", number + 1
-    return path

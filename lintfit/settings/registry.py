@@ -338,7 +338,7 @@ _RECORDS = (
     Record("sub_group_size", by="zero-section"),
     # Precision, batch, optimizer
     _spec("mixed_precision", Choice(("no", "bf16", "fp16")), "The trainer's flag: no, bf16 or fp16.", metavar="DTYPE",
-          as_it_is=True, lower_bound="bf16", values="the trainer's flag: `no`, `bf16`, `fp16`",
+          as_it_is=True, lower_bound="bf16", bits=2, values="the trainer's flag: `no`, `bf16`, `fp16`",
           default="no", default_by="`no`; TRL's with the trainer `sft`"),
     _spec("micro_batch_size", Count(), "Sequences per GPU and step.", as_it_is=True, lower_bound=1,
           values="sequences per GPU", default=8,

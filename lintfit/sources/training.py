@@ -64,4 +64,7 @@ class BringsConfigs(Protocol):
     """A front end that brings DeepSpeed configs of its own, which go by names."""
 
     def zero_config(self, zero: Mapping[str, Any]) -> str | None:
-        """The name of the one with this ``zero_stage``, ``offload_optimizer`` and ``offload_param``; None for none."""
+        """The name of the one with this ``zero_stage``, ``offload_optimizer`` and ``offload_param``; None for none.
+
+        Empty where they are not at hand, and a file of the run's own is written.
+        """

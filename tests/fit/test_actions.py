@@ -121,7 +121,7 @@ def test_what_a_yaml_gets_is_said_with_the_key_that_gets_it(tmp_path: Path) -> N
     assert isinstance(applied, Applied)
     said = "; ".join(action.said(lambda path: path.name) for action in actions(judged.run, changes, applied))
     assert "shards.yaml:3 (delete 6 lines from here on)" in said
-    assert "shards.yaml:11 (add deepspeed_config: with zero_stage: 3)" in said
+    assert "shards.yaml:11 (add deepspeed_config: with zero_stage: 3, zero3_save_16bit_model: true)" in said
     assert "shards.yaml:11 (add offload_optimizer_device: cpu to deepspeed_config)" in said
 
 

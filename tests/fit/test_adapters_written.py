@@ -17,7 +17,8 @@ from lintfit.documents.model import FileText
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_reader import read_python
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.applying import Applied, Feasibility, apply_changes
+from lintfit.fit.applying import Applied, apply_changes
+from lintfit.fit.feasibility import Feasibility
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 

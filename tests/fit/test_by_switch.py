@@ -10,7 +10,8 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.alternatives import alternatives
-from lintfit.fit.applying import Applied, Feasibility, apply_changes
+from lintfit.fit.applying import Applied, apply_changes
+from lintfit.fit.feasibility import Feasibility
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 

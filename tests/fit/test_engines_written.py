@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.applying import Applied, Feasibility, apply_changes
+from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.axes import cards, sharding
+from lintfit.fit.feasibility import Feasibility
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.options.model import Options

@@ -7,7 +7,7 @@ from pathlib import Path
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.applying import Feasibility
+from lintfit.fit.feasibility import Feasibility
 from lintfit.fit.options import Effect, Subject
 from lintfit.fit.planner import attempted, displayed
 from lintfit.fit.search import Fitting, Search

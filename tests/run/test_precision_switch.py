@@ -34,3 +34,33 @@ def test_a_type_that_follows_from_the_switch_is_left_alone(dtype: str, tmp_path:
     assert (tmp_path / "train.py").read_text() == code
     assert "--fp16 True" in (tmp_path / "run.sh").read_text()
     assert "tf32" not in (tmp_path / "run.sh").read_text()
+
+
+OWN_DEFAULTS = """from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+@dataclass
+class Arguments(TrainingArguments):
+    bf16: bool = field(default=True)
+    tf32: Optional[bool] = field(default=True)
+
+(args,) = HfArgumentParser((Arguments,)).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")
+Trainer(model=model, args=args, train_dataset=[]).train()
+"""
+
+
+def test_a_plan_for_gpus_without_bf16_switches_off_what_the_script_has_on_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(OWN_DEFAULTS)
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}\n')
+    launch = "deepspeed --num_gpus 4 train.py --output_dir out --deepspeed ds.json --bf16 True --tf32 True\n"
+    (tmp_path / "run.sh").write_text(launch)
+    options = ("--gpu", "v100-32gb", "--gpus", "4", "--isolated", "--fix", "--unsafe-fixes", "--seq-len", "512")
+    lintfit("check", "run.sh", *options, cwd=tmp_path)
+    written = (tmp_path / "run.sh").read_text()
+    assert "--fp16 True --tf32 False" in written
+    assert "--bf16 False" in written
+    assert (tmp_path / "train.py").read_text() == OWN_DEFAULTS

@@ -38,6 +38,8 @@ from lintfit.versions import before, concrete
         ("Dockerfile", "RUN pip install \\\n    transformers==4.48.0 && echo peft==0.1\n", {"transformers": "4.48.0"}),
         ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
          {"transformers>=": "4.51.1", "trl": "0.9.6"}),
+        ("pyproject.toml", '[project.optional-dependencies]\nbench = [\n  "transformers>=5", "torch[a]==2.9",\n]\n'
+         'train = ["deepspeed==0.12.6"]\n', {"deepspeed": "0.12.6"}),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.40"\n',
          {"transformers": "<5", "transformers>=": "4.40"}),
         ("pyproject.toml", '[tool.poetry.dependencies]\npeft = "^0.15"\ntrl = {version = "^0.9.1", extras = ["a"]}\n',

@@ -30,6 +30,13 @@ def trained_load(source: ScriptSource) -> Call | None:
     return source.reading.calls.call(record) if record is not None else None
 
 
+def may_quantize(load: Call) -> bool:
+    """Whether another launch may quantize by the same call: a switch stands there, which this run has off."""
+    given = (load.argument(name) for name in ("load_in_8bit", "load_in_4bit"))
+    places = [argument.place for argument in given if argument is not None]
+    return any(place.document.text[place.span.start : place.span.end] != "False" for place in places)
+
+
 def hands_over(source: ScriptSource, call: Call, name: str) -> bool:
     """Whether a call certainly gets an object of the script's for this argument, in every branch."""
     from lintfit.sources.script.interpreter.values import Object

@@ -48,5 +48,7 @@ def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
         found = [LEAVE, *import_module(f"{__name__}.{name}").options(subject)]
         if recipe is not None:
             found = [option for option in found if option.changes.keys() - _FOLLOWING <= recipe.adjustable]
-        if len(found) > 1:
+        if any(option.must for option in found):
+            found = [option for option in found if option is not LEAVE]
+        if len(found) > 1 or any(option.must for option in found):
             yield tuple(found)

@@ -21,6 +21,8 @@ GATHER: Mapping[str, int] = {
 """Elements: a tenth of DeepSpeed's defaults and a fifth of its prefetch bucket; ZeRO-3's paper runs use less."""
 
 NAMES = frozenset(GATHER)
+_MOVED = 4
+"""As many changes a plan ranks that moves the ZeRO of an Accelerate YAML into a JSON of its own."""
 _WORTH = 2
 """A value below this many times the smaller one stays."""
 
@@ -40,7 +42,8 @@ def options(subject: Subject) -> Iterator[Option]:
     for name, wanted in (("smaller reduce buckets", REDUCE), ("smaller ZeRO-3 buffers", GATHER)):
         changes = {key: size for key, size in wanted.items() if current[key] >= _WORTH * size}
         if changes and (wanted is GATHER or spec.zero_stage != 3):
-            yield Option(name, changes)
+            # Two files for one: what a key of the YAML does comes first.
+            yield Option(name, changes, counts=1 if by_json else _MOVED)
 
 
 def _current(config: ZeroConfig) -> dict[str, int]:

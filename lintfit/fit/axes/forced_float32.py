@@ -18,7 +18,7 @@ def options(subject: Subject) -> Iterator[Option]:
     safe = spec.engine == "deepspeed" and spec.mixed_precision != "no"
     dtype = _loaded(subject)
     note = "" if safe else f"the weights train in {dtype} instead of fp32"
-    yield Option(NAME, {"weights_dtype": dtype}, Effect.SAME if safe else Effect.NUMERICS, note)
+    yield Option(NAME, {"weights_dtype": dtype}, Effect.SAME if safe else Effect.ROUNDED_UPDATES, note)
 
 
 def forces_float32(run: Run) -> bool:

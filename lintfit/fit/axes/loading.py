@@ -25,4 +25,5 @@ def options(subject: Subject) -> Iterator[Option]:
     changes = {"weights_dtype": dtype}
     if spec.front_end == "litgpt" and spec.mixed_precision != "no":
         changes["mixed_precision"] = "no"  # its bf16-true is without autocast
-    yield Option(f"{dtype} weights", changes, Effect.SAME if safe else Effect.NUMERICS, note)
+    effect = Effect.SAME if safe else Effect.NUMERICS if kept else Effect.ROUNDED_UPDATES
+    yield Option(f"{dtype} weights", changes, effect, note)

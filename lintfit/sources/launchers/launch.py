@@ -124,7 +124,9 @@ class Launch:
         found = self.invocation.options.get(option)
         if found is not None and found.words:
             word = found.words[-1]
-            text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else value
+            written = self.document.slice(word.span)
+            plain = f'"{value}"' if len(written) > 1 and written[0] == written[-1] == '"' else value
+            text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else plain
             edit = Edit(word.span, text)
         elif self.invocation.script is not None:
             edit = self._before_script(self.invocation.script, f"--{option} {value}")

@@ -21,7 +21,6 @@ from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config, read_config, recipe_word
 from lintfit.sources.recipes.axolotl_engine import FOLDER, packaged, parallel
 from lintfit.sources.recipes.axolotl_settings import settings
-from lintfit.sources.recipes.axolotl_writing import beside_relatives
 from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, OfKeys, spelled
 
@@ -126,7 +125,7 @@ class AxolotlRecipe(OfKeys):
                 return self._write_attention(value)
             case "method" if isinstance(value, Adapters):
                 return self._next({"adapter": "lora", "lora_r": value.rank, "lora_alpha": 2 * value.rank,
-                                   "lora_dropout": 0.0, "lora_target_linear": True})  # fmt: skip
+                                   "lora_dropout": 0.05, "lora_target_linear": True})  # fmt: skip
             case "quantization" if isinstance(value, FourBits):
                 return self._quantize(value.name)
             case "lora_targets" if value == "all-linear":
@@ -144,10 +143,6 @@ class AxolotlRecipe(OfKeys):
         now = self.keys.get(key)
         if now is not None and type(now.value) is type(value) and now.value == value:
             return ()
-        if now is None and self.keys.config is not None:
-            beside = beside_relatives(self.keys.config, key, value)
-            if beside is not None:
-                return beside
         return self.keys.write(key, value)
 
     def _next(self, values: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
@@ -220,6 +215,12 @@ class AxolotlRecipe(OfKeys):
         prefixed = any(str(key).startswith("fsdp_") and key != "fsdp_version" for key in section.value)
         key = f"fsdp_{name}" if f"fsdp_{name}" in section.value or prefixed else name
         return self.keys.write(f"fsdp_config.{key}", value) if self.keys.config is not None else None
+
+    def zero_config(self, zero: Mapping[str, Any]) -> str | None:
+        """The file of axolotl's that says this; empty for a new one, where the project has none of axolotl's."""
+        path = _stock_of(zero)
+        at_hand = any(isinstance(self.open_file(f"{FOLDER}/{name}"), DataDocument) for name in _STOCK)
+        return path if at_hand else ""
 
     def _write_stock(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         """One of axolotl's own DeepSpeed files by name, where the project has it and it says what is asked."""

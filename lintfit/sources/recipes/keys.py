@@ -142,7 +142,12 @@ class Keys:
         if found is not None and found.flag is not None:
             return found.flag.write(word) if found.flag.write is not None else None
         if self.config is not None and (found is None or found.provenance.place is not None):
-            return write_key(self.config, key, value)
+            beside = None
+            if found is None or found.node is None:
+                from lintfit.sources.recipes.beside import beside_relatives
+
+                beside = beside_relatives(self.config, key, value)
+            return beside if beside is not None else write_key(self.config, key, value)
         return self.launch.set_flag(key, word)
 
 

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.launch import Launch
 
 _ADJUSTABLE = frozenset({
-    "attention", "bf16", "deepspeed", "eval_batch_size", "fp16", "gradient_accumulation_steps",
+    "attention", "bf16", "deepspeed", "engine", "eval_batch_size", "fp16", "gradient_accumulation_steps",
     "gradient_checkpointing", "lora_rank", "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision",
-    "optimizer", "quantization", "seq_len", "weights_dtype", "zero_stage",
+    "offload_optimizer", "offload_param", "optimizer", "quantization", "seq_len", "weights_dtype", "zero_stage",
 })  # fmt: skip
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     **TRAINING,
@@ -197,6 +197,12 @@ class LlamaFactoryRecipe(OfKeys):
     def _write_liger(self) -> tuple[FileEdit, ...] | None:
         takes = "enable_liger_kernel" in self.arguments.fields and self.arguments.value("stage") in ("pt", "sft")
         return self.arguments.write(("enable_liger_kernel",), True) if takes else None
+
+    def zero_config(self, zero: Mapping[str, Any]) -> str | None:
+        """The config of LLaMA-Factory's that says this; empty for a new one, where none of them is at hand."""
+        path = next((f"{engine.FOLDER}/{name}" for name in _ZERO if _rung(name) == dict(zero)), None)
+        at_hand = any(isinstance(self.arguments.open_file(f"{engine.FOLDER}/{n}"), DataDocument) for n in _ZERO)
+        return path if at_hand else ""
 
     def _write_packaged(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         """One of LLaMA-Factory's own DeepSpeed configs, where it is at hand and says what is asked."""

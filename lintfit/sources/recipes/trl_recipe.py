@@ -120,9 +120,7 @@ class TrlRecipe:
                 newer = CHECKPOINTING[0] in self.arguments.keys
                 return self.arguments.write(CHECKPOINTING if newer else CHECKPOINTING[1:], value)
             case "method" if isinstance(value, Adapters):
-                return self.arguments.write_next(
-                    use_peft=True, lora_r=value.rank, lora_dropout=0.0, lora_target_modules="all-linear"
-                )
+                return self.arguments.write_next(use_peft=True, lora_r=value.rank, lora_target_modules="all-linear")
             case "quantization" if isinstance(value, FourBits):
                 return self._quantize(value.name)
             case "kbit_upcast" if value == "all":

@@ -235,7 +235,7 @@ def test_a_config_of_the_package_is_overridden(recipe: Make) -> None:
 
 def test_fsdp_is_written(recipe: Make) -> None:
     found = recipe(MANY)
-    assert "fsdp_cpu_offload: true" in str(written(found, "fsdp", Fsdp(2, "FULL_SHARD", True)))
+    assert "fsdp_cpu_offload: True" in str(written(found, "fsdp", Fsdp(2, "FULL_SHARD", True)))
     assert found.write("fsdp", Fsdp(2, "FULL_SHARD", False)) == ()
 
 

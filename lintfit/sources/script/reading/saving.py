@@ -28,15 +28,22 @@ def read(reading: Reading) -> None:
 
 def _whole(reading: Reading) -> None:
     """Note a ``state_dict()`` that this run surely takes of the whole model, outside of ``FSDP.state_dict_type``."""
+    record = whole(reading)
+    if record is not None:
+        reading.state("whole_state_dict", True, record.node)
+
+
+def whole(reading: Reading) -> Record | None:
+    """The first such call; None where there is none."""
     if any(_TOLD in text for text in reading.calls.texts()):
-        return
+        return None
     for record in reading.records:
         if record.name != "state_dict" or record.taken is not True or record.passed or record.guarded:
             continue
-        whole = _OF_TRAINER.search(record.function) is not None or is_trained(reading.found, record.receiver)
-        if whole and _after_wrapping(reading, record) and not _in_context(reading, record):
-            reading.state("whole_state_dict", True, record.node)
-            return
+        of_all = _OF_TRAINER.search(record.function) is not None or is_trained(reading.found, record.receiver)
+        if of_all and _after_wrapping(reading, record) and not _in_context(reading, record):
+            return record
+    return None
 
 
 def _after_wrapping(reading: Reading, record: Record) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
-from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad
+from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad, state_dict
 from lintfit.sources.script.writing.edits import Writer
 from lintfit.sources.script.writing.file_edits import Edits, Script
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
@@ -45,6 +45,8 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return lora.quantize(writer, value.name, value.ranks)
         case "kbit_upcast" if value == "all":
             return lora.prepare(writer)
+        case "whole_state_dict" if value is False:
+            return state_dict.from_host(source)
         case "loop_outputs" if value == "dropped":
             return deleting_outputs.let_go(source.reading)
         case "zero3_init" if value is True:

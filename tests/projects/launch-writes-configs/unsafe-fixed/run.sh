@@ -7,6 +7,7 @@ cat > ds.json <<EOF
   "gradient_accumulation_steps": "auto",
   "zero_optimization": {
     "stage": 3,
+    "stage3_gather_16bit_weights_on_model_save": true,
     "offload_optimizer": {
       "device": "cpu"
     }

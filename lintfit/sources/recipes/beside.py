@@ -7,24 +7,34 @@ from typing import Any
 
 from lintfit.documents.model import DataDocument, Edit, FileEdit, Span
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.sources.recipes.keys import spelled
+from lintfit.documents.yaml_edits import truth as yaml_word
 
+# fmt: off
 _RELATIVES: Mapping[str, tuple[str, ...]] = {
     "adapter": ("base_model", "load_in_4bit", "load_in_8bit"),
     "attn_implementation": ("sample_packing", "sequence_len"),
-    "deepspeed": ("gradient_checkpointing",),
+    "deepspeed": (
+        "gradient_checkpointing", "gradient_checkpointing_kwargs", "finetuning_type", "lora_rank", "lora_target",
+    ),
+    "enable_liger_kernel": ("flash_attn", "trust_remote_code", "model_name_or_path"),
     "flash_attention": ("sample_packing", "sequence_len"),
     "fp16": ("bf16",),
+    "fsdp_cpu_offload": ("enable_activation_checkpointing", "enable_activation_offloading"),
     "gradient_checkpointing": ("bf16", "fp16", "tf32"),
-    "load_in_4bit": ("adapter", "load_in_8bit"),
+    "load_in_4bit": ("adapter", "load_in_8bit", "use_peft"),
     "load_in_8bit": ("load_in_4bit", "adapter"),
     "lora_alpha": ("lora_r",),
     "lora_dropout": ("lora_r", "lora_alpha"),
     "lora_r": ("adapter",),
     "lora_target_linear": ("lora_r", "lora_alpha", "lora_dropout"),
+    "lora_target_modules": ("use_peft", "lora_r", "lora_alpha"),
     "optimizer": ("micro_batch_size", "gradient_accumulation_steps"),
+    "pure_bf16": ("bf16",),
     "sequence_len": ("micro_batch_size",),
+    "use_bnb_nested_quant": ("load_in_4bit", "use_peft"),
+    "use_peft": ("model_name_or_path", "torch_dtype", "dtype", "attn_implementation"),
 }
+# fmt: on
 """A new key goes behind the last of these that the recipe has."""
 
 _PLAIN = lazy_pattern(r"[A-Za-z_][\w./-]*")
@@ -44,14 +54,16 @@ def beside_relatives(document: DataDocument, key: str, value: Any) -> tuple[File
     for entry in root.entries:
         if entry.key == key:
             return None
-        if entry.key in _RELATIVES.get(key, ()) and entry.value.shape == "scalar":
-            ends.append((entry.key_span, max(entry.key_span.end, entry.value.span.end)))
+        nested = entry.value.shape == "mapping" and "{" not in document.slice(entry.value.span)
+        if entry.key in _RELATIVES.get(key, ()) and (nested or entry.value.shape == "scalar"):
+            ends.append((entry.key_span, max(entry.key_span.end, entry.value.span.end), nested))
     if not ends:
         return None
-    span, end = max(ends, key=lambda each: each[1])
+    span, end, nested = max(ends, key=lambda each: each[1])
     line = text.find("\n", end)
     begins = text.rfind("\n", 0, span.start) + 1
-    if line < 0 or "\n" in text[span.start : end] or begins != span.start:
+    if line < 0 or ("\n" in text[span.start : end] and not nested) or begins != span.start:
         return None
     newline = "\r\n" if text[line - 1 : line] == "\r" else "\n"
-    return (FileEdit(document.path, Edit(Span(line + 1, line + 1), f"{key}: {spelled(value)}{newline}"), document),)
+    word = yaml_word(value, document) if isinstance(value, bool) else str(value)
+    return (FileEdit(document.path, Edit(Span(line + 1, line + 1), f"{key}: {word}{newline}"), document),)

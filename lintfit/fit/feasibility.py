@@ -1,0 +1,123 @@
+"""Whether the changes of a plan can be written, asked before anything is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lintfit.documents.workspace import Workspace
+from lintfit.fit.applying import (
+    AFTER_ENGINE,
+    AFTER_FILE,
+    MADE_WRITABLE_BY,
+    PATHS,
+    Change,
+    LeftToPerson,
+    applied,
+    ordered,
+    uncasts,
+)
+from lintfit.fit.care import Care
+from lintfit.options.model import Options
+from lintfit.run.model import Run
+from lintfit.run.write import why_not
+from lintfit.settings.values import InLauncherFile
+
+
+class Feasibility:
+    """Says of changes, before anything is carried out, whether somebody writes each of them.
+
+    Each is asked of the files as they are; what another change of the plan may first make room for is asked of the
+    files as that one leaves them.
+    """
+
+    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
+        self.run, self.workspace, self.cli = run, workspace, cli
+        self.care = Care(workspace)
+        self._known: dict[str, str] = {}
+        self._undone: dict[str, str] = {}
+
+    def undone(self, changes: Mapping[str, Any], name: str, reason: str) -> None:
+        """Note that a change was written and came to nothing, for something else in the files decides it."""
+        self._undone[_in_its_place(changes, name)] = reason
+
+    def left(self, changes: Mapping[str, Any], why: LeftToPerson) -> None:
+        """Note the one change that reaches into a file of other launches, so that no other plan with it is tried."""
+        for path in why.applied.texts:
+            names = {each.change for each in why.applied.written if each.edit.path == path}
+            if path.as_posix() in why and len(names) == 1 and not names - changes.keys():
+                self.undone(changes, names.pop(), why)
+
+    def not_told(self, changes: Mapping[str, Any]) -> str:
+        """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
+        left = [name for name in self.run.doubtful if name not in changes]
+        if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
+            return ""
+        return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
+
+    def can(self, changes: Mapping[str, Any]) -> bool:
+        """Whether every change can be written. That they can be together is what :func:`apply_changes` finds out."""
+        return not self.why_not(changes)
+
+    def why_not(self, changes: Mapping[str, Any]) -> str:
+        """Why one of the changes cannot be written, the first in their order; empty where all can."""
+        if reason := self.not_told(changes) or saves_shards(self.run, changes):
+            return reason
+        for name in changes if self._undone else ():
+            if (known := self._undone.get(_in_its_place(changes, name))) is not None:
+                return known
+        wanted = list(ordered(self.run, changes))
+        names = {name for name, _ in wanted}
+        for name, value in wanted:
+            if "engine" in names and (name in AFTER_ENGINE or isinstance(value, InLauncherFile)):
+                # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
+                continue
+            if name in AFTER_FILE and "deepspeed_config_file" in names:
+                continue
+            reason = self._one(name, value)
+            if reason and (before := MADE_WRITABLE_BY.get(name, frozenset()) & names):
+                reason = self._after([each for each in wanted if each[0] in before], (name, value))
+            if reason:
+                return reason
+        return ""
+
+    def _one(self, name: str, value: Any) -> str:
+        key = repr((name, value))
+        if key not in self._known:
+            self._known[key] = why_not(self.run, name, value)
+        return self._known[key]
+
+    def _after(self, before: Sequence[Change], change: Change) -> str:
+        key = repr((before, change))
+        if key not in self._known:
+            made = applied(self.run, [*before, change], self.workspace, self.cli)
+            self._known[key] = made if isinstance(made, str) else ""
+        return self._known[key]
+
+
+_GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", "save_16bit_model")
+"""Words of scripts that know how to save what ZeRO-3 shards."""
+
+
+def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a change to ZeRO-3 would leave a script without its weights: it saves ``state_dict()`` of the whole model,
+    of which ZeRO-3 leaves every rank a placeholder (DeepSpeed: ``zero/partition_parameters.py``)."""
+    taken, spec = run.settings.get("whole_state_dict"), run.spec
+    if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3 or taken is None:
+        return ""
+    place = taken.provenance.place
+    if taken.value is not True or place is None:
+        return ""
+    if any(word in document.text for document in run.documents for word in _GATHERS):
+        return ""
+    line = place.document.position(place.span.start).line
+    return (
+        f"{place.document.path.as_posix()}:{line} saves state_dict() of the model, which ZeRO-3 shards: "
+        "write trainer.save_model() or DeepSpeed's GatheredParameters there"
+    )
+
+
+def _in_its_place(changes: Mapping[str, Any], name: str) -> str:
+    return repr(
+        (name, changes.get(name), [(other, changes[other]) for other in (*PATHS, "weights_dtype") if other in changes])
+    )

@@ -1,0 +1,74 @@
+"""A DeepSpeed JSON that a plan makes: for a run that had none, or for the ZeRO of an Accelerate YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lintfit.documents import door
+from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.run.engine_location import has_trainer, zero_in_launcher_file
+from lintfit.run.model import Run
+from lintfit.settings.model import AUTO
+
+
+def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
+    """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
+    from lintfit.sources.deepspeed import new_config
+
+    author = run.training
+    if author is None:
+        return None
+    brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
+    if brought is not None:
+        return brought
+    stated = dict(zero)
+    if run.spec is not None and run.spec.mixed_precision == "fp16":
+        stated["fp16"] = AUTO
+    if "nvme" in stated.values():
+        stated["nvme_path"] = run.nvme_path
+    path = _free_name(run.base, zero)
+    named = author.write("deepspeed", path.name)
+    if named is None:
+        return None
+    return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)
+
+
+def handed_over(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
+    """The ZeRO of an Accelerate YAML moved into a DeepSpeed JSON beside it, which has keys for what the YAML has none.
+
+    Nothing changes by the move: what the YAML states stands in the JSON, what it leaves open stays open. ``zero`` is
+    what the plan makes of stage and offload, for the name of the file.
+    """
+    if run.deepspeed is not None:
+        return ()
+    yaml = run.accelerate
+    if yaml is None or yaml.engine != "deepspeed" or not zero_in_launcher_file(run):
+        return None
+    precision = run.value("mixed_precision")
+    halved = precision in ("bf16", "fp16")
+    if run.training is not None and has_trainer(run) and halved:
+        said = run.training.settings.get(precision)
+        if said is None or said.value is not True:
+            return run.training.write(precision, True)
+    from lintfit.sources.deepspeed import new_config
+
+    path = _free_name(yaml.document.path.parent, zero)
+    named = run.launch.settings.get("accelerate_config") if run.launch is not None else None
+    folder = Path(named.value).parent if named is not None and isinstance(named.value, str) else Path()
+    handed = yaml.hand_over((folder / path.name).as_posix())
+    if handed is None:
+        return None
+    stated = yaml.stated_of_zero(by_trainer=has_trainer(run))
+    block = {precision: AUTO if has_trainer(run) else True} if halved else {}
+    return (FileEdit(path, Edit(Span(0, 0), new_config({**block, **stated}, "deepspeed"))), *handed)
+
+
+def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
+    offload = {"cpu": "_offload", "nvme": "_nvme"}.get(zero.get("offload_optimizer", ""), "")
+    stem = f"ds_zero{zero['zero_stage']}{offload}"
+    path, number = folder / f"{stem}.json", 2
+    while door.exists(path):
+        path, number = folder / f"{stem}_{number}.json", number + 1
+    return path
