@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from lintfit.documents import seen
+
 
 def resolved(path: Path) -> Path:
     """The path without links and ``..``; as it stands where its links lead in a circle or it is no name of a file."""
+    found = _resolved(path)
+    if seen.watching is not None:
+        seen.note("leads", path, str(found))
+    return found
+
+
+def led(path: str) -> str:
+    """Where a path leads now, as it is noted."""
+    return str(_resolved(Path(path)))
+
+
+def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
