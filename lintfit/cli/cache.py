@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents import seen
+from lintfit.documents.unchanged import holds
 
 if TYPE_CHECKING:
     from lintfit.findings.results import CheckResult
@@ -41,7 +42,17 @@ steps of up to two seconds (FAT)."""
 FAMILIES = ("LINTFIT_", "HF_", "HUGGINGFACE_", "SLURM_", "LC_", "GIT_", "CUDA_", "ROCR_", "HIP_")
 NAMES = frozenset(
     {
-        *("HOME", "USERPROFILE", "XDG_CACHE_HOME", "VIRTUAL_ENV", "PATH", "PATHEXT", "LANG", "LANGUAGE"),
+        *(
+            "HOME",
+            "USERPROFILE",
+            "XDG_CACHE_HOME",
+            "LOCALAPPDATA",
+            "VIRTUAL_ENV",
+            "PATH",
+            "PATHEXT",
+            "LANG",
+            "LANGUAGE",
+        ),
         *("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM", "COLUMNS", "LINES", "GITHUB_BASE_REF"),
         *("PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING"),
     }
@@ -126,7 +137,7 @@ def _read(place: str) -> Mapping[str, Any] | None:
             if not stat.S_ISREG(found.st_mode) or not _is_own(found) or found.st_size > MOST_BYTES:
                 return None
             entry = json.loads(file.read(MOST_BYTES))
-        if _is_whole(entry) and seen.holds(entry["answers"]):
+        if _is_whole(entry) and holds(entry["answers"]):
             return entry  # type: ignore[no-any-return]
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         pass  # cut off, or of somebody else's making
@@ -152,7 +163,7 @@ def _own_folder(folder: str, *, make: bool) -> bool:
             os.mkdir(folder, 0o700)
     try:
         found = os.lstat(folder)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return stat.S_ISDIR(found.st_mode) and _is_own(found)
 
@@ -198,9 +209,7 @@ def _place(arguments: Sequence[str]) -> str | None:
     own = _own_digest()
     if own is None:
         return None
-    environment = {
-        name: value for name, value in os.environ.items() if name in NAMES or name.startswith(FAMILIES)
-    }
+    environment = {name: value for name, value in os.environ.items() if name in NAMES or name.startswith(FAMILIES)}
     key = [own, list(arguments), os.getcwd(), sorted(environment.items()), *map(_stream, (sys.stdout, sys.stderr))]
     name = seen.digest(json.dumps(key).encode("ascii"))
     return os.path.join(_folder(), f"{name}.json")
