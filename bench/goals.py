@@ -1,6 +1,6 @@
 """The goals of speed, measured as ratios in one run: ``python -m bench.speed --goals`` (see there).
 
-Whole processes, processor seconds and seconds on the clock, medians of interleaved runs. Peers do their work on the same
+Whole processes, processor seconds and seconds on the clock, medians of interleaved runs. Peers work on the same
 files: check-jsonschema validates a DeepSpeed JSON by lintfit's schema, ``fixit lint`` reads a script with libcst.
 ``cold`` runs with ``--no-cache``; ``warm`` finds the report of the run before; ``edited`` has one script changed since.
 """
