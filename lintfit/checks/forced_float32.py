@@ -28,6 +28,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _report(context: RunContext, upcast: Statement) -> Report | None:
     facts, spec = context.run.facts, context.run.spec
     if facts is None or spec is None:
+        if upcast.call.taken is None:
+            return None  # a switch of the script's own decides, and nothing says what it would cost
         return Report(
             upcast.call.place,
             f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",
@@ -40,6 +42,8 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
     severity = _severity(context, spec)
     if severity is None:
         return None
+    if upcast.call.taken is None:
+        severity = Severity.INFO
     parameters = facts.parameters
     made = f"{_call(upcast)} makes all {billions(parameters)} parameters fp32: "
     sizes = f"weights {gib(2 * parameters)} → {gib(4 * parameters)} on each GPU"

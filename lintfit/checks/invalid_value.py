@@ -32,14 +32,31 @@ def check_file(context: FileContext) -> Iterator[Report]:
     for found in found_in(context):
         if found.mistake.stringly or found.mistake.path == ("distributed_type",):
             continue
-        by_version = older(context.runs, "accelerate", _READS_NO) if _is_bare_no(found) else False
-        if by_version is not True:
-            yield _report(found, by_version is None)
+        checked = _checked_since(found)
+        old = older(context.runs, found.dialect, checked[0]) if checked is not None else False
+        if old is not True:
+            yield _report(found, checked[1] if checked is not None and old is None else None)
 
 
 _READS_NO = "0.34"
 """The first accelerate that does not read a bare ``no`` of ``mixed_precision`` as the word: up to 0.33
 ``commands/config/config_args.py:ClusterConfig`` made it one."""
+
+
+_READS_PRECISION = "0.17.1"
+"""The first DeepSpeed that checks the keys of ``fp16`` and ``bf16`` (``runtime/precision_config.py``, which 0.17.0 has
+not); before, each was read as it was used."""
+_PRECISION = frozenset({"fp16", "bf16"})
+
+
+def _checked_since(found: FoundMistake) -> tuple[str, str] | None:
+    """The release from which on a value is refused, and what comes of it; None where every release refuses it."""
+    if _is_bare_no(found):
+        return _READS_NO, f"accelerate {_READS_NO} and later stop when they start the script"
+    path = found.mistake.path
+    if found.dialect == "deepspeed" and len(path) > 1 and path[0] in _PRECISION and found.mistake.refused:
+        return _READS_PRECISION, f"DeepSpeed {_READS_PRECISION} and later stop with a ValidationError"
+    return None
 
 
 def _is_bare_no(found: FoundMistake) -> bool:
@@ -50,18 +67,17 @@ def _value(found: FoundMistake) -> object:
     return found.mistake.node.value
 
 
-def _report(found: FoundMistake, by_version: bool = False) -> Report:
+def _report(found: FoundMistake, by_version: str | None = None) -> Report:
+    """A finding; ``by_version`` says what comes of it where only some releases refuse the value."""
     mistake = found.mistake
     meant = _meant(found)
     hint = f'; did you mean "{meant}"?' if meant is not None else ""
-    consequence = (
-        f"accelerate {_READS_NO} and later stop when they start the script" if by_version else found.consequence
-    )
+    consequence = by_version or found.consequence
     fix = _block(found) or _quoted(found) or _spelling(found, meant)
     return Report(
         Place(found.document, mistake.node.span),
         f"{found.statement} is not allowed ({mistake.allowed}): {consequence}{hint}",
-        severity=milder(found.severity) if by_version else found.severity,
+        severity=milder(found.severity) if _is_bare_no(found) and by_version else found.severity,
         fix=fix,
         help="" if hint or fix is not None else f"write {mistake.allowed}",
     )

@@ -62,6 +62,8 @@ def _doubtful(run: Run) -> Report:
     unknown = [name for name in run.doubtful if name in run.settings and run.settings[name].value is UNKNOWN]
     if "method" in run.doubtful and "partly_frozen" in run.settings:
         unknown.append("partly_frozen")
+    if "forward_pass" in run.doubtful:
+        unknown.append("forward_pass")
     said = [name for name in unknown if run.settings[name].provenance.detail]
     why = f"; {run.settings[said[0]].provenance.detail}" if said else ""
     return Report(place_of(run, *said, *run.doubtful), message + why)

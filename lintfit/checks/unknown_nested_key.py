@@ -47,7 +47,8 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: boo
             help=f"ask for deepspeed>={unknown.since}, or delete the key",
         )
     meant = "" if unknown.never_read else hint(unknown)
-    fate = "stops with a ValidationError (extra inputs are not permitted)" if unknown.forbidden else "ignores it"
+    stop = "stop" if gate else "stops"
+    fate = f"{stop} with a ValidationError (extra inputs are not permitted)" if unknown.forbidden else "ignores it"
     return Report(
         place,
         f'"{key}" is not a key of DeepSpeed: DeepSpeed{gate if unknown.forbidden else ""} {fate}{meant}',

@@ -11,7 +11,7 @@ from lintfit.checks.helpers.readers import init_is_off
 from lintfit.checks.helpers.script_calls import calls_of, knows_deepspeed, on_trained_model
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call
 from lintfit.sources.script.source import ScriptSource
@@ -67,6 +67,7 @@ def _shape(source: ScriptSource, call: Call) -> Iterator[Report]:
         Place(document, span),
         f"{text} is {'0' if whole is not None else 'torch.Size([0])'} under ZeRO-3: the embedding is partitioned here, "
         "and what is decided by its size goes wrong",
+        severity=Severity.WARNING,  # as a rule the embedding is only resized to the tokenizer once more
         fix=_config_size(document, record.node, whole),
         help="use model.config.vocab_size, or read it inside deepspeed.zero.GatheredParameters",
     )

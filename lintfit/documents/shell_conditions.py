@@ -82,16 +82,27 @@ def _holds(clause: tree_sitter.Node, source: Source, scope: Scope) -> bool | Non
     found = [word for word, _ in words(source.text, inner, scope)]
     values = [word.value for word in found]
     if scope.positional is None and _asks_for_nothing(values):
-        # An argument that is not given is empty, as it is for ${1:-default}.
-        values = ["" if word.unknown and is_argument(word.text) else word.value for word in found]
+        # An argument that is not given is empty, as it is for ${1:-default}; so is what only a cluster sets.
+        values = ["" if word.unknown and _is_left_out(word.text) else word.value for word in found]
     return test(values)
 
 
+_OF_A_CLUSTER = re.compile(r"\$\{?(?:MASTER_(?:ADDR|PORT)|WORLD_SIZE|NNODES|NODE_RANK|RANK)\}?")
+"""Variables that what starts a script on several machines sets; nobody else does."""
+
+
+def _is_left_out(word: str) -> bool:
+    """Whether a word is what a script is not given where somebody starts it by hand, with no arguments."""
+    return is_argument(word) or _OF_A_CLUSTER.fullmatch(word) is not None
+
+
 def _asks_for_nothing(words: Sequence[str | None]) -> bool:
-    """Whether a test is for the empty word: ``-z A``, ``-n A``, ``A = ""`` and the like."""
+    """Whether a test is for the empty word: ``A``, ``-z A``, ``-n A``, ``A = ""`` and the like."""
     bare = words[1:] if words[:1] == ["!"] else words
-    return (len(bare) == 2 and bare[0] in ("-z", "-n")) or (
-        len(bare) == 3 and bare[1] in ("=", "==", "!=") and "" in (bare[0], bare[2])
+    return (
+        len(bare) == 1
+        or (len(bare) == 2 and bare[0] in ("-z", "-n"))
+        or (len(bare) == 3 and bare[1] in ("=", "==", "!=") and "" in (bare[0], bare[2]))
     )
 
 
@@ -116,7 +127,7 @@ def _bounds(loop: tree_sitter.Node, source: Source) -> tuple[int, int]:
 def test(words: Sequence[str | None]) -> bool | None:
     """Whether a test of these words is true; None where a word is not known or the test is of another kind.
 
-    ``A = B``, ``A == B``, ``A != B``, ``-z A``, ``-n A`` and the comparisons of integers (Bash manual, 6.4).
+    ``A``, ``A = B``, ``A == B``, ``A != B``, ``-z A``, ``-n A`` and the comparisons of integers (Bash manual, 6.4).
     """
     known = [word for word in words if word is not None]
     if len(known) != len(words):
@@ -124,6 +135,8 @@ def test(words: Sequence[str | None]) -> bool | None:
     if known[:1] == ["!"]:
         inner = test(known[1:])
         return None if inner is None else not inner
+    if len(known) == 1:
+        return known[0] != ""
     if len(known) == 2 and known[0] in ("-z", "-n"):
         return (known[1] == "") is (known[0] == "-z")
     return _compared(*known) if len(known) == 3 else None

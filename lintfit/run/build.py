@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
@@ -38,6 +39,7 @@ from lintfit.sources.script.prefilter import maybe_training_script
 from lintfit.versions import Versions
 
 if TYPE_CHECKING:
+    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.recipes.front_ends import FrontEnd
@@ -57,6 +59,11 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
         if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
             # With a floor alone the newest version, and with it the run, is the same.
             run = _Builder(origin, workspace, options, dated).run()
+        if run.refused and dated and _in_page(run):
+            newest = with_transformers(Versions({}, {}))
+            other = _Builder(origin, workspace, options, newest).run()
+            if not other.refused:
+                run, dated = other, newest
     versions, questions = dated, dated.open_questions
     return replace(
         run,
@@ -64,6 +71,13 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
         looked_for=frozenset(looked_for),
         older=cache(partial(_older, origin, workspace, options, versions, questions)),
     )
+
+
+def _in_page(run: Run) -> bool:
+    """Whether a launch stands in a page or a docstring: what the project pins does not take its flags, and the newest
+    release does, so that it is written for that one."""
+    path = run.launch.document.path if run.launch is not None else None
+    return path is not None and (is_page(path) or path.suffix == ".py")
 
 
 def _older(
@@ -144,7 +158,7 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
-        refused = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
+        refused = self._refused()
         assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]
@@ -190,6 +204,25 @@ class _Builder:
         sources = (self.sources.deepspeed, self.sources.accelerate)
         configs = [source.document for source in sources if source is not None]
         return tuple(document for document in self.files.opened if document not in configs)
+
+    def _refused(self) -> tuple[Refused, ...]:
+        """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take.
+
+        A page tells of the release, or of the copy of a front end, that its project goes with.
+        """
+        sources = self.sources
+        found = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
+        of_front_end = sources.recipe.refused if sources.recipe is not None else ()
+        if not of_front_end:
+            return found
+        from lintfit.run.key_reads import key_reads
+
+        def is_open(each: Refused) -> bool:
+            path = each.place.document.path
+            return is_page(path) or bool(key_reads(self.files.workspace).declared(path, each.name.lstrip("-")))
+
+        leave = [each for each in of_front_end if is_open(each)]
+        return tuple(each for each in found if each not in leave)
 
     def _launch(self) -> Launch | None:
         from lintfit.sources.launchers.launcher import read_launch

@@ -25,7 +25,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
         setting = settings.get(name)
         return setting.value if setting is not None and setting.known else fallback
 
-    trainer = value("trainer", "causal-lm")
+    trainer = value("trainer", values.get("trainer", "causal-lm"))
     values["trainer"] = trainer if trainer in TRAINERS else "causal-lm"
     if trainer == "ppo":
         _ppo(values, settings, value)

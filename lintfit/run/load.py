@@ -216,7 +216,9 @@ def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes
 
 
 def _launches(run: Run) -> bool:
-    """Whether a launch line's run is a training: where the line does not tell, the script does."""
+    """Whether a launch line's run is a training: where the line does not tell, the script or the recipe does."""
+    if run.recipe is not None and not run.recipe.trains and not run.broken:
+        return False
     if run.launch is None or run.launch.sure or run.broken:
         return True
     if run.recipe is not None and is_front_end(run.recipe.dialect):
@@ -329,8 +331,16 @@ def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistak
             run = _built(Origin("launch", script.path, index), workspace, cli, mistakes)
             if run is None or run.script is None or run.broken or any(each.certainty != "open" for each in run.missing):
                 continue
+            if _is_usage(run):
+                continue
             if run.script.document.path == script.path and run.script.facts.trains and not _only_evaluates(run):
                 yield run
+
+
+def _is_usage(run: Run) -> bool:
+    """Whether a command shows how a script is called and not what it is given: its flags are all to be filled in."""
+    flags = run.launch.flags if run.launch is not None else ()
+    return bool(flags) and all((flag.value or "").startswith("$") for flag in flags)
 
 
 def _starts_itself(path: Path, workspace: Workspace) -> bool:

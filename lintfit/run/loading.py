@@ -51,7 +51,8 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     script = sources.script.facts
     load = _trained(script.loads, script.trained_model)
     asked = load.argument("device_map") if load is not None and load.taken is not False else None
-    return "device_map" if asked is not None and asked.value in _SPREADS else None
+    word = asked.value if asked is not None else None
+    return "device_map" if isinstance(word, str) and word in _SPREADS else None
 
 
 def _sees_one(sources: Sources) -> bool:

@@ -6,11 +6,14 @@ import glob
 import os
 import posixpath
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents import door
+from lintfit.documents.files import ReadError
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
@@ -100,6 +103,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
         return "elsewhere"
+    if _is_cloned(name, locator):
+        return "elsewhere"
     if "/" in _plain(Path(name)).as_posix() and _is_below(name, locator):
         return "elsewhere"
     if name.endswith(".py") and "/" not in name and not _has_code(locator):
@@ -117,6 +122,26 @@ def _is_below(name: str, locator: Locator) -> bool:
         return False
     top, plain = _top(locator), glob.escape(name)
     return any(any(True for _ in islice(door.matching(top, depth + plain), 1)) for depth in ("*/", "*/*/", "*/*/*/"))
+
+
+def _is_cloned(name: str, locator: Locator) -> bool:
+    """Whether a page or a script beside the launch, or above it, has ``git clone`` of a repository that a folder of
+    the path is called after: a step before brings it."""
+    folders = [re.escape(part) for part in Path(name).parts[:-1] if part not in (".", "..")]
+    if not folders:
+        return False
+    cloned = re.compile(rf"git\s+clone\b[^\n]*[/\s](?:{'|'.join(folders)})(?:\.git)?/?(?=[\s\"'`)]|$)", re.MULTILINE)
+    return any("clone" in text and cloned.search(text) is not None for text in _told(locator))
+
+
+def _told(locator: Locator) -> Iterator[str]:
+    """The texts of pages and scripts in the folders that a name may be meant from."""
+    for folder in _near(locator):
+        with suppress(OSError):
+            for path in door.listed(folder, _MOST_NAMES):
+                if path.suffix in (".md", ".sh") or path.name == "Makefile":
+                    with suppress(ReadError):
+                        yield locator.workspace.file(path).text
 
 
 def _has_code(locator: Locator) -> bool:

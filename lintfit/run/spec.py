@@ -53,6 +53,17 @@ _SPLITS_ITSELF: Mapping[str, str] = {"swift": SPLIT_BY_SWIFT, "llamafactory-v1":
 """What is not counted of it, by whose recipe it is."""
 
 
+WITHOUT_LOGITS = "classification"
+"""The trainer of a model that has no logits over a vocabulary."""
+LEAST_FORWARD: Mapping[str, Any] = {
+    "trainer": WITHOUT_LOGITS,
+    "micro_batch_size": LOWER_BOUNDS["micro_batch_size"],
+    "seq_len": LOWER_BOUNDS["seq_len"],
+    "gradient_checkpointing": True,
+}
+"""A forward pass that keeps next to nothing: what is left is what weights, gradients and states take."""
+
+
 @frozen
 class Assembled:
     """A spec, or why there is none. ``doubtful`` names settings that were written but were not statically known."""
@@ -154,8 +165,15 @@ def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]
         elif name in LOWER_BOUNDS:
             values[name] = LOWER_BOUNDS[name]
             doubtful.append(name)
-    if "trainer" in settings and not settings["trainer"].known:
+    trainer = settings.get("trainer")
+    if trainer is not None and not trainer.known:
         doubtful.append("trainer")
+    if "own_head" in settings and (trainer is None or not trainer.known):
+        values["trainer"] = WITHOUT_LOGITS
+        doubtful += ["trainer"] if trainer is None else []
+    if "forward_pass" in settings:
+        values |= LEAST_FORWARD
+        doubtful.append("forward_pass")
     if "lora_targets" in settings and not settings["lora_targets"].known:
         # What is not known of them is no reason against a verdict: a run that fits with all of them fits.
         values["lora_targets"] = "all-linear"

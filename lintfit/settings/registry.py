@@ -271,6 +271,8 @@ _RECORDS = (
     _spec("own_loss", FLAG, "Whether the script makes a loss of its own of the logits.", as_it_is=True, by="script",
           values="whether the script makes a loss of its own of the logits", default=False),
     Record("own_attention", by="script"),
+    Record("forward_pass", by="script"),
+    Record("own_head", by="script"),
     Record("uncounted", by="script"),
     Record("partly_frozen", by="script"),
     Record("fsdp_upcast", by="script"),

@@ -35,6 +35,21 @@ def test_any_other_loop_leaves_what_it_sets_unknown(head: str) -> None:
     assert last(f"N=2\nMODEL=base\n{head}; do\n  MODEL=other\ndone\na $MODEL\n") == ["a", None]
 
 
+@pytest.mark.parametrize(
+    ("test", "value"),
+    [
+        ("[ $MASTER_ADDR ]", "1"),
+        ('[ -n "${WORLD_SIZE}" ]', "1"),
+        ("[[ -z $RANK ]]", "2"),
+        ('[ "$NNODES" = "" ]', "2"),
+        ("[ $MODEL ]", None),
+        ("[ $RANK = 0 ]", None),
+    ],
+)
+def test_what_only_a_cluster_sets_is_empty(test: str, value: str | None) -> None:
+    assert last(f"N=1\nif {test}; then N=2; fi\na $N\n") == ["a", value]
+
+
 def test_a_function_that_goes_through_its_own_arguments_is_another_matter() -> None:
     text = "f() {\n  M=base\n  while [ $# -gt 0 ]; do M=$1; shift; done\n  a $M\n}\nf x\n"
     assert [word.value for word in read(text).commands[-1].words] == ["a", None]

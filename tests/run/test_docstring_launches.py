@@ -34,6 +34,7 @@ def test_the_docstring_says_with_which_config_it_runs(tmp_path: Path, docstring:
         "accelerate launch --config_file gone.yaml train.py",
         "accelerate launch --config_file zero3.yaml another.py",
         "deepspeed is used by train.py",
+        "accelerate launch train.py --config <your config> --deepspeed <$PATH_TO_CONFIG>",
     ],
 )
 def test_what_is_no_launch_of_it_or_names_what_is_not_there_says_nothing(tmp_path: Path, docstring: str) -> None:

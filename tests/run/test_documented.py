@@ -81,3 +81,24 @@ def test_the_machines_of_a_job_are_the_runs_and_flags_win(tmp_path: Path) -> Non
     assert (gpu["value"], gpu["from"]["line"]) == ("H100", 2)
     (run,) = runs(tmp_path, files, "sky.yaml", "--gpu", "RTX 3090")
     assert run["settings"]["gpu"]["value"] == "RTX 3090"
+
+
+def test_a_page_that_is_written_for_a_newer_release_than_the_pinned_one_goes_by_that(tmp_path: Path) -> None:
+    command = "trl sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b --output_dir out --max_length 1024"
+    files = {"requirements.txt": "trl==0.12.1\n", "README.md": f"```bash\n{command}\n```\n", "run.sh": command + "\n"}
+    put(tmp_path, files)
+    flags = ("--gpu", "A100-80GB", "--output-format", "json")
+    page, script = (lintfit("check", name, *flags, cwd=tmp_path).json for name in ("README.md", "run.sh"))
+    assert [found["rule"] for found in script["findings"] if found["severity"] == "error"] == ["refused-flag"]
+    assert not [found for found in page["findings"] if found["rule"] == "refused-flag"]
+    assert page["runs"][0]["settings"]["seq_len"]["value"] == 1024
+
+
+def test_what_a_front_end_refuses_of_a_page_is_that_of_another_release(tmp_path: Path) -> None:
+    command = "llamafactory-cli train --do_train --stage sft --model_name_or_path Qwen/Qwen2.5-0.5B --block_every 4"
+    put(tmp_path, {"README.md": f"```bash\n{command}\n```\n", "run.sh": command + "\n"})
+    page, launch = (
+        lintfit("check", name, "--output-format", "json", cwd=tmp_path).json for name in ("README.md", "run.sh")
+    )
+    assert "refused-flag" not in [found["rule"] for found in page["findings"]]
+    assert "refused-flag" in [found["rule"] for found in launch["findings"]]

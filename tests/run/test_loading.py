@@ -10,6 +10,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
+from tests.support import lintfit
 
 LOAD = 'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype=torch.bfloat16)'
 ARGUMENTS = 'args = TrainingArguments("out", bf16=True{config})'
@@ -122,3 +123,16 @@ def _sharded(folder: Path, script: tuple[str, ...]) -> Spec:
     (run,) = [result.run for result in results if result.run.launch is not None]
     assert run.spec is not None
     return run.spec
+
+
+@pytest.mark.parametrize("place", ['{"": 0}', '{"": int(os.environ.get("LOCAL_RANK", 0))}', "[0]"])
+def test_a_device_map_that_is_no_word_spreads_nothing(tmp_path: Path, place: str) -> None:
+    script = (
+        "import os\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        f'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={place})\n'
+        'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
+    )
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0,1 python train.py\n")
+    (run,) = lintfit("check", "run.sh", "--gpu", "3090", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert run["verdict"] == "does-not-fit"

@@ -217,3 +217,12 @@ def test_a_script_may_lie_in_a_submodule_that_is_not_here(tmp_path: Path) -> Non
     assert [each["severity"] for each in lintfit(
         "check", ".", "--output-format", "json", "--select", "missing-file", cwd=tmp_path
     ).json["findings"]] == ["error"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "certainty"), [("other", "elsewhere"), ("else", "sure")])
+def test_a_folder_that_a_page_has_cloned_before_may_hold_it(
+    told: str, certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = f"First:\n```bash\ngit clone https://github.com/a/{told}.git\n```\n"
+    (tmp_path / "README.md").write_text(page)
+    assert certainties(tmp_path, monkeypatch, "deepspeed ./other/train/run.py --lr 1") == [certainty]

@@ -97,3 +97,11 @@ def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) ->
     (tmp_path / "run.sh").write_text("python train.py 4 --lr 1e-5\n")
     (run,) = runs_of(tmp_path, "run.sh")
     assert run["settings"]["gpus"]["value"] != 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs"), [("evaluate()", 0), ("predict(data)", 0), ("train()", 1), ("save_model()", 1)]
+)
+def test_a_trainer_that_only_evaluates_is_no_run(tmp_path: Path, asked: str, runs: int) -> None:
+    (tmp_path / "judge.py").write_text(f"{TRAINER}trainer.{asked}\n")
+    assert len(runs_of(tmp_path)) == runs

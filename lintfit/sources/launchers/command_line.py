@@ -82,6 +82,10 @@ _WRAPPERS = word_set("""
     """)
 """Commands that run another command, which stands further right on their line."""
 
+_CONTAINERS = word_set("apptainer docker podman singularity")
+_ON_IMAGES = word_set("build builder buildx commit cp image images inspect load login logs pull push rm rmi save tag")
+"""Commands of containers that start nothing in one: an image may be called ``deepspeed``."""
+
 _MACHINES = word_set("nnodes nodes num_machines num_nodes replicas")
 """What submitting scripts call the number of machines."""
 
@@ -149,6 +153,8 @@ def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
         if name.endswith(".py") and (wrapped or index == 0):
             return "python", index, index
         wrapped = wrapped or name in _WRAPPERS
+        if name in _CONTAINERS and following in _ON_IMAGES:
+            return None
         if not wrapped or (name in ("bash", "sh") and _runs_a_file(words[index + 1 :])):
             return None
     return None

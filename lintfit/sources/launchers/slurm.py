@@ -120,12 +120,14 @@ def split_gres(text: str) -> tuple[str | None, int | None]:
     parts = [part for part in item.split(":") if part]
     if parts and parts[0] == "gpu":
         parts = parts[1:] or ["1"]
-    if not parts:
+    if not parts or any(_TO_FILL_IN.search(part) for part in parts):
         return None, None
     asked = whole(parts[-1]) if parts[-1].isdigit() else 1
     return (None if parts[0].isdigit() else parts[0]), asked
 
 
+_TO_FILL_IN = lazy_pattern(r"[<>{}$]")
+"""What neither a name nor a count is made of: ``gpu:<number_of_gpus>`` states nothing."""
 _GRES_COUNT = lazy_pattern(r"(?:^|[,/\"'])gpu(?::[\w.-]*[A-Za-z_][\w.-]*)?:(?P<count>\d+)")
 _PLAIN_COUNT = lazy_pattern(r"^[\"']?(?:[\w.-]*[A-Za-z_][\w.-]*:)?(?P<count>\d+)[\"']?$")
 

@@ -82,7 +82,8 @@ class LlamaFactoryRecipe(OfKeys):
     @property
     def trains(self) -> bool:
         """Whether ``do_train`` is set; a recipe that predicts or prepares its data alone does not."""
-        return self.arguments.value("do_train") is not False or not self.arguments.complete
+        train, predicts = self.arguments.value("do_train"), self.arguments.value("do_predict") is True
+        return not (train is False or (train is None and predicts)) or not self.arguments.complete
 
     @property
     def uses_trl(self) -> bool:

@@ -194,6 +194,10 @@ def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str,
     assert values(launch(BATCH + command))["gpus"] == gpus
 
 
+def test_a_count_that_is_to_be_filled_in_is_none(launch: Callable[[str], Launch]) -> None:
+    assert values(launch("#!/bin/bash\n#SBATCH --gres=gpu:<number_of_gpus>\ndeepspeed train.py"))["gpus"] is UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("line", "gpu"),
     [
@@ -207,6 +211,7 @@ def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str,
         ("-C a100|h100", None),
         ("--constraint=haswell", None),
         ("--gres=shard:2", None),
+        ("--gres=gpu:<number_of_gpus>", None),
     ],
 )
 def test_card_of_a_batch_job(launch: Callable[[str], Launch], line: str, gpu: str | None) -> None:
@@ -489,3 +494,16 @@ def test_a_switch_of_the_launcher_that_a_branch_adds_leaves_its_options_open(lau
     found = launch('A=(accelerate launch)\n[ "$Q" ] && A+=(--multi_gpu)\n"${A[@]}" train.py\n')
     assert found.script == "train.py" and found.invocation.opaque
     assert "multi_gpu" not in found.invocation.options
+
+
+@pytest.mark.parametrize(
+    ("line", "launches"),
+    [
+        ("docker build -t deepspeed -f dockerfile .", 0),
+        ("NAME=deepspeed\ndocker push ${NAME}", 0),
+        ("docker run --gpus all image deepspeed train.py", 1),
+        ("docker exec box torchrun --nproc_per_node 2 train.py", 1),
+    ],
+)
+def test_an_image_may_be_called_like_a_launcher(shell_document: Read, line: str, launches: int) -> None:
+    assert len(list(read_launches(shell_document(line)))) == launches

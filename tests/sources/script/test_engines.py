@@ -66,6 +66,12 @@ def test_a_dict_that_is_changed_before_it_is_handed_over() -> None:
     assert (found["zero_stage"], found["gradient_accumulation_steps"]) == (2, 4)
 
 
+def test_the_old_name_of_bf16_whose_auto_deepspeed_takes_for_true() -> None:
+    made = 'deepspeed.initialize(model=model, config={"bfloat16": {"enabled": "auto"}})'
+    text = f"{HEAD}import deepspeed\nengine, *_ = {made}\nengine.backward(0)\n"
+    assert values(script(text, ""))["mixed_precision"] == "bf16"
+
+
 def test_the_stage_in_a_dict_is_mended_there() -> None:
     text = HEAD + f"Trainer(model=model, args=TrainingArguments('out', deepspeed={ZERO})).train()\n"
     source = script(text, "")

@@ -57,6 +57,7 @@ HELD = {"eval_batch_size": 16, "eval_predictions": "held"}
         ("kept.append(accelerator.gather(outputs.logits))", "listed"),
         ("logits = outputs.logits\nkept.append(logits)", "listed"),
         ("best = outputs.logits.argmax(-1)\nkept.append(best)", "held"),
+        ("outputs = outputs.logits.argmax(-1).cpu()\nkept.append(names[outputs[0]])", "held"),
         ("kept.append(outputs)", "listed"),
         ("kept.append(model(**batch).loss.item())", "dropped"),
     ],

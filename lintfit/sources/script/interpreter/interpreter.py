@@ -282,7 +282,8 @@ class Interpreter(Imports):
             return library.call(self, record, Ref(record.node, cls.library))
         made = Object(record.node, cls.name, record, cls, open=record.spreads)
         for name, entry in cls.all_fields().items():
-            made.attributes[name] = entry.default or Unknown(entry.node)
+            # Of what is spread from a mapping that is not known, any field may be another than its default.
+            made.attributes[name] = (None if record.spreads else entry.default) or Unknown(entry.node)
         names = list(cls.all_fields())
         for index, passed in enumerate(record.passed):
             target = passed.name or (names[index] if index < len(names) else None)

@@ -144,9 +144,9 @@ def precision_of(reading: Reading, value: Value | None) -> Any:
 
 
 def _switched_on(table: Table) -> Iterator[tuple[str, Value]]:
-    """The precision blocks of a DeepSpeed config that are, or may be, on."""
+    """The precision blocks of a DeepSpeed config that are, or may be, on; ``bfloat16`` is the old name of ``bf16``."""
     for name in ("bf16", "fp16"):
-        block = table.items.get(name)
+        block = table.items.get(name) or (table.items.get("bfloat16") if name == "bf16" else None)
         enabled = block.items.get("enabled") if isinstance(block, Table) else None
         if enabled is not None and operators.truth(enabled) is not False:
             yield name, enabled

@@ -80,6 +80,14 @@ def trainers(records: Sequence[Record]) -> list[Record]:
     return [record for record in made.values() if any(record is each for each in trained)]
 
 
+def _only_evaluated(records: Sequence[Record], trainer: Record | None) -> bool:
+    """Whether a trainer is asked to evaluate or to predict, and nothing is asked to train."""
+    if trainer is None or any(record.name == "train" for record in records):
+        return False
+    asked = (record for record in records if record.name in ("evaluate", "predict"))
+    return any(isinstance(record.receiver, Object) and record.receiver.call is trainer for record in asked)
+
+
 def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
     """Choose the calls that matter among all that the walk came by, for one of several trainings."""
     found = FoundCalls()
@@ -92,7 +100,8 @@ def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
     found.initialize = certain(record for record in begun if steps or not _only_runs(record))
     found.accelerator = certain(r for r in records if r.name == "Accelerator" and r.receiver_name != "self")
     backward = [record for record in records if record.name == "backward" and record.receiver_name]
-    found.trains = any(r.taken is not False for r in (*_present(found.trainer, found.initialize), *backward))
+    training = None if _only_evaluated(records, found.trainer) else found.trainer
+    found.trains = any(r.taken is not False for r in (*_present(training, found.initialize), *backward))
     found.arguments = _arguments(records, found.trainer)
     loads = any(record.name.endswith("DataLoader") and record.taken is not False for record in records)
     found.batches_out_of_sight = found.trains and not loads and found.trainer is None and found.arguments is None

@@ -116,8 +116,12 @@ def _logits(reading: Reading, found: Evaluation) -> tuple[str, cst.CSTNode]:
         return "dropped", found.forward
     logits = {*holders, *(f"{holder}.logits" for holder in holders)}
     for name, value, _ in loops.assignments(found.loop.node.body):
-        if value is not None and value is not found.forward and _names(loops.text(document, value), logits):
+        if value is None or value is found.forward:
+            continue
+        if _names(loops.text(document, value), logits):
             logits.add(name)
+        elif name in holders:  # the name is given something less
+            logits -= {name, f"{name}.logits"}
     for call in _appended(found):
         if _names(loops.text(document, call.args[0].value), logits):
             return "listed", call

@@ -15,6 +15,7 @@ from lintfit.sources.script.reading import (
     inference_models,
     lengths,
     own_evaluation,
+    own_forward,
     own_gradients,
     own_loop,
     own_outputs,
@@ -52,6 +53,7 @@ def read(reading: Reading) -> None:
     ppo.read(reading)
     inference_models.read(reading)
     own_step.read(reading)
+    own_forward.read(reading)
     checkpointing.read(reading)
     lengths.read(reading)
     compiling.read(reading)

@@ -1,0 +1,95 @@
+"""What a forward pass of the project's own runs of the model: once, as is counted, or in a way that nobody has counted.
+
+A module of the project may hold the model as a part (a wrapper with heads of its own), or inherit from a library's
+class and write ``forward`` anew. Where that makes one pass with gradients, as the library's does, the memory is that of
+the library's; what a loop, several passes or a pass without gradients keeps is not counted.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import libcst as cst
+
+from lintfit.sources.script.interpreter import models
+from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.values import Class, Function, Object, objects
+from lintfit.sources.script.reading import loops
+from lintfit.sources.script.reading.collector import Reading
+from lintfit.sources.script.reading.ways import most
+
+_DEPTH = 3
+"""Methods of a class that are followed into one another."""
+_PARTS = frozenset({
+    "backbone", "base_model", "bert", "decoder", "gpt_neox", "language_model", "llama_model", "llm", "lm", "model",
+    "roberta", "text_model", "transformer",
+})  # fmt: skip
+"""Names by which classes keep what their layers are in."""
+_SEVERAL = 2
+"""More passes than are counted, however many."""
+_LOOPS = (cst.For, cst.While, cst.ListComp, cst.GeneratorExp)
+
+
+def read(reading: Reading) -> None:
+    """Note a forward pass of the project's own that is not the one that is counted."""
+    made = next((each for each in objects(reading.found.trained) if each.cls is not None), None)
+    if made is None or made.cls is None:
+        return
+    wraps = models.in_own_module(made)
+    forward = made.cls.member("forward")
+    if isinstance(forward, Function) and isinstance(forward.node, cst.FunctionDef):
+        name, runs = forward.node.name, _runs(reading, made, forward.node)
+    elif wraps and made.cls.node is not None:
+        name, runs = made.cls.node.name, 0  # it has none: what trains it calls its parts
+    else:
+        return
+    if runs == 1 and wraps:
+        reading.state("own_head", True, name, f"{made.cls.name} decides what becomes of the model's outputs")
+    elif runs != 1:
+        why = f"{made.cls.name}.forward runs {'a part of the model' if not runs else 'the model more than once'}"
+        reading.state("forward_pass", True, name, f"{why}, which is not counted")
+
+
+def _runs(reading: Reading, made: Object, forward: cst.FunctionDef) -> int:
+    """The passes of the model that ``forward`` makes on the way that makes most; 0 for one without gradients."""
+    assert made.cls is not None
+    held = {name for name, value in made.attributes.items() if any(models.loads_of(value))} | _PARTS
+    return most(forward.body, partial(_count, reading, made.cls, held, _DEPTH))
+
+
+def _count(reading: Reading, cls: Class, held: set[str], depth: int, call: cst.Call) -> int:
+    owner, _, name = dotted(call.func).partition(".")
+    if name == "forward" and _of_super(call):
+        return _once(reading, call)
+    if owner != "self" or not name:
+        return 0
+    if name in held:
+        return _once(reading, call)
+    method = cls.member(name)
+    if depth == 0 or not isinstance(method, Function) or method.node is None:
+        return 0
+    inner = most(method.node.body, partial(_count, reading, cls, held, depth - 1))
+    return inner * (_SEVERAL if _repeated(reading, call) else 1)
+
+
+def _of_super(call: cst.Call) -> bool:
+    owner = call.func.value if isinstance(call.func, cst.Attribute) else None
+    return isinstance(owner, cst.Call) and dotted(owner.func) == "super"
+
+
+def _once(reading: Reading, call: cst.Call) -> int:
+    document = reading.calls.document_of(call)
+    if loops.without_gradients(document, call):
+        return 0
+    return _SEVERAL if _repeated(reading, call) else 1
+
+
+def _repeated(reading: Reading, call: cst.Call) -> bool:
+    """Whether a call stands in a loop of its function."""
+    document = reading.calls.document_of(call)
+    for each in loops.around(document, call):
+        if isinstance(each, cst.FunctionDef):
+            return False
+        if isinstance(each, _LOOPS):
+            return True
+    return False

@@ -1,0 +1,95 @@
+"""What a forward pass of the project's own runs of the model: one pass as is counted, or something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.run.test_beside import put
+from tests.sources.scripts import script
+from tests.support import lintfit
+
+INHERITS = """
+import torch
+from transformers import AutoModelForCausalLM, LlamaForCausalLM, Trainer, TrainingArguments
+
+class Own(LlamaForCausalLM):
+    def layers_of(self, part):
+        return self.model(part)
+
+    def forward(self, input_ids, labels=None):
+{body}
+
+model = Own.from_pretrained("some/model")
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+WRAPS = """
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+class Heads(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.inner = model
+
+    def forward(self, input_ids, labels=None):
+{body}
+
+model = Heads(AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B"))
+Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()
+"""
+
+
+def said(source: str, *lines: str) -> tuple[bool, bool]:
+    """Whether the pass is not counted, and whether only the model's outputs are open."""
+    settings = script(source.format(body="\n".join(f"        {line}" for line in lines))).settings
+    return "forward_pass" in settings, "own_head" in settings
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return super().forward(input_ids, labels=labels)",),
+        ("hidden = self.model(input_ids)", "return self.lm_head(hidden)"),
+        ("return self.layers_of(input_ids)",),
+        ("if labels is None:", "    return super().forward(input_ids)", "return self.model(input_ids)"),
+    ],
+)
+def test_a_class_that_makes_one_pass_is_counted_as_the_library_s(lines: tuple[str, ...]) -> None:
+    assert said(INHERITS, *lines) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for part in input_ids:", "    out = self.layers_of(part)", "return out"),
+        ("outs = [self.model(part) for part in input_ids]", "return outs[-1]"),
+        ("first = self.model(input_ids)", "return self.model(first)"),
+        ("with torch.no_grad():", "    hidden = self.model(input_ids)", "return self.lm_head(hidden)"),
+        ("return self.head(input_ids)",),
+    ],
+)
+def test_what_is_no_single_pass_with_gradients_is_not(lines: tuple[str, ...]) -> None:
+    assert said(INHERITS, *lines) == (True, False)
+
+
+def test_a_module_around_the_model_decides_what_becomes_of_its_outputs() -> None:
+    assert said(WRAPS, "return self.inner(input_ids).hidden_states") == (False, True)
+    assert said(WRAPS, "with torch.no_grad():", "    return self.inner(input_ids)") == (True, False)
+
+
+def verdict(folder: Path, *lines: str, gpu: str) -> tuple[str, int]:
+    """The verdict on a full fine-tuning of 7B, and the logits that are counted."""
+    put(folder, {"train.py": WRAPS.format(body="\n".join(f"        {line}" for line in lines))})
+    found = lintfit("check", "train.py", "--gpu", gpu, "--gpus", "1", "--output-format", "json", cwd=folder)
+    (run,) = found.json["runs"]
+    return run["verdict"], run["estimate"]["components"]["logits"]
+
+
+def test_weights_and_states_alone_can_be_too_much(tmp_path: Path) -> None:
+    no_gradients = ("with torch.no_grad():", "    return self.inner(input_ids)")
+    assert verdict(tmp_path, *no_gradients, gpu="3090") == ("does-not-fit", 0)
+    assert verdict(tmp_path, *no_gradients, gpu="B200")[0] == "unknown"
+    assert verdict(tmp_path, "return self.inner(input_ids)[0]", gpu="3090")[1] == 0
