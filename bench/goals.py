@@ -95,8 +95,9 @@ def commands(folder: Path, repository: Path | None, peers: Path) -> dict[str, Co
     check = [sys.executable, "-m", "lintfit", "check", "--isolated"]
     cold = [*check, "--no-cache"]
     (folder / "ds_config.json").write_text(json.dumps(CONFIG, indent=2))
-    parts = "".join(SCRIPT_PART.replace("{number}", str(number)) for number in range(LINES))
-    (folder / "train.py").write_text("\n".join((SCRIPT_HEAD + parts).split("\n")[: LINES + 1]))
+    parts = range((LINES - SCRIPT_HEAD.count("\n")) // SCRIPT_PART.count("\n"))
+    script = SCRIPT_HEAD + "".join(SCRIPT_PART.replace("{number}", str(number)) for number in parts)
+    (folder / "train.py").write_text(script)
     (folder / "unrelated").mkdir()
     for number in range(FILES):
         (folder / "unrelated" / f"module_{number}.py").write_text(UNRELATED.replace("{number}", str(number)))
