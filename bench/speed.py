@@ -2,6 +2,10 @@
 
 python -m bench.speed [--repeats 7] [--out bench/results/speed.json]
 python -m bench.speed --pages    what a thousand pages of Markdown without a launch add to a check of a folder
+python -m bench.speed --goals [--repository CHECKOUT] [--peers BIN] [--repeats 3]    all goals of speed, as a table
+
+The goals need check-jsonschema and fixit, best in an environment of their own (``--peers`` names its ``bin``), and a
+checkout with many scripts (DeepSpeedExamples has 272 launch scripts).
 
 Whole processes of the command line: ``lintfit estimate --spec FILE``, from the interpreter's start to the end of the
 JSON. Two kinds of specs: ``planned``, five models in many ways, as somebody who plans has them; ``measured``, runs
@@ -153,7 +157,15 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--pages", action="store_true", help="what pages of Markdown without a launch add")
+    parser.add_argument("--goals", action="store_true", help="all goals of speed, as a table")
+    parser.add_argument("--repository", type=Path, help="with --goals: a checkout to be checked")
+    parser.add_argument("--peers", type=Path, default=Path(sys.executable).parent, help="where the peers' programs lie")
     options = parser.parse_args()
+    if options.goals:
+        from bench.goals import measure as goals
+
+        print(goals(options.repeats, options.repository, options.peers))
+        return 0
     found = pages(options.repeats) if options.pages else measure(options.repeats)
     print(json.dumps(found, indent=1))
     if options.out:

@@ -26,17 +26,20 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    _leave(run())
+    _leave(run(fresh=True))
 
 
-def run() -> int:
-    """Run one command and give its exit status; every error is one line on standard error."""
+def run(*, fresh: bool = False) -> int:
+    """Run one command and give its exit status; every error is one line on standard error.
+
+    ``fresh``: in a process that has read no file yet, so that all that a report comes from can be noted.
+    """
     try:
         Path.cwd()
     except OSError as error:
         return _say(f"the working directory: {(error.strerror or str(error)).lower()}; change to one that exists")
     try:
-        return _run()
+        return _run(fresh)
     except LintfitError as error:
         return _say(str(error))
     except BrokenPipeError:
@@ -50,10 +53,16 @@ def run() -> int:
         return _say(internal_error(error))
 
 
-def _run() -> int:
+def _run(fresh: bool) -> int:
     match sys.argv[1:]:
         case ["estimate", "--spec", source]:
             return _estimate(source)
+        case ["check", *arguments] if fresh:
+            from lintfit.cli import cache
+
+            kept = cache.find(arguments)
+            if kept is not None:
+                return kept
     from click.exceptions import Abort, ClickException, NoArgsIsHelpError
 
     from lintfit.cli.main import lintfit

@@ -25,6 +25,7 @@ OF_FILES = (
     "lintfit.memory.reading.named._named",
     "lintfit.run.requirements._read_folder",
     "lintfit.run.environment._of",
+    "lintfit.documents.paths._folder",
 )
 """The functions of lintfit that remember what they read: ``test_support.py`` looks for others."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lintfit import __version__
+from lintfit.cli import cache as cli_cache
 from lintfit.cli import flags as cli_flags
 from lintfit.cli import output as cli_output
 from lintfit.cli import progress as cli_progress
@@ -82,6 +83,7 @@ class _WithReason(Forgiving):
 @click.option("--staged", is_flag=True, help="Check the runs that the next commit touches.")
 @click.option("--changed-since", metavar="REV", help="Check the runs touched since a commit of git.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@click.option("--no-cache", is_flag=True, help="Do not take the report of an earlier check, and keep none.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule, unknown runs by reason.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
 @click.option("--verbose", is_flag=True, help="Findings with their code, and what is assumed.")
@@ -102,8 +104,15 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
 
     with cli_progress.progress("checking"):
         result = engine.check(named, options)
-    _show(result, options, flags, below)
-    return _status(result, options, flags)
+    recording = cli_cache.Recording.begun if cli_cache.may_be_kept(result, options) else None
+    for stream, text in _said(result, options, flags, below):
+        cli_output.echo(text) if stream == 1 else click.echo(text, err=True, nl=False)
+        if recording is not None:
+            recording.say(stream, text)
+    status = _status(result, options, flags)
+    if recording is not None:
+        recording.keep(status, map(str, named))
+    return status
 
 
 def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
@@ -163,22 +172,25 @@ def _reason(text: str | None) -> str | None:
     return text.strip() if text is not None else None
 
 
-def _show(result: CheckResult, options: Options, flags: Mapping[str, Any], below: Sequence[Path]) -> None:
-    """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
+def _said(
+    result: CheckResult, options: Options, flags: Mapping[str, Any], below: Sequence[Path]
+) -> Iterator[tuple[int, str]]:
+    """What is printed, each with the number of its stream; files are written in between. The diff and the fixed
+    standard input take standard output for themselves."""
     taken = options.diff or result.fixed_stdin is not None
     for error in result.errors:
-        click.echo(f"lintfit: {one_line(error)}", err=True)
+        yield 2, f"lintfit: {one_line(error)}\n"
     if options.diff:
-        cli_output.echo(result.diff)
+        yield 1, result.diff
     elif result.fixed_stdin is not None:
-        cli_output.echo(result.fixed_stdin)
+        yield 1, result.fixed_stdin
     for output in options.outputs:
         if output.file is not None:
             cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)), below)
         elif not taken:
-            cli_output.echo(render(output.format, result, cli_output.view(flags, sys.stdout)))
+            yield 1, render(output.format, result, cli_output.view(flags, sys.stdout))
         else:
-            click.echo(render(output.format, result, cli_output.view(flags, sys.stderr)), err=True, nl=False)
+            yield 2, render(output.format, result, cli_output.view(flags, sys.stderr))
 
 
 def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> int:

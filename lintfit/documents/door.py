@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
+
+from lintfit.documents import seen
 
 MAX_CONFIG = 1 << 20
 """Bytes of a config of lintfit's own, or of another tool's that says how wide lines may get: the largest are of some
@@ -42,7 +46,26 @@ def opened(path: Path, most: int) -> tuple[bytes, int]:
     Raises OSError for any other, with a ``strerror`` to show (EISDIR for a folder, EFBIG for a larger one), and
     ValueError for a path that cannot name a file.
     """
-    _regular(path.stat())
+    try:
+        data, mode = _opened(path, most)
+    except (OSError, ValueError) as error:
+        seen.note(f"read {most}", path, seen.failure(error))
+        raise
+    if seen.watching is not None:
+        seen.note(f"read {most}", path, seen.content(data, mode))
+    return data, mode
+
+
+def answer_of(path: str, most: int) -> str:
+    """What opening a file comes to now, as it is noted."""
+    try:
+        return seen.content(*_opened(path, most))
+    except (OSError, ValueError) as error:
+        return seen.failure(error)
+
+
+def _opened(path: Path | str, most: int) -> tuple[bytes, int]:
+    _regular(os.stat(path))
     # Without waiting for whoever writes into a named pipe that has just taken the file's place.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -74,40 +97,46 @@ def read_regular(path: Path, most: int) -> bytes:
 
 def read_stream(path: Path, most: int) -> bytes:
     """What comes out of a file or pipe that the user names (``<(command)``), and no more than ``most`` bytes of it."""
+    seen.spoil("a stream can be read once")
     with path.open("rb") as file:
         return file.read(most)
 
 
+def _followed(path: Path) -> str:
+    found = seen.followed(path)
+    seen.note("followed", path, found)
+    return found
+
+
+def _lies(path: Path) -> str:
+    found = seen.lies(path)
+    seen.note("lies", path, found)
+    return found
+
+
 def is_file(path: Path) -> bool:
     """Whether there is a file, as far as can be seen."""
-    return _seen(path.is_file)
+    return _followed(path) == "f"
 
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder, as far as can be seen."""
-    return _seen(path.is_dir)
+    return _followed(path) == "d"
 
 
 def is_real_folder(path: Path) -> bool:
     """Whether there is a folder, and not a link to one, as far as can be seen."""
-    return _seen(path.is_dir) and not _seen(path.is_symlink)
+    return _followed(path) == "d" and _lies(path) != "l"
 
 
 def exists(path: Path) -> bool:
     """Whether a path leads to anything, as far as can be seen."""
-    return _seen(path.exists)
-
-
-def _seen(test: Callable[[], bool]) -> bool:
-    try:
-        return test()
-    except (OSError, ValueError):  # a folder that may not be searched; no name of a file
-        return False
+    return _followed(path) != seen.NOTHING
 
 
 def is_there(path: Path) -> bool:
     """Whether anything has this name, a link that leads nowhere too."""
-    return os.path.lexists(path)
+    return _lies(path) != seen.NOTHING
 
 
 def repository_of(folder: Path) -> Path | None:
@@ -118,34 +147,119 @@ def repository_of(folder: Path) -> Path | None:
 
 def is_link(path: Path) -> bool:
     """Whether this name is a symbolic link."""
-    return path.is_symlink()
+    return _lies(path) == "l"
 
 
 def is_listable(path: Path) -> bool:
     """Whether there is a folder. Raises OSError for one that may not be listed, which :func:`walk` passes over."""
-    if not path.is_dir():
+    if not is_folder(path):
         return False
+    if seen.watching is not None:
+        seen.note("listed", path, names_of(path))
     os.scandir(path).close()
     return True
 
 
 def state(path: Path) -> os.stat_result:
     """What tells a file from what it was before. Raises OSError where there is none, ValueError for no name of one."""
-    return path.stat()
+    try:
+        found = path.stat()
+    except (OSError, ValueError) as error:
+        seen.note("state", path, seen.failure(error))
+        raise
+    seen.note("state", path, seen.state(found))
+    return found
+
+
+def state_of(path: str) -> str:
+    """What tells a file from what it was before, as it is noted."""
+    try:
+        return seen.state(os.stat(path))
+    except (OSError, ValueError) as error:
+        return seen.failure(error)
 
 
 def listed(folder: Path, most: int | None = None) -> list[Path]:
     """What a folder holds, in no order. Raises OSError for one that cannot be listed."""
+    if seen.watching is not None:
+        seen.note("listed", folder, names_of(folder))
     return list(islice(folder.iterdir(), most))
 
 
+def names_of(folder: str | Path) -> str:
+    """What a folder holds, as it is noted."""
+    try:
+        folders, files = _split(folder)
+    except (OSError, ValueError) as error:
+        return seen.failure(error)
+    return seen.names(folders, files)
+
+
+def _split(folder: str | Path) -> tuple[list[str], list[str]]:
+    """The names of the folders in a folder, links to them too, and those of all else; as ``os.walk`` tells them."""
+    folders: list[str] = []
+    files: list[str] = []
+    with os.scandir(folder) as found:
+        for each in found:
+            try:
+                is_folder = each.is_dir()
+            except OSError:
+                is_folder = False
+            (folders if is_folder else files).append(each.name)
+    return folders, files
+
+
 def matching(folder: Path, pattern: str) -> Iterator[Path]:
-    """The paths below a folder that a pattern fits, in no order."""
-    return folder.glob(pattern)
+    """The paths below a folder that a pattern fits, in no order: ``*``, ``?`` and ``[…]`` within a name, and a slash at
+    the end for folders alone. What cannot be looked into holds nothing."""
+    parts = [part for part in pattern.split("/") if part]
+    return _matching(folder, parts, folders_alone=pattern.endswith("/"))
+
+
+def _matching(folder: Path, parts: list[str], *, folders_alone: bool) -> Iterator[Path]:
+    if not parts:
+        if not folders_alone or is_folder(folder):
+            yield folder
+        return
+    first, *rest = parts
+    if not _MAGIC.search(first):
+        if is_folder(folder / first) if rest or folders_alone else exists(folder / first):
+            yield from _matching(folder / first, rest, folders_alone=folders_alone)
+        return
+    if not is_folder(folder):
+        return
+    fits = _name_pattern(first)
+    note = seen.watching is not None
+    try:
+        folders, files = _split(folder)
+    except OSError as error:
+        seen.note("listed", folder, seen.failure(error))
+        return
+    if note:
+        seen.note("listed", folder, seen.names(folders, files))
+    for name in folders if rest or folders_alone else (*folders, *files):
+        if fits.fullmatch(name):
+            yield from _matching(folder / name, rest, folders_alone=folders_alone)
+
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+@cache
+def _name_pattern(pattern: str) -> re.Pattern[str]:
+    import fnmatch
+
+    return re.compile(fnmatch.translate(pattern))
 
 
 def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Every folder from this one down with the names of its folders and files; those taken out of the list of folders
     are not entered."""
-    for here, folders, names in os.walk(folder):
+
+    def failed(error: OSError) -> None:
+        seen.note("listed", error.filename, seen.failure(error))
+
+    for here, folders, names in os.walk(folder, onerror=failed):
+        if seen.watching is not None:
+            seen.note("listed", here, seen.names(folders, names))
         yield Path(here), folders, names

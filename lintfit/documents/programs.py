@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lintfit.documents import seen
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 
@@ -25,6 +26,7 @@ def on_path(name: str) -> str | None:
     """Where a program lies; None where the PATH has none, or leads to it from the working directory."""
     import shutil
 
+    seen.spoil(f"{name} is asked")
     found = shutil.which(name)
     return found if found is not None and Path(found).is_absolute() else None
 

@@ -11,7 +11,7 @@ from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file, walk
 from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
-from lintfit.documents.paths import is_below, resolved
+from lintfit.documents.paths import is_below, located, resolved
 from lintfit.frozen import replace
 
 _MOST_FOLDERS = 5000
@@ -232,7 +232,7 @@ class Workspace:
     def _resolve(self, path: Path) -> Path:
         found = self._resolved.get(path)
         if found is None:
-            found = self._resolved[path] = resolved(self.root / path)
+            found = self._resolved[path] = located(self.root / path)
         return found
 
 

@@ -5,7 +5,7 @@ Only what then comes out as the fix said is offered or written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.model import Run
+from lintfit.settings.model import UNKNOWN
 from lintfit.settings.values import AS_LOADED
 from lintfit.verdict.judge import judge
 from lintfit.verdict.model import Judged
@@ -131,9 +132,7 @@ class Confirmation:
             after_errors = _syntax_errors(changed.read(edit.path, known.kind if known is not None else None))
             if after_errors > (_syntax_errors(known) if known is not None else 0):
                 return False
-        for judged in self.runs:
-            if not touched(judged.run, texts):
-                continue
+        for judged in _each_kind([each for each in self.runs if touched(each.run, texts)], finding.run, texts):
             after = build(judged.run.origin, changed, self.options)
             if finding.run == judged.run.id and not _as_claimed(finding.fix, after):
                 return False
@@ -156,6 +155,36 @@ class Confirmation:
             return self.holds(finding, texts_after(fix.edits, self.workspace))
         except ValueError:  # two of its own edits collide
             return False
+
+
+def _each_kind(runs: Sequence[RunResult], own: str | None, texts: Mapping[Path, str]) -> Iterator[RunResult]:
+    """The run that a finding is about, and of the others one of each kind: launches of a script by the hundred, which
+    differ in their data and where they save, come out alike.
+
+    Alike are runs that have the same changed files, the same settings, spec and verdict, where none of the changed
+    files is the one that they begin in.
+    """
+    kinds: list[tuple[object, ...]] = []
+    for judged in sorted(runs, key=lambda each: each.run.id != own):
+        run = judged.run
+        if run.origin.path in texts:
+            yield judged
+            continue
+        kind = (
+            {document.path for document in run.documents if document.path in texts},
+            {name: _value(setting.value) for name, setting in run.settings.items()},
+            judged.verdict,
+            run.spec,
+            run.unknown,
+        )
+        if kind not in kinds:
+            kinds.append(kind)
+            yield judged
+
+
+def _value(value: object) -> object:
+    """A setting's value as kinds of runs are told apart by it; unknown ones are alike."""
+    return "unknown" if value is UNKNOWN else (type(value), value)
 
 
 def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:

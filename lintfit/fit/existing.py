@@ -9,6 +9,7 @@ from pathlib import Path
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
@@ -131,14 +132,14 @@ def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocu
     suffix, folder = document.path.suffix, document.path.parent
     if suffix == ".json":
         return
-    here = (workspace.root / folder).resolve()
+    here = resolved(workspace.root / folder)
     for name in next(((names) for _, _, names in door.walk(here)), []):
         if name.endswith(suffix):
             yield from _config(folder / name, workspace)
 
 
 def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
-    base = (workspace.root / run.base).resolve()
+    base = resolved(workspace.root / run.base)
     return _OF_WORKSPACES.get(workspace, base, lambda: tuple(_read(base, workspace)))
 
 
@@ -146,7 +147,7 @@ _OF_WORKSPACES: Memo[tuple[DataDocument, ...]] = Memo(most=16)
 
 
 def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:
-    top = workspace.root.resolve()
+    top = resolved(workspace.root)
     paths = sorted(_paths(root_of(base, top)), key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path))
     for path in paths[:MOST]:
         shown = path.relative_to(top) if path.is_relative_to(top) else path

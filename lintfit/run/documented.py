@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from lintfit.documents.paths import resolved
+from lintfit.documents.paths import located
 from lintfit.run.model import Run
 
 
@@ -27,7 +27,7 @@ def documented(
         if run.origin.path in named:
             yield run
             continue
-        said = (resolved(run.origin.path).parent, tuple(word.text for word in run.launch.command.words))
+        said = (located(run.origin.path).parent, tuple(word.text for word in run.launch.command.words))
         if said not in seen and _is_at_hand(run) and taken.isdisjoint(started(run)):
             seen.add(said)
             yield run
@@ -43,6 +43,6 @@ def _is_at_hand(run: Run) -> bool:
 def started(run: Run) -> set[Path]:
     """The script or the recipe that a launch starts; empty for a command that is made of flags alone."""
     if run.script is not None:
-        return {resolved(run.script.document.path)}
+        return {located(run.script.document.path)}
     configs = [source.document for source in (run.accelerate, run.deepspeed) if source is not None]
-    return {resolved(each.path) for each in run.documents if each not in configs and each.path != run.origin.path}
+    return {located(each.path) for each in run.documents if each not in configs and each.path != run.origin.path}

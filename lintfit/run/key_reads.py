@@ -16,6 +16,7 @@ from lintfit.documents import door
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.lines import line_start
 from lintfit.documents.model import KeyPath, Kind
+from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
@@ -103,7 +104,7 @@ class KeyReads:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._top = workspace.root.resolve()
+        self._top = resolved(workspace.root)
         self._trees: dict[tuple[Path, bool], _Tree] = {}
         self._of_configs: dict[Path, _Tree] = {}
         self._found: dict[tuple[Path, KeyPath], Read | None] = {}
@@ -146,7 +147,7 @@ class KeyReads:
         known = self._of_configs.get(config)
         if known is not None:
             return known
-        folder = (self._top / config).resolve().parent
+        folder = resolved(self._top / config).parent
         root = root_of(folder, self._top)
         tests = not _TESTS.isdisjoint(folder.relative_to(root).parts)
         found = self._trees.get((root, tests)) or self._trees.get((folder, tests))

@@ -11,7 +11,7 @@ from lintfit.documents.files import ReadError, is_notebook, kind_of
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.documents.paths import resolved
+from lintfit.documents.paths import located
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen, replace, word_set
@@ -158,7 +158,7 @@ class _Reader:
     def _read(self, path: Path) -> Document | None:
         try:
             text = self.workspace.file(path).text
-            self.read.add(resolved(path))
+            self.read.add(located(path))
             kind = kind_of(path, text)
             if kind is not Kind.SHELL and kind_of_job(path, text) is not None:
                 job = self.workspace.read(path, Kind.SHELL)
@@ -201,7 +201,7 @@ class _Reader:
 
 
 def _taken(run: Run) -> set[Path]:
-    return {resolved(document.path) for document in (*run.documents, *run.opened)}
+    return {located(document.path) for document in (*run.documents, *run.opened)}
 
 
 def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes) -> Iterable[Origin]:
@@ -242,7 +242,7 @@ def _lonely_scripts(
     documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
     # What a notebook's cells train and what it launches are two things.
-    scripts = [d for d in documents if d.kind is Kind.PYTHON and (resolved(d.path) not in taken or is_notebook(d.path))]
+    scripts = [d for d in documents if d.kind is Kind.PYTHON and (located(d.path) not in taken or is_notebook(d.path))]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):
@@ -251,7 +251,7 @@ def _lonely_scripts(
             continue
         partners = _partners(script, named, found, cli)
         beside = config_beside(script, workspace) if not partners else None
-        if beside is not None and resolved(beside) in taken:
+        if beside is not None and located(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
 
@@ -268,11 +268,11 @@ def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Wor
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
     for document in data:
-        front_end = front_end_of(document.text, document.kind) if resolved(document.path) not in taken else None
+        front_end = front_end_of(document.text, document.kind) if located(document.path) not in taken else None
         if front_end is not None and not _of_own_program(document, front_end, workspace):
             yield Origin("recipe", document.path)
     for document in data:
-        if resolved(document.path) not in taken and detect.dialect(document):
+        if located(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)
 
 

@@ -68,7 +68,7 @@ class Sharing:
 
     def __init__(self, workspace: Workspace, cli: Options) -> None:
         self._workspace, self._cli = workspace, cli
-        self._top = workspace.root.resolve()
+        self._top = resolved(workspace.root)
         self._texts: dict[Path, tuple[_Text, ...]] = {}
         self._built: dict[Origin, Run | None] = {}
         self._named: dict[Path, tuple[Origin, ...]] = {}

@@ -18,6 +18,8 @@ OTHERS = {
     "documents/locks.py": "makes and holds the files that lock a tree",
     "resources.py": "opens what comes with lintfit",
     "__main__.py": "puts a closed standard output in order",
+    "documents/seen.py": "asks again what was asked of the file system",
+    "cli/cache.py": "keeps reports in the user's cache folder",
     "cli/output.py": "writes a report to a stream or to what is no file, and does the same",
 }
 """Modules that go past the door, and why."""

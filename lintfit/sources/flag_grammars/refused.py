@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
@@ -50,7 +51,7 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
     """What the parser of a script refuses, each flag once."""
     if (launch is None or not launch.flags) and all(each.home is None for each in script.walk.parsed):
         return
-    if any(_REWRITES.search(text) for text in script.reading.calls.texts()):
+    if any(_rewrites(text) for text in script.reading.calls.texts()):
         return
     from lintfit.sources.flag_grammars.functions import made_of_functions
     from lintfit.sources.flag_grammars.scripts import files_of, parsers_of
@@ -63,6 +64,11 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
             yield each
     for parser, document, ignored in files_of(script.walk, versions):
         yield from of_file(parser.name, parser.grammar, document, ignored)
+
+
+@lru_cache(maxsize=1024)
+def _rewrites(text: str) -> bool:
+    return _REWRITES.search(text) is not None
 
 
 _MOST = 20

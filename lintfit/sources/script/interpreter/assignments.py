@@ -49,7 +49,7 @@ class Assignments(Invocations):
         self.globals = Scope({"__name__": Const(None, "__main__")})
 
     def _named_target(self, target: cst.CSTNode) -> None:
-        self.walk.assigned_to = dotted(target) if isinstance(target, cst.Name | cst.Attribute) else None
+        self.walk.assigned_to = dotted(target) if type(target) is cst.Name or type(target) is cst.Attribute else None
 
     def _assign(self, node: cst.Assign, scope: Scope) -> None:
         first: cst.BaseExpression = node.targets[0].target

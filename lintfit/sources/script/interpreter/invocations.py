@@ -27,7 +27,7 @@ from lintfit.sources.script.interpreter.values import (
 
 
 def _is_super(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+    return type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == "super"
 
 
 class Invocations(Expressions):
@@ -43,7 +43,7 @@ class Invocations(Expressions):
 
     def _call(self, node: cst.Call, scope: Scope) -> Value:
         assigned = self.walk.assigned_to
-        chained = isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Call)
+        chained = type(node.func) is cst.Attribute and type(node.func.value) is cst.Call
         self.walk.assigned_to = assigned if chained else None
         receiver, function, name = self._callee(node, scope)
         self.walk.assigned_to = None
@@ -59,7 +59,7 @@ class Invocations(Expressions):
             tests=branch.tests,
             guarded=branch.guarded,
             receiver=receiver,
-            receiver_name=dotted(node.func.value) if isinstance(node.func, cst.Attribute) else None,
+            receiver_name=dotted(node.func.value) if type(node.func) is cst.Attribute else None,
             assigned_to=assigned,
             statement=self.walk.statement,
             loops=self.walk.depth,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from lintfit.sources.script.interpreter.values import Object, Record, Ref, Value, objects, plain
 
@@ -30,6 +31,7 @@ _ARGUMENTS = re.compile(
 _DATACLASS_PARSER = re.compile(r"(Hf|H4)ArgumentParser$|TrlParser$|ArgumentParserPlus$")
 
 
+@lru_cache(maxsize=4096)
 def is_arguments(name: str) -> bool:
     """Whether a dotted name is a ``TrainingArguments``-like class."""
     return bool(_ARGUMENTS.search(name))
@@ -59,6 +61,7 @@ def has_strategy(attributes: Mapping[str, Value]) -> bool:
 _STRATEGIES = frozenset({"steps", "epoch"})
 
 
+@lru_cache(maxsize=4096)
 def is_dataclass_parser(name: str) -> bool:
     """Whether a dotted name is a parser that fills dataclasses: HfArgumentParser or one of its children."""
     return bool(_DATACLASS_PARSER.search(name))

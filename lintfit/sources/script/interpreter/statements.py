@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 
 import libcst as cst
 
@@ -28,7 +29,6 @@ from lintfit.sources.script.interpreter.values import (
 )
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
-
 
 _NAMES = 50
 """Names of a scope that are kept apart for one step, where a statement may run or not."""
@@ -361,24 +361,25 @@ class Statements(Definitions):
 
 
 def body_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
-    if isinstance(body, cst.SimpleStatementSuite):
+    if type(body) is cst.SimpleStatementSuite:
         return [cst.SimpleStatementLine(body.body)]
     return body.body
 
 
-def _augmented(body: cst.BaseSuite) -> Iterator[str]:
+@lru_cache(maxsize=2048)
+def _augmented(body: cst.BaseSuite) -> tuple[str, ...]:
     """Names that the statements of a suite change by ``+=`` and the like, in whatever branch."""
-    waiting: list[cst.CSTNode] = list(body_of(body))
+    waiting, names = list(body_of(body)), list[str]()
     while waiting:
         node = waiting.pop()
         if isinstance(node, cst.SimpleStatementLine):
             waiting.extend(node.body)
         elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
-            yield node.target.value
+            names.append(node.target.value)
         elif isinstance(node, cst.If | cst.For | cst.While | cst.With | cst.Try | cst.Else):
             waiting.extend(body_of(node.body))
-            if isinstance(node, cst.If) and node.orelse is not None:
-                waiting.append(node.orelse)
+            waiting.extend([node.orelse] if isinstance(node, cst.If) and node.orelse is not None else [])
+    return tuple(names)
 
 
 def _merge(ends: list[dict[str, Value]]) -> dict[str, Value]:

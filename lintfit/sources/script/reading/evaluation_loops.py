@@ -36,6 +36,7 @@ class Evaluation(NamedTuple):
     generates: bool = False
 
 
+@loops.kept
 def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
     """Those that certainly build the graph of every batch: nothing around them switches gradients off."""
     if document.module is None or _ELSEWHERE.search(document.text) or ".eval(" not in document.text:
@@ -47,6 +48,7 @@ def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
             yield found
 
 
+@loops.kept
 def with_graphs_in_helper(document: PythonDocument, helper: PythonDocument) -> Iterator[Evaluation]:
     """Those in a module from which a script imports them by their names, and calls them where gradients are on."""
     if document.module is None or _ELSEWHERE.search(document.text) or _ELSEWHERE.search(helper.text):
@@ -83,6 +85,7 @@ def _imports(module: cst.Module, helper: PythonDocument, name: str) -> bool:
     return False
 
 
+@loops.kept
 def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
     """Those that run under ``no_grad`` or its like, in a function that has switched the model to ``eval()`` before."""
     for loop, evals in _in_evaluation(document):
@@ -91,6 +94,7 @@ def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
             yield found
 
 
+@loops.kept
 def generating(document: PythonDocument) -> Iterator[Evaluation]:
     """Those that have a model generate which was switched to ``eval()`` before."""
     if ".generate(" not in document.text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import libcst as cst
 
@@ -292,13 +293,15 @@ def _is_read(reading: Reading, value: Value) -> bool:
 def _is_only_weighed(reading: Reading, value: Value) -> bool:
     """Whether all that a script does with a field is to compare it or to divide by another (to scale positions)."""
     names = {name for made in reading.walk.parsed for name, each in made.attributes.items() if each is value}
-    uses = [
-        use
-        for name in names
-        for text in reading.calls.texts()
-        for use in re.finditer(rf"(?:{_COMPARES}\s*)?[\w.]*\.{re.escape(name)}\b(?:\s*(?:{_COMPARES}|/))?", text)
-    ]
-    return bool(uses) and all(_WEIGHS.search(use[0]) for use in uses)
+    uses = [use for name in names for text in reading.calls.texts() for use in _uses(text, name)]
+    return bool(uses) and all(_WEIGHS.search(use) for use in uses)
+
+
+@lru_cache(maxsize=4096)
+def _uses(text: str, name: str) -> tuple[str, ...]:
+    """Every place where a text asks for a field, with what compares or divides it; asked again for each launch."""
+    pattern = rf"(?:{_COMPARES}\s*)?[\w.]*\.{re.escape(name)}\b(?:\s*(?:{_COMPARES}|/))?"
+    return tuple(use[0] for use in re.finditer(pattern, text)) if f".{name}" in text else ()
 
 
 def _in_parts(reading: Reading) -> None:
@@ -369,9 +372,15 @@ def _of_generation(reading: Reading, record: Record) -> bool:
     return function is not None and ".generate(" in document.slice(document.span(function))
 
 
+@lru_cache(maxsize=1024)
+def _cuts(text: str) -> tuple[str, ...]:
+    """The last names of what a text cuts tokens at; asked again for each launch."""
+    return tuple(match[1].rpartition(".")[2] for match in _SLICED.finditer(text))
+
+
 def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
     """The one field at which a script cuts the tokens of a whole sample, whatever it is called."""
-    names = {match[1].rpartition(".")[2] for text in reading.calls.texts() for match in _SLICED.finditer(text)}
+    names = {name for text in reading.calls.texts() for name in _cuts(text)}
     cut = {name for name in names if _A_LENGTH.search(name) and not _OF_A_PART.search(name)}
     found = [
         value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar, cast
 
 import libcst as cst
 
@@ -27,6 +28,21 @@ class Loop:
     node: cst.For | cst.While
     function: cst.FunctionDef | None
     around: tuple[cst.For | cst.While, ...]
+
+
+P = ParamSpec("P")
+Found = TypeVar("Found")
+
+
+def kept(find: Callable[P, Iterator[Found]]) -> Callable[P, tuple[Found, ...]]:
+    """What is found in documents, kept: rules and launches of one script ask again and again."""
+
+    @lru_cache(maxsize=256)
+    @wraps(find)
+    def all_of(*arguments: P.args, **named: P.kwargs) -> tuple[Found, ...]:
+        return tuple(find(*arguments, **named))
+
+    return cast("Callable[P, tuple[Found, ...]]", all_of)
 
 
 @lru_cache(maxsize=256)
