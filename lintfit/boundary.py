@@ -28,6 +28,10 @@ class Mistakes:
         """The lines, in the order in which they came."""
         return tuple(self._lines)
 
+    def note(self, line: str) -> None:
+        """Take up a line on something that was not gone through."""
+        self._lines[line] = None
+
     @contextmanager
     def end_at(self, where: str) -> Iterator[None]:
         """Whatever fails in here costs no more than what is in here; ``where`` is the file or run that it concerns.

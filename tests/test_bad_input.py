@@ -281,12 +281,12 @@ ONE_LINE = {
     "yaml digits": (
         "default.yaml",
         f"distributed_type: DEEPSPEED\nnum_processes: {DIGITS}\n",
-        f"default.yaml:2:16: error syntax-error (LF015) {DIGITS[:57]}... has 5000 digits; Python reads no more than",
+        "default.yaml:2:16: error syntax-error (LF015) num_processes has 5000 digits: no number of more than",
     ),
     "yaml hexadecimal": (
         "default.yaml",
         f"distributed_type: DEEPSPEED\nnum_processes: 0x{DIGITS}\n",
-        f"default.yaml:2:16: error syntax-error (LF015) 0x{DIGITS[:55]}... has 5000 digits; Python reads no more than",
+        "default.yaml:2:16: error syntax-error (LF015) num_processes has 5000 digits: no number of more than",
     ),
     "yaml escape": (
         "default.yaml",
@@ -392,7 +392,7 @@ def test_a_launch_script_that_nests_deeply_is_checked(nest: tuple[str, str], tmp
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (f"gpus = {DIGITS}", "lintfit.toml:2: not TOML that can be read: a number has more than 4300 digits"),
+        (f"gpus = {DIGITS}", "lintfit.toml:2: not TOML that can be read: gpus has"),
         (f"gpus = 0x{DIGITS}", "lintfit.toml:2: gpus = a int too large to show: expected a whole number of 1 or more"),
         ("gpu-memory = inf", 'lintfit.toml:2: gpu-memory = Infinity: expected a size such as "23.7GiB"'),
         (f'host-memory = "{"9" * 400}GiB"', f'lintfit.toml:2: host-memory = "{"9" * 56}...: expected a size such as'),

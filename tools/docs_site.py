@@ -38,7 +38,7 @@ def gather(target: Path) -> list[Path]:
     """Copy every page to where the site expects it, the links between them unchanged; the pages' paths below it."""
     shutil.rmtree(target, ignore_errors=True)
     sources = {Path("index.md"): ROOT / "README.md", Path("examples/README.md"): ROOT / "examples" / "README.md"}
-    sources |= {Path(name): ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")}
+    sources |= {Path(name): ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
     for folder in ("docs", "rules"):
         sources |= {Path(folder) / page.name: page for page in sorted((ROOT / folder).glob("*.md"))}
     rules = load_rules()

@@ -12,6 +12,7 @@ from lintfit.documents import python_edits
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.source import ScriptSource
@@ -41,6 +42,68 @@ def check_file(context: FileContext) -> Iterator[Report]:
             if load is not None and id(load) not in reported:
                 reported.add(id(load))
                 yield _report(context, document, load, "optim" in (loops.name_of(node.func) or "").lower())
+    for name, load in _kept(document):
+        if id(load) not in reported:
+            yield _report_kept(context, document, name, load)
+
+
+def _kept(document: PythonDocument) -> Iterator[tuple[str, cst.Call]]:
+    """Checkpoints that are put on a GPU and whose name stands until a loop of training in the same block has ended."""
+    for loop in loops.loops(document):
+        if loop.around or next(loops.backwards(loop.node), None) is None:
+            continue
+        bound: dict[str, cst.Call] = {}
+        for statement in _above(document.parent(loop.node), loop.node):
+            if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+                continue
+            for name, value, _ in loops.assignments(statement):
+                bound.pop(name, None)
+                if isinstance(value, cst.Call) and _on_gpu(document, value):
+                    bound[name] = value
+            for gone in _deleted(statement):
+                bound.pop(gone, None)
+        yield from ((name, load) for name, load in bound.items() if _holds_states(document, name))
+
+
+def _holds_states(document: PythonDocument, name: str) -> bool:
+    """Whether a state dict is taken out of what a name holds."""
+    return re.search(rf"\.load_state_dict\(\s*{re.escape(name)}\b", document.text) is not None
+
+
+def _on_gpu(document: PythonDocument, call: cst.Call) -> bool:
+    """Whether it is a ``torch.load`` with a GPU as its ``map_location``, by itself or by a name bound to one."""
+    if loops.name_of(call.func) != "torch.load":
+        return False
+    places = [each.value for each in call.args if each.keyword is not None and each.keyword.value == "map_location"]
+    if not places:
+        return False
+    if isinstance(places[0], cst.Name):
+        name = re.escape(places[0].value)
+        said = re.findall(rf"^[ \t]*{name}[ \t]*=[ \t]*(.+)$", document.text, re.M)
+        return bool(said) and all("cuda" in each for each in said)
+    return "cuda" in loops.text(document, places[0])
+
+
+def _deleted(statement: cst.CSTNode) -> Iterator[str]:
+    for node in walk(statement):
+        if isinstance(node, cst.Del):
+            yield from loops.names(node.target)
+
+
+def _report_kept(context: FileContext, document: PythonDocument, name: str, load: cst.Call) -> Report:
+    spec = next((run.spec for run in context.runs if run.spec is not None), None)
+    size = None
+    if spec is not None and spec.method == "full":
+        size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype] + states(spec).forward.get("optimizer_states", 0)
+    large = spec is not None and spec.facts.parameters >= _LARGE
+    cost = f"{gib(size)} of weights and states" if size is not None else "weights and states"
+    return Report(
+        loops.place(document, load),
+        f"{name} keeps {cost} on the GPU for the whole run: torch.load has put them there beside the model's own",
+        severity=Severity.WARNING if large else Severity.INFO,
+        fix=_fix(document, load),
+        help=f'map_location="cpu", or del {name} once it is loaded',
+    )
 
 
 def _loaded(document: PythonDocument, handed: cst.BaseExpression, user: cst.Call) -> cst.Call | None:

@@ -35,8 +35,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     dtype = f" ({run.spec.weights_dtype})" if run.spec is not None and "weights_dtype" not in run.doubtful else ""
     yield Report(
         left[0] if left is not None else place,
-        f"ZeRO-{stage} with {left[1] if left is not None else 'neither bf16 nor fp16'}: the engine keeps weights, "
-        f"gradients and states in the dtype that the model was loaded in{dtype}, and computes in it",
+        f"ZeRO-{stage} with {left[1] if left is not None else 'neither bf16 nor fp16'}: the engine keeps weights "
+        f"and gradients in the dtype that the model was loaded in{dtype}, and computes in it",
         severity=severity,
         related=(Related(run.launch.place, "and is not told here"),) if left is not None and run.launch else (),
         fix=_fix(run),

@@ -27,8 +27,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         f"{why} has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
-        fix=change(run, "move them to the host after each batch", Applicability.SAFE, {"eval_accumulation_steps": 1}),
-        help="eval_accumulation_steps=1 moves them to the host; preprocess_logits_for_metrics can reduce them before",
+        fix=change(
+            run,
+            "move them to the host after each batch (preprocess_logits_for_metrics, argmax, keeps less there)",
+            Applicability.SAFE,
+            {"eval_accumulation_steps": 1},
+        ),
+        help="eval_accumulation_steps=1 moves them to the host, which then holds those of all samples; "
+        "preprocess_logits_for_metrics (argmax) reduces them before, prediction_loss_only keeps none",
     )
 
 

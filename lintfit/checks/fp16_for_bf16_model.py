@@ -22,7 +22,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if place is None or (run.value("method") == "lora" and run.value("lora_dtype", "fp32") == "fp32"):
         return
     # Without bf16 there is no choice; an unknown GPU may be one of those.
-    severity = Severity.WARNING if run.hardware.gpu is not None and run.hardware.gpu.native_bf16 else Severity.INFO
+    full = run.value("method") != "lora"  # adapters beside a frozen base: many public runs get through so
+    severity = (
+        Severity.WARNING if full and run.hardware.gpu is not None and run.hardware.gpu.native_bf16 else Severity.INFO
+    )
     without = severity is Severity.INFO and run.hardware.gpu is not None
     yield Report(
         place,

@@ -11,6 +11,9 @@ from lintfit.sources.launchers.flags import Flag
 _WORTH_IT = 0.05
 """Share of the GPU that checkpointing must give back to be mentioned."""
 
+_OF_PEAK = 0.1
+"""And share of the peak: what is small beside the rest is no cause."""
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run, spec, estimate = context.run, context.run.spec, context.estimate
@@ -28,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if severity is None or checkpointed is None or estimate.capacity_bytes is None:
         return
     now, then = most(estimate, "activations"), most(checkpointed, "activations")
-    if now - then < _WORTH_IT * estimate.capacity_bytes:
+    if now - then < max(_WORTH_IT * estimate.capacity_bytes, _OF_PEAK * estimate.peak.likely):
         return
     yield Report(
         stated_at(run, "gradient_checkpointing") or arguments_of(run),

@@ -24,23 +24,45 @@ def check_run(context: RunContext) -> Iterator[Report]:
     host, there = estimate.host, estimate.host_capacity_bytes
     per_node = max(1, spec.gpus // max(1, spec.nodes))
     if there is not None and host.peak <= there:
+        if host.steady + host.save > there:
+            yield _saving(context, there)
         return
     if there is None and (spec.capacity_bytes is None or host.peak <= _TYPICAL * per_node * spec.capacity_bytes):
         return
     against = "more than machines with such GPUs usually have; a process that runs out is"
     if there is not None:
         against = f"the machine has {gib(there)}: the process is"
-    if host.load_peak > host.steady:
+    if host.load_peak > host.steady + host.resume:
         copies = f"a copy of the model on each of {per_node} ranks" if per_node > 1 else "the model"
         what, pinned = f"loading {copies}", ""
     else:
         offloads = spec.offload_optimizer != "none" or spec.offload_param != "none" or spec.activation_offload
         what = "offloading" if offloads or spec.engine == "fsdp" else "the paged optimizer"
         pinned = f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
+    if host.resume and host.load_peak <= host.steady + host.resume:
+        what = f"resuming reads {gib(host.resume)} beside what is offloaded, and" if host.steady else "resuming"
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
         f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",
         severity=Severity.ERROR if there is not None else Severity.INFO,
         fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
+    )
+
+
+def _saving(context: RunContext, there: int) -> Report:
+    """A whole state dict that one process gathers, in memory that suffices for all else."""
+    assert context.estimate is not None and context.run.spec is not None
+    host, zero = context.estimate.host, context.run.spec.engine == "deepspeed"
+    instead = (
+        "stage3_gather_16bit_weights_on_model_save: false, and zero_to_fp32.py on the checkpoint"
+        if zero
+        else "fsdp_state_dict_type: SHARDED_STATE_DICT"
+    )
+    return Report(
+        place_of(context.run, "saves", "fsdp", "zero_stage"),
+        f"saving gathers the whole model in one process: {gib(host.save)} on top of {gib(host.steady)}, the machine "
+        f"has {gib(there)}: the process is killed with exit code -9",
+        severity=Severity.WARNING,
+        help=f"{instead} saves each rank's part",
     )

@@ -4,20 +4,25 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.readers import only_load
+from lintfit.checks.helpers.readers import older, only_load
 from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
+from lintfit.run.loading import CASTS_ALL
 from lintfit.run.model import Run
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 _QUANTIZED_NAME = re.compile(r"gptq|awq|aqlm|eetq|hqq|bnb|int[48]|[48]-?bit|nf4|fp8|exl2|quant", re.IGNORECASE)
+_OWN_PEFT = re.compile(r"sys\.path\.\w+\([^\n]*peft|def prepare_model_for_(?:kbit|int8)_training\(")
+"""A PEFT of the project's own, which may cast something else."""
 _ARGUMENTS = ("quantization_config", "load_in_4bit", "load_in_8bit")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or not run.script.facts.trains or not _unquantized(run):
+        return
+    if older((run,), "peft", CASTS_ALL) is True or any(_OWN_PEFT.search(each.text) for each in run.documents):
         return
     for call in run.script.facts.checkpointing:
         if call.name not in _PREPARES or call.taken is not True:

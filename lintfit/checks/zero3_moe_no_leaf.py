@@ -21,6 +21,11 @@ _WAYS = (
 """Each of these marks leaves."""
 
 
+_ALL, _VISITED = "4.40", "4.52"
+"""The transformers from which on every rank calls all experts, some with no token, and from which on again those alone
+that a token visits (``modeling_mixtral.py`` and ``modeling_qwen2_moe.py`` of 4.38.2, 4.40.2, 4.51.3 and 4.52.4)."""
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
@@ -46,6 +51,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _severity(run: Run) -> Severity | None:
     """transformers 5 keeps all experts of a layer in one tensor, which every rank gathers."""
     assert run.facts is not None
+    if older((run,), "transformers", _ALL) is False and older((run,), "transformers", _VISITED) is True:
+        return None
     separate = older((run,), "transformers", "5")
     since = run.facts.code.moe_leaf_since
     marked = older((run,), "deepspeed", since) if since else True

@@ -14,10 +14,10 @@ Flags = Mapping[str, tuple[str, str]]
 
 HARDWARE: Flags = {
     **{record.option: (record.placeholder, record.help) for record in registry.flags("hardware")},
-    "gpu-memory": ("SIZE", "Memory of one GPU, where it is not the GPU's own: 23.7GiB."),
+    "gpu-memory": ("SIZE", "Of one GPU, where it is not its own: 23.7GiB."),
     "host-memory": ("SIZE", "Memory of one machine: 256GiB."),
-    "versions": ("NAME=VERSION,…", "The libraries' versions: transformers=4.48.1,deepspeed=0.15.4."),
-    "nvme-path": ("FOLDER", "Where plans may offload to: a folder on the machines' own NVMe drive."),
+    "versions": ("NAME=VERSION,…", "transformers=4.48.1,deepspeed=0.15.4."),
+    "nvme-path": ("FOLDER", "Where plans may offload to, on an NVMe drive."),
 }
 SPEC: Flags = {record.option: (record.placeholder, record.help) for record in registry.flags("spec")}
 """The keys of a spec, as flags of ``estimate``."""

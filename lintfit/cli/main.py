@@ -15,6 +15,7 @@ from lintfit.cli import cache as cli_cache
 from lintfit.cli import flags as cli_flags
 from lintfit.cli import output as cli_output
 from lintfit.cli import progress as cli_progress
+from lintfit.cli.help import Grouped, help_all
 from lintfit.cli.spelling import Forgiving
 from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
@@ -54,16 +55,14 @@ class _WithReason(Forgiving):
 
 @lintfit.command(cls=_WithReason, short_help="Lint files, and fix them with --fix.")
 @click.argument("paths", nargs=-1)
-@click.option("--fix", is_flag=True, help="Write the safe fixes, and the plan where it is safe.")
-@click.option(
-    "--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains or lose a comment."
-)
+@click.option("--fix", is_flag=True, help="Write safe fixes, and the plan where it is safe.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix: also what may change how it trains.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change; write nothing.")
 @click.option("--select", metavar="RULES", multiple=True, help="Only these rules (names or codes, comma-separated).")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")
-@click.option("--no-ignores", is_flag=True, help="Report also what a `lintfit: ignore` comment silences.")
+@click.option("--no-ignores", is_flag=True, help="Report also what comments silence.")
 @click.option("--add-ignores", metavar="[=REASON]", help="Write comments that silence what is left.")
-@click.option("--baseline", metavar="FILE", help="Known findings, by file and rule, that are not reported.")
+@click.option("--baseline", metavar="FILE", help="Known findings, which are not reported.")
 @click.option("--write-baseline", metavar="FILE", help="Count what is left as known in this file.")
 @click.option("--exclude", metavar="GLOB", multiple=True, help="What a search of folders passes over.")
 @click.option(
@@ -75,22 +74,21 @@ class _WithReason(Forgiving):
 @click.option(
     "--fail-on",
     metavar="SEVERITY",
-    help="error, warning (default), info or unknown: what makes the exit status 1. unknown is warnings, a run without "
-    "a verdict, or a file that was not understood.",
+    help="error, warning (default), info, or unknown: warnings, a run without a verdict, a file not understood.",
 )
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even where findings are left.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 where something was fixed.")
 @click.option("--stdin-filename", metavar="FILE", help="Check standard input as if it were this file.")
-@click.option("--as-found", is_flag=True, help="Take named files as those that a search finds (for hooks).")
-@click.option("--staged", is_flag=True, help="Check the runs that the next commit touches, as it is staged.")
-@click.option("--changed-since", metavar="REV", help="Check the runs that changes since this commit of git touch.")
+@click.option("--as-found", is_flag=True, help="Take named files as found ones (for hooks).")
+@click.option("--staged", is_flag=True, help="Check the runs that the next commit touches.")
+@click.option("--changed-since", metavar="REV", help="Check the runs touched since a commit of git.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
-@click.option("--no-cache", is_flag=True, help="Do not take the report of an earlier check, and keep none.")
-@click.option("--statistics", is_flag=True, help="Count the findings by rule.")
+@click.option("--no-cache", is_flag=True, help="Neither take nor keep an earlier report.")
+@click.option("--statistics", is_flag=True, help="Count findings by rule, unknown runs by reason.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
-@click.option("--verbose", is_flag=True, help="Findings in full, with their code, and what the estimates assume.")
+@click.option("--verbose", is_flag=True, help="Findings with their code, and what is assumed.")
 @click.option("-q", "--quiet", is_flag=True, help="The last line alone.")
-@click.option("--show-plans", is_flag=True, help="For runs that do not fit: every kind of plan, not only the best.")
+@click.option("--show-plans", is_flag=True, help="Every kind of plan, not only the best.")
 @click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a GPU: 10%, 2GiB.")
 @cli_flags.flags(cli_flags.HARDWARE)
 @cli_flags.color_option
@@ -224,14 +222,13 @@ _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}
 """``--zero_stage`` is ``--zero-stage``: flags may be written as the spec's keys are."""
 
 
+@help_all
 @lintfit.command(cls=Forgiving, short_help="The memory of each run, phase by phase.", context_settings=_NAMES_IN_SPECS)
 @click.argument("paths", nargs=-1)
-@click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
+@click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - is stdin.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), help="text (default), or json (with --spec).")
 @click.option("--explain", is_flag=True, help="Print every component's formula with the numbers in it.")
-@click.option(
-    "--sweep", metavar="SETTINGS", help="A table over one setting or two: micro-batch,seq-len, zero-stage=2,3."
-)
+@click.option("--sweep", metavar="SETTINGS", help="A table over one or two: micro-batch,zero=2,3.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @cli_flags.flags({**cli_flags.SPEC, **cli_flags.HARDWARE})
 @cli_flags.color_option
@@ -290,7 +287,7 @@ def _estimated(
     cls=Forgiving, short_help="What would make a run fit; or how far it can go.", context_settings=_NAMES_IN_SPECS
 )
 @click.argument("paths", nargs=-1)
-@click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
+@click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - is stdin.")
 @click.option("--maximize", type=click.Choice(["micro-batch", "seq-len"]), help="The most that fits.")
 @click.option("--minimize", type=click.Choice(["gpus", "sharding", "step-time"]), help="The least that does.")
 @click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a GPU: 10%, 2GiB.")
@@ -369,7 +366,7 @@ def explain_oom(log: str, paths: tuple[str, ...], **flags: Any) -> int:
     return cli_output.show(done)
 
 
-@lintfit.command(short_help="Explain one rule (by name or code), or list all.")
+@lintfit.command(cls=Grouped, short_help="Explain one rule (by name or code), or list all.")
 @click.argument("name", required=False)
 @cli_flags.color_option
 def rule(name: str | None, color: str) -> int:
@@ -380,7 +377,7 @@ def rule(name: str | None, color: str) -> int:
     return 0
 
 
-@lintfit.command(short_help="Print the JSON Schema of a config.")
+@lintfit.command(cls=Grouped, short_help="Print the JSON Schema of a config.")
 @click.argument("name", metavar="|".join(SCHEMAS), type=click.Choice(SCHEMAS))
 def schema(name: str) -> int:
     """Print the JSON Schema of a DeepSpeed JSON, an Accelerate YAML or a front end's recipe, for editors."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import click
 
+from lintfit.cli.help import Grouped
 from lintfit.errors import LintfitError, shorten
 from lintfit.settings.registry import BY_FLAG, SETTINGS
 from lintfit.settings.spellings import is_switch, spelled, takes_no_value
@@ -17,7 +18,7 @@ _METHODS = ("lora", "qlora")
 """Flags that say how the run trains, and with ``=16`` or a number behind them its rank."""
 
 
-class Forgiving(click.Command):
+class Forgiving(Grouped):
     """A command whose flags of a run may be written as people do. Raises LintfitError for one that stands twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -112,8 +112,9 @@ def _explained(judged: Judged) -> RunResult:
 def new_workspace(paths: Sequence[Path], options: Options, changes: Changes | None = None) -> Workspace:
     """A workspace that writes below the roots of these paths alone; standard input is the file that it stands for."""
     below = roots_of(paths, options)
+    named = () if options.as_found or changes is not None else paths
     if options.stdin is None or options.stdin_filename is None:
-        return Workspace(below=below, staged=changes.staged if changes is not None else None)
+        return Workspace(below=below, staged=changes.staged if changes is not None else None, trusted=named)
     text = decode(options.stdin_filename, options.stdin).text
     return Workspace(overlay={options.stdin_filename: text}, below=below)
 

@@ -16,7 +16,7 @@ from lintfit.documents import door, seen
 _OTHER_SHELL = re.compile(r"#![^\n]*\b(?:zsh|ksh|fish|t?csh)\b")
 _BAD_SUBSTITUTION = re.compile(r"\$\{\w+[^\w:}\-=?+\[#%/^,@~]")
 """``${size*2}``, at which bash stops only when it comes to it."""
-_SECONDS = 10
+_SECONDS = 3
 
 
 def refuses(text: str, written: str) -> bool:

@@ -15,8 +15,18 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from lintfit.documents.json_strictness import Strictness
-from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
+from lintfit.documents.limits import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_VALUES,
+    MOST_DIGITS,
+    TOO_MANY,
+    not_utf8,
+    too_large,
+    too_many_digits,
+)
 from lintfit.documents.model import DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
+from lintfit.documents.steps import Steps
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _EASY_STRING = re.compile(r'"([^"\\\x00-\x1f]*)"')
@@ -97,6 +107,9 @@ class _Reader:
         self.strictness = Strictness()
         self.problems: list[Problem] = []
         self.open: list[int] = []
+        self.steps = Steps(MAX_VALUES, "values")
+        self.key_name = ""
+        """The key whose value is read, for what is wrong with that."""
         self.greedy: Span | None = None
         """The last bare word that ran over a comma or bracket: the usual cause of a later error."""
 
@@ -134,6 +147,8 @@ class _Reader:
 
     def value(self, start: int) -> tuple[Node, int]:
         text = self.text
+        if not self.steps.take():
+            self.stop(TOO_MANY, start)
         character = text[start : start + 1]
         if character == '"':
             easy = _EASY_STRING.match(text, start)
@@ -168,6 +183,7 @@ class _Reader:
         seen: dict[str, Span] = {}
         while True:
             key, key_span, offset = self.key(offset)
+            self.key_name = key
             value, offset = self.value(offset)
             entries.append(Entry(key, key_span, value, Span(key_span.start, offset := value.span.end)))
             if key in seen:
@@ -254,11 +270,10 @@ class _Reader:
         return Node("scalar", span, word), span.end
 
     def number(self, literal: re.Match[str], span: Span) -> int | float:
+        if span.end - span.start > MOST_DIGITS:
+            self.stop(too_many_digits(self.key_name, len(literal.group().strip())), span.start, span.end)
         if not (literal["fraction"] or literal["exponent"]):
-            try:
-                return int(literal["integer"])
-            except ValueError:
-                self.stop("a number of too many digits to read", span.start, span.end)
+            return int(literal["integer"])
         number = float(literal.group())
         try:
             whole = int(number)

@@ -49,6 +49,9 @@ def is_page(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
+_FENCE = lazy_pattern("```|~~~")
+
+
 def blocks(text: str) -> Iterator[Block]:
     """The fenced blocks of a page, in order; one that is not closed reaches to the end."""
     position = 0
@@ -70,8 +73,8 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def _next_fence(text: str, position: int) -> int:
-    found = [at for at in (text.find("```", position), text.find("~~~", position)) if at >= 0]
-    return min(found, default=-1)
+    found = _FENCE.search(text, position)
+    return found.start() if found is not None else -1
 
 
 def with_commands(text: str) -> Iterator[Block]:

@@ -97,8 +97,22 @@ def read_notebook(text: str) -> Notebook:
             if older
             else "is not a notebook: it has no list of cells"
         )
+    if len(content["cells"]) > MOST_CELLS or sum(map(_lines, content["cells"])) > MAX_LINES:
+        raise NotNotebook(f"has more than {MOST_CELLS} cells, or {MAX_LINES} lines in them: no notebook that trains")
     metadata = content.get("metadata")
     return Notebook(text, tuple(_cells(text)), metadata if isinstance(metadata, dict) else {})
+
+
+MOST_CELLS = 2000
+"""Cells of a notebook that is still read; long ones have some hundred."""
+MAX_LINES = 20_000
+
+
+def _lines(cell: object) -> int:
+    """How many lines a cell's source has."""
+    source = cell.get("source") if isinstance(cell, dict) else None
+    parts = source if isinstance(source, list) else [source]
+    return sum(1 + part.count("\n") for part in parts if isinstance(part, str))
 
 
 class _Tokens:

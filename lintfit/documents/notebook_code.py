@@ -12,9 +12,11 @@ import warnings
 from collections.abc import Iterator
 
 from lintfit.documents.embedded import Embedder
+from lintfit.documents.limits import too_long
 from lintfit.documents.model import FileText
 from lintfit.documents.notebook import Cell, Notebook
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.python_syntax import UNPARSED, statements
 from lintfit.frozen import frozen, replace, word_set
 
 _TOKEN = lazy_pattern(
@@ -149,6 +151,8 @@ def python_of(cell: Cell) -> tuple[str, bool]:
 
 
 def _parses(source: str) -> bool:
+    if too_long(source):
+        return False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -185,8 +189,8 @@ class Statements:
         self.source = source
         self._starts = [0, *(found.end() for found in re.finditer("\n", source))]
         try:
-            self.body = ast.parse(source).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.body = statements(source)
+        except UNPARSED:
             self.body = []
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:

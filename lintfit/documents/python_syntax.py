@@ -5,12 +5,21 @@ from __future__ import annotations
 import ast
 import warnings
 
+from lintfit.documents.limits import too_long
+
+UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What :func:`statements` raises."""
+
 
 def statements(text: str) -> list[ast.stmt]:
     """The statements of a text.
 
-    Raises SyntaxError, and where the parser gives up ValueError, RecursionError or MemoryError.
+    Raises SyntaxError, and where the parser gives up ValueError, RecursionError or MemoryError; ValueError, too, where
+    the text is longer than any script.
     """
+    large = too_long(text)
+    if large:
+        raise ValueError(large)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text).body
@@ -20,6 +29,6 @@ def accepts(text: str) -> bool:
     """Whether the Python that lintfit runs on takes the text."""
     try:
         statements(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSED:
         return False
     return True

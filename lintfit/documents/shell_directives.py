@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from lintfit.documents.model import Span
 from lintfit.documents.patterns import lazy_pattern
@@ -47,8 +48,13 @@ def slurm_counts(found: Iterable[Directive]) -> dict[str, str]:
     return counts
 
 
-def directives(text: str) -> Iterable[Directive]:
-    """Every option of every ``#SBATCH`` line, in order."""
+@lru_cache(maxsize=4)
+def directives(text: str) -> tuple[Directive, ...]:
+    """Every option of every ``#SBATCH`` line, in order; of a page that is read block by block they are the same."""
+    return tuple(_directives(text))
+
+
+def _directives(text: str) -> Iterator[Directive]:
     for line in _DIRECTIVE.finditer(text):
         start, end = line.span("options")
         comment = re.compile(r"[ \t]#").search(text, start, end)

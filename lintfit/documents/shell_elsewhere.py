@@ -15,6 +15,7 @@ from pathlib import Path
 from lintfit.documents.model import FileText, Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import without_angles
+from lintfit.documents.python_syntax import UNPARSED, statements
 from lintfit.documents.shell_expansion import expand
 from lintfit.documents.shell_words import Fragment, Scope, Variable
 from lintfit.documents.steps import Steps
@@ -74,10 +75,10 @@ def _uncommented(line: str) -> str:
 def _docstrings(text: str) -> Iterator[tuple[int, int]]:
     """The lines of the strings that a module begins with, from zero, without the last one's end."""
     try:
-        statements = ast.parse(text).body[:_STRINGS]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        first = statements(text)[:_STRINGS]
+    except UNPARSED:
         return
-    for statement in statements:
+    for statement in first:
         value = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             # The first line and the last hold the quotes.

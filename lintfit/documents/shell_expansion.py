@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Span
 from lintfit.documents.numerals import natural
 from lintfit.documents.patterns import lazy_pattern
@@ -128,7 +129,8 @@ class _Reference:
 
     def elements(self, elements: Sequence[Sequence[Fragment]], separate: bool = False) -> _Lists:
         """What it gives of the elements of a variable: one word, or as many as there are."""
-        if not self.scope.steps.take(sum(map(len, elements))):
+        text = sum(len(part.text) for element in elements for part in element)
+        if not self.scope.steps.take(sum(map(len, elements)) + bounds.cost(text)):
             return self.unknown()
         lists = [
             [replace(part, quoted=self.quoted, through=(*part.through, self.span)) for part in element]
@@ -214,7 +216,10 @@ def _braced(reference: _Reference) -> _Lists:
     if replaced is not None and variable is not None and variable.value is not None:
         count = -1 if replaced["all"] else 1
         old, new = (_QUOTES.sub("", part or "") for part in replaced.group("old", "new"))
-        return reference.computed(variable.value.replace(old, new, count))
+        try:
+            return reference.computed(bounds.replaced(variable.value, old, new, count))
+        except bounds.TooLarge:
+            return reference.unknown()
     operator = re.match(r":?[-=+?]", rest)
     if operator is None:
         return reference.unknown()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Span
 from lintfit.documents.shell_expansion import expand, split, words
 from lintfit.documents.shell_words import Fragment, Scope, Variable
@@ -59,9 +60,14 @@ def variable_at(text: str, span: Span, scope: Scope) -> Variable | None:
         return Variable(name, tuple(bounded(found, "words of one array", scope)), span, value_span, array=True)
     parts = [part for parts in expand(text, value_span, scope) for part in parts]
     first = (*(kept[0] if kept else ()), *parts)
-    if not scope.steps.allows(len(first), _MAX_WORDS, "pieces of one value"):
+    small = sum(len(part.text) for part in first) <= bounds.MAX_TEXT or not (kept or _refers(first))
+    if not small or not scope.steps.allows(len(first), _MAX_WORDS, "pieces of one value"):
         first = (Fragment(f"${{{name}}}", value_span, known=False),)
     return Variable(name, (first, *kept[1:]), span, value_span)
+
+
+def _refers(pieces: Sequence[Fragment]) -> bool:
+    return any(part.through for part in pieces)
 
 
 def set_loop_variable(text: str, name: Span, values: Sequence[Span], scope: Scope) -> None:

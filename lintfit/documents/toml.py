@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lintfit.documents.limits import MOST_DIGITS, too_many_digits
 from lintfit.documents.patterns import lazy_pattern
 
 MOST_PARTS = 10
@@ -15,7 +16,7 @@ _TEXTS = lazy_pattern(
 )
 """Texts and comments; what is not closed reaches to the end of its line, so that no character is looked at twice."""
 _CHAIN = lazy_pattern(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_PARTS}}}")
-_NUMBER = lazy_pattern(r"[0-9][0-9_]{4299}")
+_NUMBER = lazy_pattern(r"[0-9][0-9_]*+")
 
 
 class TomlError(ValueError):
@@ -42,9 +43,17 @@ def parse(text: str) -> dict[str, Any]:
     except RecursionError:
         raise TomlError("not TOML that can be read: nested too deeply") from None
     except ValueError:  # Python reads no longer ones (sys.get_int_max_str_digits)
-        found = _NUMBER.search(text)
-        reason = "not TOML that can be read: a number has more than 4300 digits"
-        raise TomlError(reason, _line(text, found.start()) if found else None) from None
+        raise _too_long(text) from None
+
+
+def _too_long(text: str) -> TomlError:
+    """What is wrong with the first number that has more digits than are read."""
+    found = next((each for each in _NUMBER.finditer(text) if len(each[0]) > MOST_DIGITS), None)
+    if found is None:
+        return TomlError("not TOML that can be read")
+    before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+    said = too_many_digits(before.partition("=")[0].strip(), len(found[0]))
+    return TomlError(f"not TOML that can be read: {said}", _line(text, found.start()))
 
 
 def _blank(found: Any) -> str:

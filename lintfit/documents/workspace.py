@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file, walk
 from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
-from lintfit.documents.paths import is_below, located
+from lintfit.documents.paths import is_below, located, resolved
 from lintfit.frozen import replace
 
 _MOST_FOLDERS = 5000
@@ -22,7 +23,8 @@ class Workspace:
     """Reads documents relative to ``root``, from memory where ``overlay`` holds a text for the path.
 
     ``below`` are the folders (resolved) below which it writes; None: anywhere. ``staged`` are texts that are read
-    in the place of files that hold others, which are therefore not written.
+    in the place of files that hold others, which are therefore not written. ``trusted`` are files that the user named:
+    no other is read that is a link which leads out of ``below``.
     """
 
     def __init__(
@@ -31,9 +33,11 @@ class Workspace:
         overlay: Mapping[Path, str] | None = None,
         below: Sequence[Path] | None = None,
         staged: Mapping[Path, str] | None = None,
+        trusted: Sequence[Path] = (),
     ) -> None:
         self.root = root if root is not None else Path.cwd()
         self.below = below
+        self._trusted = frozenset(resolved(self.root / path) for path in trusted)
         self._documents: dict[tuple[Path, Kind], Document] = {}
         self._roles: dict[Path, Kind] = {}
         """As what a run has read a file whose name does not tell (``--config_file fsdp.conf``)."""
@@ -161,6 +165,7 @@ class Workspace:
     def with_overlay(self, texts: Mapping[Path, str]) -> Workspace:
         """A workspace in which these paths hold these texts; all other documents are shared, not read again."""
         other = Workspace(self.root, below=self.below)
+        other._trusted = self._trusted
         other._overlay = {**self._overlay, **{self._resolve(path): text for path, text in texts.items()}}
         changed = {path for path, text in other._overlay.items() if self._overlay.get(path) != text}
         other._documents = {key: document for key, document in self._documents.items() if key[0] not in changed}
@@ -173,6 +178,13 @@ class Workspace:
     def is_inside(self, path: Path) -> bool:
         """Whether a path leads, links and ``..`` followed, to a place below which this workspace writes."""
         return self.below is None or is_below(self._resolve(path), self.below)
+
+    def _leads_out(self, path: Path, resolved: Path) -> bool:
+        """Whether a link of the tree leads to what is none of it: whoever wrote the tree need not be let read that."""
+        if self.below is None or resolved in self._trusted or is_below(resolved, self.below):
+            return False
+        written = Path(os.path.normpath(path if path.is_absolute() else self._resolve(Path()) / path))
+        return is_below(written, self.below)
 
     def why_not_changed(self, path: Path) -> str:
         """Why a change of this file is not written; empty where it is, or goes back to where the text came from."""
@@ -196,6 +208,8 @@ class Workspace:
     def _stored(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
         if resolved in self._absent:
             raise ReadError(path, self._absent[resolved])
+        if self._leads_out(path, resolved):
+            raise ReadError(path, "is a link that leads out of what is checked")
         found = self._stored_files.get(resolved)
         if found is not None:
             return replace(found, path=path)

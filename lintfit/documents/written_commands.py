@@ -19,21 +19,21 @@ _PROGRAM = (
 _LAUNCHER = rf"(?:\S*/)?{_PROGRAM}"
 STARTED = rf"(?<![\w.=-]){_PROGRAM}[ \t]+\S"
 """The same somewhere in a text, for a quick look."""
-STARTS = rf"(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|\S*)[ \t]+)*{_LAUNCHER}[ \t]+\S"
+STARTS = rf"(?:[A-Za-z_]\w*+=(?:\"[^\"\n]*\"|'[^'\n]*'|\S*)[ \t]++)*+{_LAUNCHER}[ \t]+\S"
 """How a command begins that may start a training."""
 WORDS = (
     *("torchrun", "accelerate", "deepspeed ", ".py", "-m ", "swift ", "megatron ", "llamafactory", "lmf ", "axolotl"),
     *("tune run", "trl ", "litgpt", "xtuner", "composer"),
 )
 """One of these is in every such command."""
-PROMPT = r"(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
+PROMPT = r"(?:\([\w.-]+\)[ \t]*+)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*+(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
 """What stands in front of it: a shell's prompt, IPython's ``!``."""
 
 _COMMAND = lazy_pattern(
-    rf"^[ \t]*(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:{PROMPT})?`?"
+    rf"^[ \t]*+(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:{PROMPT})?`?"
     rf"(?P<command>{STARTS}.*|export[ \t]+[A-Za-z_]\w*=.*|cd[ \t]+\S+[ \t]*$)"
 )
-_PROMPT = lazy_pattern(rf"^[ \t]*(?:{PROMPT})(?=[^\s=])")
+_PROMPT = lazy_pattern(rf"^[ \t]*+(?:{PROMPT})(?=[^\s=])")
 _LOOSE_END = lazy_pattern(r"\\([ \t]+(?:#[^\r\n]*)?)(?=\r?\n?$)")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from lintfit.documents.limits import MOST_DIGITS, too_many_digits
 from lintfit.documents.model import Scalar
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import shorten, shown
@@ -36,14 +37,19 @@ _TIMESTAMP = lazy_pattern(
 SCALAR_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "binary", "timestamp", "str")
 )
-MOST_DIGITS = 4300
-"""What Python reads of a decimal number (``sys.int_info.default_max_str_digits``); of the same length, a number with
-another base is none that it would write out again."""
 _STARTS = frozenset("-+.0123456789")
 
 
 class Unreadable(ValueError):
     """PyYAML's ``safe_load`` refuses this scalar; the message says why."""
+
+
+class TooManyDigits(Unreadable):
+    """A number that is longer than any that is read."""
+
+    def __init__(self, digits: int) -> None:
+        super().__init__(too_many_digits("", digits))
+        self.digits = digits
 
 
 def resolve(text: str) -> Scalar:
@@ -101,6 +107,8 @@ def convert(tag: str, text: str) -> Scalar:
         if kind == "float":
             match = _FLOAT.fullmatch(text)
             return _float(text, match) if match else float(text)
+    except TooManyDigits:
+        raise
     except (KeyError, ValueError):
         raise Unreadable(f"{shown(text)} is no {kind}") from None
     raise Unreadable(f"PyYAML's safe_load does not know the tag !{kind}")
@@ -110,7 +118,7 @@ def _integer(text: str, match: re.Match[str]) -> int:
     sign = -1 if text.startswith("-") else 1
     digits = (match[match.lastgroup or "decimal"] or "").replace("_", "")
     if len(digits) > MOST_DIGITS:
-        raise Unreadable(f"{shorten(text)} has {len(digits)} digits; Python reads no more than {MOST_DIGITS}")
+        raise TooManyDigits(len(digits))
     try:
         match match.lastgroup:
             case "binary":

@@ -18,7 +18,7 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
-from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
+from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, MAX_VALUES, TOO_MANY, not_utf8, too_large, too_many_digits
 from lintfit.documents.model import (
     NOT_READ,
     SYNTAX_ERROR,
@@ -33,6 +33,7 @@ from lintfit.documents.model import (
 )
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.steps import Steps
+from lintfit.errors import shorten
 
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep: not a config"
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
@@ -40,8 +41,6 @@ _COLON = lazy_pattern(r"[ \t\r\n]*(:)")
 _CORE = "tag:yaml.org,2002:"
 _MAPPING_TAGS = {_CORE + name for name in ("map", "set")}
 _SEQUENCE_TAGS = {_CORE + name for name in ("seq", "omap", "pairs")}
-_MAX_VALUES = 200_000
-"""Values after every alias is followed: a bound of our own; PyYAML shares them, a tree that is walked cannot."""
 
 
 class _Stop(Exception):
@@ -171,7 +170,9 @@ class _Reader:
         self.problems: list[Problem] = []
         self.anchors: dict[str, _Composed | None] = {}
         self.depth = 0
-        self.steps = Steps(_MAX_VALUES, "values")
+        self.key_name = ""
+        """The key whose value is read, for what is wrong with that."""
+        self.steps = Steps(MAX_VALUES, "values")
         """A value takes a step; what an alias stands for as many as it holds."""
 
     def first_document(self) -> Node | None:
@@ -213,7 +214,7 @@ class _Reader:
             composed = self.mapping(event) if name == "MappingStartEvent" else self.sequence(event)
             self.depth -= 1
         if not self.steps.take() or self.steps.spent:
-            self.stop(f"the aliases unfold to more than {_MAX_VALUES} values: not a config", event.start_mark.index)
+            self.stop(TOO_MANY, event.start_mark.index, code=NOT_READ)
         if anchor:
             self.anchors[anchor] = composed
         return composed
@@ -260,6 +261,9 @@ class _Reader:
                 known = tag in yaml11.SCALAR_TAGS
                 return yaml11.convert(tag, event.value) if known else self.unknown_tag(tag, event)
             return yaml11.resolve(event.value) if plain else str(event.value)
+        except yaml11.TooManyDigits as error:
+            self.wrong(too_many_digits(self.key_name, error.digits), span)
+            return shorten(str(event.value))
         except yaml11.Unreadable as error:
             self.wrong(str(error), span)
             return str(event.value)
@@ -304,6 +308,7 @@ class _Reader:
             self.has_key(event, key.node.span)
             colon = _COLON.match(self.text, key.node.span.end)
             after = colon.end() if colon else key.node.span.end
+            self.key_name = str(key.node.value) if key.node.shape == "scalar" else ""
             value = self.node(next(self.events), after)
             self.not_reserved(value)
             first = first or key.node.span

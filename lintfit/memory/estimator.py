@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lintfit.frozen import replace
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.zero_config import optimizer_name
@@ -17,7 +19,18 @@ from lintfit.memory.verdict.undecided import undecided
 
 
 def estimate(spec: Spec) -> Estimate:
-    """The memory of one rank of a run, and whether it fits its GPU; of a pipeline the stage that needs most.
+    """The memory of one rank of a run, and whether it fits its GPU; with what its longest sample takes over others."""
+    found = _of_run(spec)
+    if spec.mean_seq_len is None:
+        return found
+    from lintfit.memory import longest
+
+    said = longest.line(spec, found, _of_run)
+    return replace(found, assumptions=(said, *found.assumptions)) if said else found
+
+
+def _of_run(spec: Spec) -> Estimate:
+    """The memory of one rank; of a pipeline that of the stage that needs most.
 
     The first stage has most micro-batches in flight, the last the logits.
     """
@@ -40,6 +53,8 @@ def _of_rank(spec: Spec) -> Estimate:
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)
+    known = _known_bugs(spec)
+    span = replace(span, high=span.high + known.bytes)
     return Estimate(
         peak=span,
         moments=tuple([moment.beside(beside.likely) for moment in points]),
@@ -47,10 +62,32 @@ def _of_rank(spec: Spec) -> Estimate:
         capacity_bytes=spec.capacity_bytes,
         host=_host(spec, held.host),
         host_capacity_bytes=spec.host_memory_bytes,
-        assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts, *_of_evaluation(spec)),
+        assumptions=(
+            *assumptions(spec, peak.components),
+            *held.assumptions,
+            *assumed,
+            *doubts,
+            *_of_evaluation(spec),
+            *known.lines,
+        ),
         not_modelled=(*held.not_modelled, *notes, *undecided(spec)),
         stage=spec.pipeline_stage,
     )
+
+
+class _Known(NamedTuple):
+    """What bugs of the run's versions take on top, and what to say of them."""
+
+    bytes: int = 0
+    lines: tuple[str, ...] = ()
+
+
+def _known_bugs(spec: Spec) -> _Known:
+    if not spec.versions:
+        return _Known()
+    from lintfit.memory import known_bugs
+
+    return _Known(known_bugs.uncounted(spec), known_bugs.lines(spec))
 
 
 def _host(spec: Spec, host: HostMemory) -> HostMemory:

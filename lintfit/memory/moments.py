@@ -28,7 +28,7 @@ from lintfit.memory.rollouts.rollout import rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 
-BEFORE_THE_FIRST_STEP = frozenset({"load", "initialize"})
+BEFORE_THE_FIRST_STEP = frozenset({"load", "initialize", "resume"})
 """Phases before any forward."""
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
@@ -70,6 +70,8 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         points.append(Moment("checkpoint saved", "save", states.save))
     if spec.images and spec.facts.vision is not None:
         points[2:2] = _encoded(spec, states, step)
+    if spec.resumes:
+        points.insert(2, Moment("checkpoint loaded", "resume", states.resume))
     lasting, gathered = beside_bytes(spec) + step.buffers, reference_gathered(spec).lasting
     if lasting or gathered:
         points = [_with(point, lasting, gathered) for point in points]

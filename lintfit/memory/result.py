@@ -25,9 +25,12 @@ COMPONENTS = (
 Components = Mapping[str, int]
 """Bytes by component name; names come from :data:`COMPONENTS`."""
 
+LABELS = ("resuming", "merging", "known bug", "longest sample")
+"""Words with which a line of an estimate may begin, before a colon, where it is no mere assumption."""
+
 NONE_OF_ALL = dict.fromkeys(COMPONENTS, 0)
 
-Phase = Literal["load", "initialize", "forward", "backward", "step", "evaluate", "save"]
+Phase = Literal["load", "initialize", "resume", "forward", "backward", "step", "evaluate", "save"]
 
 
 class Verdict(StrEnum):
@@ -94,10 +97,16 @@ class HostMemory:
     pinned: int = 0
     nvme: int = 0
     processes: int = 0
+    resume: int = 0
+    """What reading a checkpoint takes on top of what stays, before the first step."""
+    merge: int = 0
+    """What merging adapters into the model takes there, when nothing else is."""
+    save: int = 0
+    """What one process gathers there of a sharded model to save it, on top of what stays: not in the peak."""
 
     @property
     def peak(self) -> int:
-        return max(self.steady, self.load_peak)
+        return max(self.steady + self.resume, self.load_peak, self.merge)
 
 
 @frozen
@@ -147,7 +156,8 @@ class Estimate:
         """Whether a node may have too little with what its processes have of their own; False where it is not known how
         much it has."""
         there = self.host_capacity_bytes
-        return there is not None and self.host.peak > 0 and self.host.peak + self.host.processes > there
+        most = max(self.host.peak, self.host.steady + self.host.save)
+        return there is not None and most > 0 and most + self.host.processes > there
 
     def component(self, name: str) -> int:
         """Bytes of one component at the peak."""

@@ -144,6 +144,8 @@ class Spec:
     """Of a run that nobody states it for the least; a JSON spec without it has the Trainer's (:mod:`.reading`)."""
     gradient_accumulation_steps: int = default("gradient_accumulation_steps")
     seq_len: int = default("seq_len")
+    mean_seq_len: int | None = default("mean_seq_len")
+    """Tokens of a sample in the mean, where ``seq_len`` is that of the longest."""
     decoder_seq_len: int | None = default("decoder_seq_len")
     """Tokens that a decoder gets where an encoder reads ``seq_len``; None where nobody says: as many."""
     encoded: Encoded | None = None
@@ -207,6 +209,10 @@ class Spec:
     """DDP: whether gradients are views of its buckets, not a copy beside them."""
     saves: bool = default("saves")
     """Whether it ever saves a checkpoint, or the model behind the training."""
+    resumes: bool = default("resumes")
+    """Whether it goes on from a checkpoint, with its optimizer's states."""
+    merges: bool = default("merges")
+    """Whether the adapters are merged into the model, on the host."""
     saves_on_gpu: bool = False
     """FSDP 1: whether the script takes the whole state dict as it is, a copy of the model on each GPU."""
     full_load_dtype: Dtype | None = None

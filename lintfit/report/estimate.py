@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lintfit.findings.results import RunResult
-from lintfit.memory.result import COMPONENTS, Estimate, Moment
+from lintfit.memory.result import COMPONENTS, LABELS, Estimate, Moment
 from lintfit.memory.spec import Spec
 from lintfit.report import Line, View
 from lintfit.report.bars import MARK, bar, gib, legend
@@ -27,7 +27,7 @@ def run_block(result: RunResult, view: View, explain: bool = False) -> list[Line
         missing = ", ".join(result.run.unknown) or "what the run is"
         return [*lines, *wrapped([("  memory unknown: ", "note")], f"add {missing}", view.width, 4)]
     formulas = _formulas(result.run.spec, result.estimate, view) if explain else []
-    return [*lines, *estimate_lines(result.estimate, view), *formulas]
+    return [*lines, *estimate_lines(result.estimate, view, result.run.spec), *formulas]
 
 
 def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = False) -> str:
@@ -35,7 +35,7 @@ def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = Fals
     hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
     run = Run(id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec)
     formulas = _formulas(spec, estimate, view) if explain else []
-    return show_blocks([[*heading(run, view), *estimate_lines(estimate, view), *formulas]], view)
+    return show_blocks([[*heading(run, view), *estimate_lines(estimate, view, spec), *formulas]], view)
 
 
 def _formulas(spec: Spec | None, estimate: Estimate, view: View) -> list[Line]:
@@ -46,17 +46,28 @@ def _formulas(spec: Spec | None, estimate: Estimate, view: View) -> list[Line]:
     return [[], *explain_lines(spec, estimate, view)]
 
 
-def estimate_lines(estimate: Estimate, view: View) -> list[Line]:
-    """The peak, its components in bytes, the phases on one scale, and everything that was assumed."""
+def estimate_lines(estimate: Estimate, view: View, spec: Spec | None = None) -> list[Line]:
+    """The peak, its components in bytes, the phases on one scale, the host, and everything that was assumed."""
     lines = memory_lines(estimate, view)
     lines += [[], *_table(estimate), [], *_phases(estimate, view)]
+    if spec is not None:
+        from lintfit.report.host import host_lines
+
+        lines += host_lines(spec, estimate, view)
     if estimate.assumptions or estimate.not_modelled:
         lines.append([])
     for assumption in estimate.assumptions:
-        lines += wrapped([("  assumed: ", "dim")], assumption, view.width, 4)
+        label, said = _labelled(assumption)
+        lines += wrapped([(f"  {label}: ", "dim" if label == "assumed" else "note")], said, view.width, 4)
     for what in estimate.not_modelled:
         lines += wrapped([("  not modelled: ", "dim")], what, view.width, 4)
     return lines
+
+
+def _labelled(line: str) -> tuple[str, str]:
+    """A line with the word that it begins with, where that says what it is about; else it is something assumed."""
+    label, colon, said = line.partition(": ")
+    return (label, said) if colon and label in LABELS else ("assumed", line)
 
 
 def _table(estimate: Estimate) -> list[Line]:

@@ -36,7 +36,15 @@ def run_words(run: Run) -> list[str]:
         return [*what_runs(run), _started(run)]
     beside = [f"beside it {_short(name_of(each))} ({each.weights_dtype})" for each in spec.frozen_models]
     trained = [_method(run, spec), _weights(spec), _optimizer(run, spec), _on(run, spec)]
-    return [_short(spec.facts.name), *beside, *trained, _started(run)]
+    return [_short(spec.facts.name), *beside, _roles(spec), *trained, _started(run)]
+
+
+def _roles(spec: Spec) -> str:
+    """The further models that a trainer holds beside the one that it trains."""
+    if spec.trainer == "ppo":
+        reference = ["a reference"] if spec.reference_model else []
+        return f"PPO with {', '.join([*reference, 'a reward'])} and a value model"
+    return f"{spec.trainer.upper()} with a reference model" if spec.reference_model else ""
 
 
 def gpu_name(name: str) -> str:

@@ -20,6 +20,7 @@ _SHOWN = 64
 PHASE_WORDS = {
     "load": "loading the model",
     "initialize": "initialization",
+    "resume": "resuming",
     "forward": "forward",
     "backward": "backward",
     "step": "the optimizer step",

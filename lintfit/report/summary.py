@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.report import View, clean, fixable, shown_path
+from lintfit.verdict.reasons import family
 
 _NAMED = 3
 """Rules that the line on what is not shown names."""
@@ -54,11 +55,13 @@ def counts_lines(result: CheckResult, view: View) -> list[str]:
 def not_judged_lines(result: CheckResult, view: View, folded: Container[str] = ()) -> list[str]:
     """A line for each reason why runs have no verdict, and for each why files were not understood.
 
-    Runs of which a finding says it that is shown are left out.
+    Runs of which a finding says it that is shown are left out; ``--statistics`` count them all.
     """
-    findings = () if view.statistics else result.findings
+    if view.statistics:
+        return []
+    findings = result.findings
     told = {finding.run for finding in findings if finding.rule == UNKNOWN_RULE and (finding.run or "") not in folded}
-    told |= set() if view.statistics else set(without_files(result))
+    told |= set(without_files(result))
     runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
     return [*_by_reason("unknown", runs), *_by_reason("skipped", skipped_files(result))]
 
@@ -183,7 +186,8 @@ def plural(count: int, noun: str, many: str = "") -> str:
 def statistics_lines(result: CheckResult, view: View) -> list[str]:
     """One line per rule, the most frequent first: count, code, ``[*]`` where all its findings are fixable, name.
 
-    Then how many fixes were taken back because the files, read again with them, were not what they claimed.
+    Then how many runs have no verdict and how many files were not understood, a line for each reason, and how many
+    fixes were taken back because the files, read again with them, were not what they claimed.
     """
     findings = result.findings
     by_rule = Counter((finding.code, finding.rule) for finding in findings)
@@ -191,8 +195,19 @@ def statistics_lines(result: CheckResult, view: View) -> list[str]:
     for (code, rule), count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
         mark = all(fixable(finding, view.unsafe_fixes) for finding in findings if finding.rule == rule)
         lines.append(f"{count:>5}  {code}  {'[*]' if mark else '[ ]'} {rule}")
+    lines += _reasons("unknown", unknown_runs(result))
+    lines += _reasons("skipped", skipped_files(result))
     refused = result.refused_fixes
     return [*lines, f"{refused:>5}  {'fix' if refused == 1 else 'fixes'} not offered: read again, not as claimed"]
+
+
+def _reasons(word: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """``   12  unknown  the model (--model)``: the runs or files of each kind of reason, the most frequent first."""
+    names: dict[str, set[str]] = {}
+    for name, reason in pairs:
+        names.setdefault(family(reason)[0], set()).add(name)
+    in_order = sorted(names.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [clean(f"{len(found):>5}  {word}  {reason}") for reason, found in in_order]
 
 
 def fixed_lines(fixed: Sequence[Finding], view: View) -> list[str]:

@@ -177,7 +177,8 @@ def _notes(result: CheckResult, view: View) -> list[Line]:
     """What was not judged or not read, and what is not shown."""
     lines = [line for text in result.notes for line in wrapped([], text, view.width, 2)]
     most = crowd.REASONS if crowd.is_crowd(result, view) else None
-    lines += not_judged(result, len(result.runs) == 1 and not view.statistics, view, most)
+    if not view.statistics:
+        lines += not_judged(result, len(result.runs) == 1, view, most)
     further = [*hidden_lines(result), *fix_line(result)]
     return lines + [line for text in further for line in wrapped([], text, view.width, 2)]
 

@@ -10,9 +10,11 @@ from lintfit.documents import door
 from lintfit.documents.limits import MAX_BYTES
 from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import Kind
+from lintfit.documents.paths import is_below, resolved
 from lintfit.frozen import frozen
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
+from lintfit.options.roots import root_of
 from lintfit.run.gitignore import Ignored, ignored_in
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ def discover(paths: Sequence[Path], options: Options) -> FoundFiles:
 
 def _walk(folder: Path, cli: Options) -> Iterator[Path]:
     ignored = {folder: ignored_in(folder)}
+    tops = (resolved(folder), root_of(folder, cli))
     for here, folders, names in door.walk(folder):
         git = ignored.pop(here)
         options = config_for(here, cli)
@@ -104,6 +107,8 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
                 wanted = name in ("launch.json", "tasks.json")
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
+            if wanted and door.is_link(path) and not is_below(resolved(path), tops):
+                continue  # it leads out of what is checked
             if wanted and is_page(path) and not _may_start(path):
                 continue
             if wanted and not options.excluded(path) and not git.has(name, is_folder=False):

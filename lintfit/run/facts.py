@@ -9,6 +9,7 @@ from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import quantization_section
 from lintfit.documents import door
+from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
@@ -36,7 +37,8 @@ def find_model(sources: Sources, settings: Mapping[str, Setting], folders: tuple
     try:
         facts = _facts(sources.options.model_config, settings.get("model"), folders)
     except UnknownArchitectureError as error:
-        return FoundModel(None, (f"a config.json of a model_type that lintfit can count ({error})",))
+        detail = "" if _lies_outside(settings.get("model"), folders) else f" ({error})"
+        return FoundModel(None, (f"a config.json of a model_type that lintfit can count{detail}",))
     if facts is None:
         other = _no_language_model(sources)
         return FoundModel(None, missing_model(settings) if other is None else (other,))
@@ -83,6 +85,15 @@ def _as_loaded(facts: ModelFacts, settings: Mapping[str, Setting]) -> ModelFacts
 
     alone = only.value is True or (only.value is AUTO and facts.code.text_by_auto)
     return text_only(facts) if alone else facts
+
+
+def _lies_outside(model: Setting | None, folders: tuple[Path, ...]) -> bool:
+    """Whether a file of the tree names a model's folder that is none of the tree: nothing of what it says is shown."""
+    if model is None or not isinstance(model.value, str) or model.provenance.kind == "option":
+        return False
+    top = resolved(door.repository_of(Path.cwd()) or Path())
+    found = (resolved(folder / model.value / "config.json") for folder in (*folders, Path()))
+    return any(door.is_file(path) and not is_below(path, (top,)) for path in found)
 
 
 def facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:

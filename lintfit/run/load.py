@@ -207,11 +207,14 @@ def _taken(run: Run) -> set[Path]:
 def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes) -> Iterable[Origin]:
     if document.kind is not Kind.SHELL and not is_notebook(document.path):
         return
-    from lintfit.sources.launchers.launcher import count_launches
+    from lintfit.sources.launchers.launcher import MOST_LAUNCHES, count_launches, not_followed
 
     with mistakes.end_at(document.path.as_posix()):
         shell = document if document.kind is Kind.SHELL else workspace.read(document.path, Kind.SHELL)
-        for index in range(count_launches(shell)):
+        count = count_launches(shell)
+        if count == MOST_LAUNCHES and (line := not_followed(shell)):
+            mistakes.note(line)
+        for index in range(count):
             yield Origin("launch", document.path, index)
 
 

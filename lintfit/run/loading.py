@@ -11,6 +11,9 @@ from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.sources.script.model import Argument, Call
 from lintfit.versions import before
 
+CASTS_ALL = "0.3"
+"""The first PEFT whose ``prepare_model_for_int8_training`` casts all 16-bit parameters to fp32; 0.2 casts the norms of
+a model in eight bits (``utils/other.py``)."""
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
 
@@ -26,7 +29,8 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
     values["loaded_on_gpu"] = mapped or any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
-    if any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
+    casts = values.get("quantization") is not None or before(versions.get("peft"), CASTS_ALL) is not True
+    if casts and any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
         values.setdefault("kbit_upcast", "all")
     upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
     if upcasts and values.get("engine") == "deepspeed":
@@ -43,16 +47,24 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     there, engine = available(sources), settings.get("engine")
     if sources.script is None or there is None or there.value is UNKNOWN or there.value < 2 or _sees_one(sources):
         return None
+    script = sources.script.facts
+    load = _trained(script.loads, script.trained_model)
+    asked = load.argument("device_map") if load is not None and load.taken is not False else None
+    if sources.launch is None and asked is not None and _names_several(asked.value):
+        return "device_map"  # it is started on each rank's own GPU by nobody
     if engine is None or engine.value != "single":
         return None
     for call in sources.script.calls(*_SPLITTERS):
         if call.taken is True and call.function.startswith("tensor_parallel."):
             return "tensor_parallel"
-    script = sources.script.facts
-    load = _trained(script.loads, script.trained_model)
-    asked = load.argument("device_map") if load is not None and load.taken is not False else None
     word = asked.value if asked is not None else None
-    return "device_map" if isinstance(word, str) and word in _SPREADS else None
+    spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
+    return "device_map" if spreads else None
+
+
+def _names_several(place: object) -> bool:
+    """Whether a ``device_map`` is a mapping that gives modules to more than one GPU."""
+    return isinstance(place, Mapping) and len({str(gpu) for gpu in place.values() if gpu not in ("cpu", "disk")}) > 1
 
 
 def _sees_one(sources: Sources) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from lintfit.documents.files import ReadError
 from lintfit.documents.model import Kind
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_makefile
+from lintfit.documents.steps import Steps
 from lintfit.frozen import word_set
+from lintfit.memo import Memo
 from lintfit.settings.model import Place
 
 if TYPE_CHECKING:
@@ -61,11 +63,23 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
         return True  # the script itself reckons with its absence
     if is_makefile(document.path) and re.search(rf"^[^\t#=\n]*{re.escape(base)}[^=\n]*:", text, re.MULTILINE):
         return True
-    return any(_brings(command, name, launch, locator) for command in _above(document, launch))
+    brings = _FIRST.get(document, (name, launch.command.folder), lambda: _first(document, name, launch, locator))
+    return brings < launch.place.span.start
 
 
-def _above(document: ShellDocument, launch: Launch) -> Iterator[Command]:
-    return (command for command in document.commands if command.span.start < launch.place.span.start)
+_FIRST: Memo[int] = Memo()
+_LEFT: Memo[Steps] = Memo()
+_MOST_COMMANDS = 2000
+"""Commands of one file that are looked at for what they bring, for all names that are asked for."""
+
+
+def _first(document: ShellDocument, name: str, launch: Launch, locator: Locator) -> int:
+    """Where the first command stands that may make a file of this name; behind the file's end if none does."""
+    steps = _LEFT.get(document, None, lambda: Steps(_MOST_COMMANDS, "commands"))
+    for command in document.commands:
+        if not steps.take() or _brings(command, name, launch, locator):
+            return command.span.start
+    return len(document.text) + 1
 
 
 def _brings(command: Command, name: str, launch: Launch, locator: Locator) -> bool:
@@ -137,5 +151,6 @@ def _writes(path: Path, name: str, locator: Locator) -> bool:
     return document is not None and _speaks(document.text, name, 1, python=path.suffix == ".py")
 
 
+@lru_cache(maxsize=64)
 def _speaks(text: str, name: str, times: int, python: bool) -> bool:
     return text.count(posixpath.basename(name)) >= times and (not python or _DUMPS.search(text) is not None)

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 def unread_training(sources: Sources) -> str | None:
     """What a launch trains from where lintfit has not read it: nothing can be said of its memory then."""
-    launch = sources.launch
+    launch, script = sources.launch, sources.script
     if sources.recipe is not None:
         return None
+    if script is not None and script.not_followed:
+        return f"all of {script.document.path.name} ({script.not_followed})"
     if launch is None:
         return _foreign_trainer(sources)
     if launch.action is None:

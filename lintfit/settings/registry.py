@@ -257,12 +257,16 @@ _RECORDS = (
           as_it_is=True, by="script",
           values="tokens of what a decoder makes of the `seq_len` that an encoder reads (T5, mT5); as many where it is "
           "not stated, and one at the low end", default=None, default_by="`seq_len`"),
+    _spec("mean_seq_len", TOKENS, "Tokens of a sample in the mean; --seq-len is then the longest.",
+          values="tokens of a sample in the mean, where `seq_len` is the longest: the estimate says what that takes "
+          "beside it", default=None, default_by="`seq_len`", aliases=("mean-len", "mean-length")),
     _spec("image_max_pixels", TOKENS, "Pixels that the processor leaves of an image at most (its max_pixels).",
           as_it_is=True, by="script", values="pixels of each image at most",
           default=None, default_by="the published bound"),
     Record("eval_graph", by="script"),
     # Saving, and what a script does in its own way
     Record("whole_state_dict", by="script"),
+    Record("gathered_state_dict", by="script"),
     Record("torch_compile", by="script"),
     _spec("frozen_models", NAMED, "Models on the GPU that are only asked: IDs, or JSON as in a spec.", metavar="IDS",
           by="script",
@@ -286,6 +290,12 @@ _RECORDS = (
           as_it_is=True, by="script",
           values="whether it saves checkpoints, or the model at its end: `true`, `false`; without it a run saves",
           default=True),
+    _spec("resumes", FLAG, "Whether it goes on from a checkpoint (default false).", as_it_is=True, by="script",
+          values="whether it goes on from a checkpoint, with its optimizer's states: `true`, `false`",
+          default=False, lower_bound=False, aliases=("resume",)),
+    _spec("merges", FLAG, "Whether adapters are merged into the model on the host (default false).", as_it_is=True,
+          by="script", values="whether the adapters are merged into the model on the host: `true`, `false`",
+          default=False, lower_bound=False, aliases=("merge",)),
     Record("eval_generates", by="script"),
     Record("eval_new_tokens", by="script"),
     # The engine

@@ -97,12 +97,22 @@ def _host(log: Log, estimate: Estimate | None) -> Iterator[Cause]:
     if log.host_used is not None and log.host_total is not None:
         said = f"the last that DeepSpeed printed: {_gib(log.host_used)} of {_gib(log.host_total)} in use"
         yield Cause("host memory", said)
+    if log.where.phase == "resume":
+        yield Cause(
+            "resuming",
+            "each process reads its part of the checkpoint, states and all, into the machine's memory, beside the rest",
+            "lintfit estimate FILES --resume says how much; fewer processes a machine, or a checkpoint without states",
+        )
+    if death.used is not None and death.total is not None:
+        yield Cause("host memory", f"{_gib(death.used)} of {_gib(death.total)} of the machine were in use")
     if estimate is None or not estimate.host.peak:
         return
     total = log.host_total or estimate.host_capacity_bytes
     of = f" of {_gib(total)}" if total is not None else ""
-    loading = estimate.host.load_peak >= estimate.host.steady
+    loading = estimate.host.load_peak >= estimate.host.steady + estimate.host.resume
     while_ = "while the model is loaded by every process" if loading else "for what is offloaded and pinned"
+    if estimate.host.resume and not loading:
+        while_ += f", of it {_gib(estimate.host.resume)} read from the checkpoint"
     remedy = "load on one rank (low_cpu_mem_usage, ZeRO-3's init)" if loading else "offload less, or to NVMe"
     yield Cause("host memory", f"the run needs {_gib(estimate.host.peak)}{of} of a machine, {while_}", remedy)
 
@@ -171,7 +181,13 @@ def _phase(log: Log) -> Iterator[Cause]:
             "--eval_accumulation_steps 1, --prediction_loss_only True, or a smaller --per_device_eval_batch_size",
         )
     elif log.where.phase == "save":
-        yield Cause("saving", "saving gathers what is sharded: a whole copy of the weights on one GPU")
+        yield Cause(
+            "saving",
+            "saving gathers what is sharded: a whole copy of the weights on one GPU; bitsandbytes 0.38 copies "
+            "8-bit weights, too",
+            "gather on the host (offload_to_cpu, rank0_only) or save each rank's part (SHARDED_STATE_DICT); "
+            "bitsandbytes 0.39.1 or later",
+        )
 
 
 def _gib(size: int) -> str:

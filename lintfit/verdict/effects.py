@@ -140,6 +140,9 @@ def _method(change: Change) -> Iterator[str]:
             f"backward still goes through every layer to reach the adapters: activations "
             f"{_was(change, 'activations')}, logits {_was(change, 'logits')}"
         )
+    more, same = -change.saved("activations"), not change.differs("micro_batch_size", "seq_len")
+    if more > _LITTLE and same and not change.after.gradient_checkpointing:
+        yield (f"every adapter keeps an input of its own for the backward: +{_gib(more)}; checkpointing frees them")
 
 
 def _quantization(change: Change) -> Iterator[str]:

@@ -115,11 +115,13 @@ def _by_bounds(run: Run) -> Judged | None:
     """The verdict of a run that fits whatever is open of it: with what takes no less; None for every other.
 
     Where nobody has counted what is open, it may fit tightly, too, with the likely peak of what takes no less; what
-    somebody could state stays unknown then.
+    somebody could state stays unknown then, and so does a model of which several GPUs have a part each.
     """
     found = [(each, _judge(each.run)) for each in at_most(run)]
     verdicts = {judged.verdict for _, judged in found}
-    enough = {Verdict.FITS} if any(each.can_be_told for each, _ in found) else {Verdict.FITS, Verdict.TIGHT}
+    spread = run.spec is not None and any(line in SPREADS for line in run.spec.uncounted)
+    strict = spread or any(each.can_be_told for each, _ in found)
+    enough = {Verdict.FITS} if strict else {Verdict.FITS, Verdict.TIGHT}
     if not found or not all(_is_likely(*each) for each in found) or not verdicts <= enough:
         return None
     bound, judged = max(found, key=lambda each: _peak(each[1]))

@@ -233,3 +233,10 @@ def test_a_flag_of_slurm_is_read_whole() -> None:
 def test_the_count_that_a_name_states(name: str, count: int | None) -> None:
     assert stated_count(name) == count
     assert lookup(name) is not None
+
+
+def test_ascend() -> None:
+    """As torch_npu says: 60.97 GiB of the 64 GB ones, 29.50 of the 32 GB ones, for which a bare name stands."""
+    for name, usable in (("Ascend 910B3", 60.97), ("910B2", 60.97), ("910B4", 29.5), ("Ascend 910B 32GB", 29.5)):
+        found = lookup(name)
+        assert found is not None and found.usable_bytes == int(usable * GIB), name

@@ -140,3 +140,22 @@ def test_the_usual_ways_to_train(tmp_path: Path) -> None:
 def test_json_stays_one_estimate(tmp_path: Path) -> None:
     outcome = lintfit("estimate", "--model", "gpt2", "--gpu", "4090", "--output-format", "json", cwd=tmp_path)
     assert "peak_bytes" in outcome.json
+
+
+def test_an_open_number_of_gpus_is_the_same_before_and_after(folder: Path) -> None:
+    (folder / "lintfit.toml").unlink()
+    (folder / "run.sh").write_text("accelerate launch train.py\n")
+    run = _asked(folder, "--gpu", "A100-80GB", "--zero", "3")
+    assert run["what_if"]["before"]["peak_bytes"]["likely"] > 0
+    outcome = lintfit("estimate", "run.sh", "--gpu", "A100-80GB", "--zero", "3", cwd=folder)
+    assert outcome.out.count("1 × A100-SXM4-80GB") == 2
+
+
+def test_what_flags_say_of_an_open_batch_holds_for_both(folder: Path) -> None:
+    """A length that nobody states is no question beside another one."""
+    stated = _asked(folder, "--zero", "3", "--seq-len", "4096")["what_if"]
+    assert stated["before"] == _asked(folder, "--zero", "3")["what_if"]["before"], "lintfit.toml states it"
+    (folder / "lintfit.toml").unlink()
+    asked = _asked(folder, "--zero", "3", "--seq-len", "4096")["what_if"]
+    alone = _asked(folder, "--zero", "3", "--seq-len", "512")["what_if"]
+    assert asked["before"]["peak_bytes"]["likely"] > alone["before"]["peak_bytes"]["likely"]

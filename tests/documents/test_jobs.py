@@ -168,12 +168,14 @@ def test_vscode() -> None:
     text = (
         '{"configurations": [{"type": "debugpy", "request": "launch", "program": "${workspaceFolder}/train.py", // x\n'
         '"args": ["--lr", "1"], "env": {"CUDA_VISIBLE_DEVICES": "0"}}, {"type": "cppdbg", "program": "a"},\n'
-        '{"type": "python", "module": "torch.distributed.run", "args": ["train.py"]}]}'
+        '{"type": "python", "module": "torch.distributed.run", "args": ["train.py"]},\n'
+        '{"type": "python", "program": "/opt/env/bin/deepspeed", "args": ["--num_gpus=2", "train.py"]}]}'
     )
     document = job(".vscode/launch.json", text)
     assert [said(command) for command in document.commands] == [
         "python train.py --lr 1",
         "python -m torch.distributed.run train.py",
+        "/opt/env/bin/deepspeed --num_gpus=2 train.py",
     ]
     assert document.commands[0].environment["CUDA_VISIBLE_DEVICES"].value == "0"
 

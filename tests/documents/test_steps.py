@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.documents.limits import TOO_MANY
 from lintfit.documents.model import FileText
 from lintfit.documents.shell_arithmetic import calculate
 from lintfit.documents.shell_document import ShellDocument
@@ -117,6 +118,6 @@ def test_arithmetic() -> None:
 def test_aliases_of_a_yaml_file(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: &a [1, 2, 3]\nb: [*a, *a]\n"
     assert read_yaml(FileText(Path("a.yaml"), text)).problems == ()
-    monkeypatch.setattr("lintfit.documents.yaml_reader._MAX_VALUES", 12)
+    monkeypatch.setattr("lintfit.documents.yaml_reader.MAX_VALUES", 12)
     (problem,) = read_yaml(FileText(Path("a.yaml"), text)).problems
-    assert problem.detail == "the aliases unfold to more than 12 values: not a config"
+    assert problem.detail == TOO_MANY

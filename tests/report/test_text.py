@@ -201,6 +201,15 @@ def test_statistics() -> None:
     assert lines[:2] == ["    2  LF801  [*] unknown-key", "    1  LF101  [ ] forced-float32"]
 
 
+def test_statistics_count_runs_without_a_verdict_by_reason() -> None:
+    run = replace(Story().run(), spec=None, origin=Origin("launch", Path("run.sh")))
+    reasons = (("the GPU: --gpu",), ("the GPU: --gpu", "the model: --model"))
+    runs = tuple(RunResult(replace(run, id=f"run.sh:{n}"), unknown=each) for n, each in enumerate(reasons))
+    lines = render("text", CheckResult(runs=runs), View(statistics=True)).splitlines()
+    assert lines[:2] == ["    2  unknown  the GPU: --gpu", "    1  unknown  the model: --model"]
+    assert not any("not judged:" in line for line in lines[3:])
+
+
 def test_host_memory_that_is_short_is_said() -> None:
     short = replace(samples.estimate(0.125, Verdict.DOES_NOT_FIT), host_capacity_bytes=8 * 2**30)
     run = RunResult(Story().run(), short, Verdict.DOES_NOT_FIT, rejected=(Rejected("offloading", short),))

@@ -56,8 +56,26 @@ def run_file_checks(
         check = getattr(module, "check_file", None)
         if check is not None:
             with apart(context.document.path.as_posix()):
-                for report in check(context):
+                for report in _first(check(context)):
                     yield _finding(rule, report, None)
+
+
+MOST_REPORTS = 2000
+"""Findings of one rule on one document that are reported; the last of them says that there are more."""
+_LONGEST = 1000
+"""Characters of a message: a file may have keys and words of any length."""
+
+
+def _first(reports: Iterable[Report]) -> Iterator[Report]:
+    for index, report in enumerate(reports):
+        if index == MOST_REPORTS:
+            yield replace(report, message=f"{report.message} (and more of its kind that are not listed)", fix=None)
+            return
+        yield report
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 _DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script", "shell": "launcher"}
@@ -143,12 +161,12 @@ def _finding(rule: Rule, report: Report, run: str | None) -> Finding:
         rule=rule.name,
         code=rule.code,
         severity=severity,
-        message=report.message,
+        message=_bounded(report.message),
         place=report.place,
         related=report.related,
         run=run,
         fix=_of_weight(report.fix, severity),
-        help=report.help,
+        help=_bounded(report.help),
     )
 
 

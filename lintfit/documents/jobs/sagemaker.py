@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lintfit.documents.jobs.model import Job, Said
 from lintfit.documents.model import FileText, Span
+from lintfit.documents.python_syntax import UNPARSED, statements
 
 _ESTIMATORS = frozenset({"HuggingFace", "PyTorch"})
 
@@ -23,8 +24,8 @@ def is_one(path: Path, text: str) -> bool:
 
 def read(file: FileText) -> Iterator[Job]:
     try:
-        tree = ast.parse(file.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = ast.Module(statements(file.text), [])
+    except UNPARSED:
         return
     reader = _Reader(file.text, tree)
     for node in ast.walk(tree):

@@ -10,6 +10,8 @@ from lintfit.documents.jobs.model import Job, Said
 from lintfit.documents.model import FileText, Kind, Node
 
 _FOLDERS = ("${workspaceFolder}/", "${workspaceRoot}/", "${fileWorkspaceFolder}/")
+_LAUNCHERS = frozenset({"accelerate", "accelerate-launch", "deepspeed", "torchrun"})
+"""Programs that are scripts of Python themselves, and start another one."""
 _DEBUGGERS = frozenset({"python", "debugpy"})
 
 
@@ -39,7 +41,9 @@ def _configured(text: str, each: Node) -> Job | None:
     arguments = each.get("args")
     if arguments is not None and arguments.shape == "scalar":
         return None
-    words = [nodes.at(named, "python"), *([nodes.at(named, "-m")] if program is None else []), _word(named)]
+    launches = module is None and (nodes.text_of(named) or "").rpartition("/")[2] in _LAUNCHERS
+    words = [] if launches else [nodes.at(named, "python")]
+    words += [*([nodes.at(named, "-m")] if program is None else []), _word(named)]
     words += [_word(word) for word in arguments.elements] if arguments is not None else []
     return Job(words=tuple(words), variables=nodes.variables(each.get("env")))
 

@@ -65,6 +65,12 @@ def reads_a_part(spec: Spec) -> bool:
     return spec.pipeline_parallel > 1 or (spec.tensor_parallel > 1 and spec.engine != "deepspeed")
 
 
+def loaders(spec: Spec) -> int:
+    """Ranks of a machine that read all weights of the checkpoint: one, or each of them."""
+    partitioned = spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init
+    return 1 if partitioned or reads_once(spec) else ranks_per_node(spec)
+
+
 def load_peak(spec: Spec, held: Inventory) -> int:
     """Bytes on one node while the ranks load the checkpoint.
 
@@ -79,8 +85,7 @@ def load_peak(spec: Spec, held: Inventory) -> int:
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
     copy = loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)]
-    partitioned = spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init
-    return copy * (1 if partitioned or reads_once(spec) else ranks_per_node(spec))
+    return copy * loaders(spec)
 
 
 READS_ONCE_SINCE = (0, 22)

@@ -7,6 +7,7 @@ from lintfit.memo import Memo
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.ddp import reduces
 from lintfit.memory.engines.host import reads_once
+from lintfit.memory.engines.saving import gathered_on_host
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import not_modelled, zero_config
 from lintfit.memory.spec import Spec
@@ -25,6 +26,20 @@ def states(spec: Spec) -> States:
 
 def _counted(spec: Spec) -> States:
     held = _of_engine(spec) if spec.saves else replace(_of_engine(spec), save={})
+    gathered = gathered_on_host(spec, inventory(spec)) if spec.saves and spec.data_parallel > 1 else 0
+    if gathered:
+        held = replace(held, host=replace(held.host, save=gathered))
+    if spec.merges:
+        from lintfit.memory.engines import merging
+
+        merged = replace(held.host, merge=merging.on_host(spec))
+        held = replace(held, host=merged, assumptions=(*held.assumptions, merging.said(spec)))
+    if spec.resumes:
+        from lintfit.memory.engines import resuming
+
+        host = replace(held.host, resume=resuming.on_host(spec))
+        said = (*held.assumptions, *resuming.said(spec, held))
+        held = replace(held, resume=resuming.on_gpu(spec, held), host=host, assumptions=said)
     assumed, missing = _assumptions(spec), _not_modelled(spec)
     if not assumed and not missing:
         return held

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from lintfit.memory.spec import Spec
-from lintfit.memory.tensors.parameters import Inventory, rounded
+from lintfit.memory.engines.zero_config import zero_config
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensors.parameters import Inventory, model_dtype, rounded
 from lintfit.memory.versions import release
+from lintfit.settings.values import Fsdp
 
 REORDERS = (0, 38, 0)
 KEEPS_ORDER = (0, 39, 1)
@@ -13,6 +15,21 @@ KEEPS_ORDER = (0, 39, 1)
 
 HAS_LAYOUTS = (7, 5)
 """The compute capability from which int8 weights are laid out for the matrix units as they are first used."""
+
+
+def gathered_on_host(spec: Spec, held: Inventory) -> int:
+    """Bytes of the whole state dict that rank 0 gathers on its host where the model is sharded.
+
+    ZeRO-3 in 16 bits (deepspeed ``engine.py:_zero3_consolidated_16bit_state_dict``), where
+    ``stage3_gather_16bit_weights_on_model_save`` is on; FSDP 1 in the shards' own dtype (transformers'
+    ``FULL_STATE_DICT`` with ``offload_to_cpu`` and ``rank0_only``). FSDP 2 saves shards by default.
+    """
+    if spec.engine == "deepspeed":
+        config = zero_config(spec)
+        elements = sum(weight.numel * weight.copies for weight in held.weights)
+        return DTYPE_BYTES[model_dtype(spec)] * elements if config.stage == 3 and config.gather_on_save else 0
+    first = spec.engine == "fsdp" and (spec.fsdp or Fsdp()).version == 1
+    return held.bytes if first else 0
 
 
 def lays_out(spec: Spec) -> bool:

@@ -26,7 +26,8 @@ class States:
     """Bytes of one rank by component, apart from activations, logits and the framework, moment by moment.
 
     ``load``: the largest point while the model gets onto the GPU. ``initialize``: the largest point while the
-    engine wraps it. ``forward``: the steady state between steps (from the second step on), with what the
+    engine wraps it. ``resume``: a checkpoint being read, for a run that goes on from one.
+    ``forward``: the steady state between steps (from the second step on), with what the
     forward pass itself gathers; gradients that earlier micro-batches left count here. ``backward_start``: the
     loss's backward, when this micro-batch has no gradient yet. ``first_gradient``: the same once the first
     gradient has made the engine's buffers (IPG, all-gather window). ``layer_end``: inside the backward where one
@@ -42,6 +43,7 @@ class States:
 
     load: Components = field(default_factory=dict)
     initialize: Components = field(default_factory=dict)
+    resume: Components = field(default_factory=dict)
     forward: Components = field(default_factory=dict)
     backward_start: Components = field(default_factory=dict)
     first_gradient: Components = field(default_factory=dict)

@@ -21,6 +21,7 @@ __all__ = ["OTHER", "ROUNDING", "Explained", "Term", "at", "elsewhere", "explain
 _STATES = {
     "model loaded": "load",
     "engine initialized": "initialize",
+    "checkpoint loaded": "resume",
     "loss, backward": "backward_start",
     "head, backward": "first_gradient",
     "end of backward": "backward_end",
@@ -112,6 +113,13 @@ def _of_states(spec: Spec, held: States, moment: Moment) -> list[Term]:
     elif moment.name.endswith((", forward", ", checkpointed forward")):
         state = "forward"
     sizes: Components = getattr(held, state) or {}
+    if state == "resume":
+        lasting = nearest(_ways(spec, "forward"), dict(sizes))
+        what = "states of the checkpoint beside those that they replace"
+        copies = term(
+            "temporaries", what, sizes.get("temporaries", 0), source="torch optim/optimizer.py load_state_dict"
+        )
+        return [*[each for each in lasting if each.component != "temporaries"], copies]
     return nearest(_ways(spec, state), dict(sizes))
 
 

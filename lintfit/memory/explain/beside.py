@@ -98,12 +98,16 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
     """The host memory of one node: the larger of loading and the steady state."""
     if not estimate.host.peak:
         return []
-    if estimate.host.load_peak >= estimate.host.steady:
+    if estimate.host.merge == estimate.host.peak:
+        what = "the model, and the difference of the largest matrix, while adapters are merged"
+        return [term("host", what, estimate.host.merge, source="peft tuners/lora/layer.py")]
+    if estimate.host.load_peak >= estimate.host.steady + estimate.host.resume:
         if estimate.host.load_peak > load_peak(spec, inventory(spec)):
             return [_flattening(spec, estimate.host.load_peak)]
         return _load_terms(spec, estimate.host.load_peak)
     ranks = _ranks(ranks_per_node(spec))
     found = _evaluated(spec) if spec.evaluation is not None else []
+    found.append(term("host", "what the ranks read of the checkpoint, while they resume", estimate.host.resume))
     for block in sorted(set(states.rank_host.locked), reverse=True):
         count = states.rank_host.locked.count(block)
         locked = pinned(block)

@@ -34,7 +34,7 @@ LONG_SEQUENCE = 131_072
 sequence or offload checkpoints (ALST, arXiv 2506.13996: an 8B model ends at 32K on one H100 without), so only the
 model states are certain."""
 
-STATES_ALONE = frozenset({"load", "initialize", "step", "save"})
+STATES_ALONE = frozenset({"load", "initialize", "resume", "step", "save"})
 """Phases that the length of the sequence has no part in."""
 
 

@@ -71,8 +71,16 @@ def _rewrites(text: str) -> bool:
     return _REWRITES.search(text) is not None
 
 
+_MOST = 20
+"""Flags of one command that are said to be refused: the parser itself stops at the first."""
+
+
 def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
+    said: set[str] = set()
     for place, given in given_flags(launch):
+        if given.name in said or len(said) >= _MOST:
+            continue
         refusal = parser.grammar.refused(given)
         if refusal is not None and not (_EXPECTS.search(refusal.message) and _is_to_be_filled_in(place)):
+            said.add(given.name)
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops)

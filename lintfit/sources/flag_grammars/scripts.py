@@ -21,7 +21,7 @@ from lintfit.sources.flag_grammars.kinds import field_kind
 from lintfit.sources.flag_grammars.options import Option
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.parsers import Parser
-from lintfit.sources.script.interpreter.values import Class, Const, Field, Items, Record, Ref, Value
+from lintfit.sources.script.interpreter.values import Class, Const, Field, Items, Record, Ref, Value, is_none
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.state import Walk
@@ -57,9 +57,19 @@ def parsers_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[Read]:
         seen.add(id(call))
         if call.taken is True and call.name in _STRICT and _own_command_line(call):
             try:
-                yield Read(_name(parser), _grammar(walk, parser, versions))
+                grammar = _grammar(walk, parser, versions)
+                yield Read(_name(parser), replace(grammar, own=(*grammar.own, *_named_file(call))))
             except _NotWhole:
                 continue
+
+
+def _named_file(call: Record) -> Iterator[Option]:
+    """The flag by which ``parse_args_into_dataclasses(args_file_flag="--config")`` is handed files of arguments."""
+    flag = call.keyword("args_file_flag")
+    if isinstance(flag, Const) and isinstance(flag.value, str):
+        yield Option((flag.value,), nargs="*")
+    elif flag is not None and not is_none(flag):
+        raise _NotWhole
 
 
 def files_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[tuple[Read, DataDocument, bool]]:

@@ -9,9 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lintfit.frozen import frozen
-from lintfit.sources.logs.model import Where
+from lintfit.frozen import frozen, replace
+from lintfit.sources.logs.model import Doing, Where
 
+_DRAWN = re.compile(
+    r"(?:^|[│|] )\s{0,4}(/[^│|\n]{1,400}?\.py):([0-9]{1,7})(?: in ([\w<>.]{1,120}))?\s{0,200}(?:[│|]|$)"
+)
+"""A frame in a box, as rich draws it (typer, axolotl, torchtune): a long path has its function on the next line."""
+_CELL = re.compile(
+    r"^(?:File )?(\S[^\n]{0,400}?\.py):([0-9]{1,7}), in ([\w<>.]{1,120})\(|^Cell In ?\[[0-9]{1,5}\], line ([0-9]{1,7})"
+)
+"""A frame as IPython prints it, and one of a cell."""
+_NEXT = re.compile(r"^\s{0,4}[│|] in ([\w<>.]{1,120})\s")
+_POINTED = re.compile(r"(?:❱|-{2,6}>) {0,4}[0-9]{1,7} ?[│|]? ?(.{1,300})")
 _FRAME = re.compile(r'File "([^"\n]{1,400})", line ([0-9]{1,7}), in ([\w<>.]{1,120})')
 MOST = 200
 """Frames of one traceback that are kept: the last."""
@@ -24,6 +34,8 @@ class Frame:
     file: str
     function: str
     code: str = ""
+    drawn: bool = False
+    """Whether its line of code is the one that an arrow points at, not the next."""
 
     def says(self, pattern: re.Pattern[str]) -> bool:
         return bool(pattern.search(f"{self.file}: {self.function}: {self.code}"))
@@ -36,8 +48,26 @@ class Frame:
 
 def frame(line: str) -> Frame | None:
     """The frame that a line of a log begins."""
-    found = _FRAME.search(line[:1000]) if 'File "' in line else None
-    return Frame(found[1], found[3]) if found else None
+    if 'File "' in line:
+        found = _FRAME.search(line[:1000])
+        return Frame(found[1], found[3]) if found else None
+    if ".py:" in line and (drawn := _DRAWN.search(line[:1000])):
+        return Frame(drawn[1], drawn[3] or "", drawn=True)
+    if ", in " in line or line.startswith("Cell In"):
+        cell = _CELL.search(line[:1000])
+        return Frame(cell[1] or "a cell", cell[3] or "", drawn=True) if cell else None
+    return None
+
+
+def completed(one: Frame, line: str) -> Frame:
+    """A frame with what the next line of the log adds to it: its code, or its function where the path was long."""
+    if not one.drawn:
+        return one if one.code or not line.strip() else replace(one, code=line.strip()[:200])
+    pointed = _POINTED.search(line[:1000]) if "❱" in line or "->" in line else None
+    if pointed is not None and not one.code:
+        return replace(one, code=pointed[1].strip("│ ")[:200])
+    named = _NEXT.search(line[:300]) if not one.function else None
+    return replace(one, function=named[1]) if named is not None else one
 
 
 def where(frames: Sequence[Frame]) -> Where:
@@ -55,6 +85,30 @@ def where(frames: Sequence[Frame]) -> Where:
     telling = next(one for one in within if one.says(phase[0]))
     return Where(phase[1], component, telling.name)  # type: ignore[arg-type]
 
+
+def doing(line: str) -> Where | None:
+    """What a program says that it is about to do: all that a log without a traceback tells of the phase."""
+    for word, pattern, phase in _DOING:
+        if word in line and (found := pattern.search(line[:1000])) is not None:
+            return Where(phase, "", " ".join(found[0].split())[:80])
+    return None
+
+
+_DOING: tuple[tuple[str, re.Pattern[str], Doing], ...] = (
+    ("esum", re.compile(r"Attempting to resume from|Resuming (?:training|from)"), "resume"),
+    ("Loading ", re.compile(r"Loading (?:model|optimizer|states|Optimizer) (?:state )?from"), "resume"),
+    ("ZeRO state_dicts", re.compile(r"successfully read [0-9]+ ZeRO state_dicts"), "resume"),
+    ("checkpoint shards", re.compile(r"Loading checkpoint shards"), "load"),
+    ("loading weights file", re.compile(r"loading weights file"), "load"),
+    (
+        "aving",
+        re.compile(r"Saving model checkpoint to|Saving (?:current state|FSDP model|model) to|Saving checkpoint"),
+        "save",
+    ),
+    ("Running ", re.compile(r"\*{3,5} Running (?:Evaluation|Prediction)", re.IGNORECASE), "evaluate"),
+    ("Running training", re.compile(r"\*{3,5} Running training"), "forward"),
+)
+"""Lines of transformers, accelerate and DeepSpeed, by a word that stands in each."""
 
 _PHASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), phase)

@@ -2,7 +2,8 @@
 
 Sources: ``c10/cuda/CUDACachingAllocator.cpp`` of torch 1.10 to 2.13 (its message changed in 1.10, 2.1 and 2.2),
 ``c10/core/impl/alloc_cpu.cpp``, NCCL's ``debug.cc``, bitsandbytes' ``csrc/ops.cu``, ``torch/distributed/elastic``,
-``deepspeed/launcher/launch.py``, ``mm/oom_kill.c`` of Linux, and slurmstepd. Every pattern is linear, of one line.
+``deepspeed/launcher/launch.py``, ``mm/oom_kill.c`` of Linux, slurmstepd, and Ray's memory monitor. Every pattern is
+linear, of one line.
 """
 
 from __future__ import annotations
@@ -28,41 +29,70 @@ _UNITS = {
 }
 _SIZE = r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(bytes|[KMGT]i?B|B)"
 
-_TORCH = re.compile(rf"(?:CUDA|HIP|XPU|NPU|MPS backend|cuda) out of memory\. Tried to allocate {_SIZE}")
-_GPU = re.compile(r"GPU ([0-9]{1,3})\b")
-_TOTAL = re.compile(rf"(?:total capaci?ty of {_SIZE}|{_SIZE} total capacity)")
+_TORCH = re.compile(
+    rf"(?:CUDA|HIP|XPU|NPU|MPS backend|cuda) out of memory(?: \([^()\n]{{1,200}}\))?\. "
+    rf"Tried to allocate (?:{_SIZE}|more than)"
+)
+_GPU = re.compile(r"[GN]PU ([0-9]{1,3})\b")
+_TOTAL = re.compile(rf"(?:total capaci?ty of {_SIZE}|{_SIZE} total capacity|max allowed: {_SIZE})")
 _FREE = re.compile(rf"(?:of which {_SIZE} is free|{_SIZE} free)")
-_ALLOCATED = re.compile(rf"(?:{_SIZE} is allocated by PyTorch|{_SIZE} already allocated)")
+_ALLOCATED = re.compile(rf"(?:{_SIZE} is allocated by PyTorch|{_SIZE} already allocated|MPS allocated: {_SIZE})")
 _RESERVED = re.compile(rf"{_SIZE} reserved in total by PyTorch|{_SIZE} cached")
 _UNALLOCATED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
 _OWN = re.compile(rf"this process has {_SIZE} memory in use")
 _PROCESS = re.compile(rf"Process [0-9]{{1,10}} has {_SIZE} memory in use")
 
-_DRIVER = re.compile(r"CUDA error: out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY")
-_NCCL = re.compile(r"(?:NCCL|Cuda failure|ncclUnhandledCudaError)[^\n]{0,200}out of memory|Cuda failure 2\b")
+_ASYNC = re.compile(r"Allocation on device [0-9]{0,3} ?would exceed allowed memory")
+_DRIVER = re.compile(
+    r"CUDA [Ee]rror: out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|"
+    r"error(?: \(2\)|=2) : out of memory"
+)
+_NCCL = re.compile(
+    r"(?:NCCL|Cuda failure|ncclUnhandledCudaError)[^\n]{0,200}out of memory|Cuda failure 2\b|"
+    r"NCCL WARN Failed to CUDA (?:host )?(?:calloc|malloc)"
+)
 _CUBLAS = re.compile(r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUSOLVER_STATUS_ALLOC_FAILED")
 _BITSANDBYTES = re.compile(
-    r"Error(?: out of memory|:? ?CUDA.{0,40}out of memory).{0,80}(?:ops\.cu|pythonInterface|csrc)"
+    r"Error(?: out of memory|:? ?CUDA.{0,40}out of memory).{0,80}(?:ops\.cu|pythonInterface|bitsandbytes)"
 )
-_VLLM = re.compile(r"No available memory for the cache blocks")
+_VLLM = re.compile(
+    r"No available memory for the cache blocks|"
+    r"Free memory on device .{0,60} is less than desired GPU memory utilization"
+)
 
 _CPU = re.compile(
     r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory): you tried to allocate ([0-9]{1,18}) bytes"
 )
-_KERNEL = re.compile(r"(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process [0-9]+|oom-kill:constraint=")
+_ON_HOST = re.compile(
+    r"DataLoader worker \(pid\(?s?\)? ?[0-9, ]{1,200}\) is killed by signal: Killed|"
+    r"\[Errno 12\] Cannot allocate memory|"
+    r"Cannot allocate memory \(12\)|std::bad_alloc|MemoryError: Unable to allocate"
+)
+_UNABLE = re.compile(rf"Unable to allocate {_SIZE}")
+_RAY = re.compile(
+    r"killed due to (?:the node running low on memory|memory pressure \(OOM\))|NODE_OUT_OF_MEMORY|"
+    r"exceeds the memory usage threshold"
+)
+_OF_NODE = re.compile(r"was ([0-9.]{1,12}) ?GB / ([0-9.]{1,12}) ?GB")
+_KERNEL = re.compile(
+    r"(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process [0-9]+|oom-kill:constraint=|"
+    r"invoked oom-killer|systemd-oomd.{0,40}: Killed .{1,200} due to memory pressure"
+)
 _RSS = re.compile(r"anon-rss:([0-9]{1,15})kB")
 _SCHEDULER = re.compile(
-    r"[Dd]etected [0-9]+ oom[_-]kill event|\bOUT_OF_MEMORY\b|\bOOMKilled\b|Exceeded job memory limit"
+    r"[Dd]etected [0-9]+ oom[_-]kill event|\bOUT_OF_MEMORY\b|\bOOMKilled\b|Exceeded job memory limit|"
+    r"srun: error: .{1,80}: tasks? [0-9,-]{1,80}: Out Of Memory"
 )
 _SHARED = re.compile(
     r"insufficient shared memory|unable to (?:open|allocate) shared memory|No space left on device.{0,60}/dev/shm|"
     r"Bus error"
 )
 _LAUNCHER = re.compile(
-    r"exits with return code = -9|exit ?code: ?-9|exitcode=-9|Signal 9 \(SIGKILL\)|died with <Signals\.SIGKILL: 9>|"
+    r"exits with return code = -9|exit ?code {0,4}: ?-9|exitcode=-9|exit(?:ed)?(?: with)? code:? 137\b|"
+    r"Signal 9 \(SIGKILL\)|died with <Signals\.SIGKILL: 9>|"
     r"\bSIGKILL\b"
 )
-_KILLED = re.compile(r"^\s*(?:[\w./-]+: line [0-9]+: +[0-9]+ )?Killed\b")
+_KILLED = re.compile(r"^\s*(?:[\w./-]+: line [0-9]+: +[0-9]+ )?Killed\b|^\[[0-9]{1,3}\] +[0-9]+ killed ")
 
 _HOST = re.compile(r"CPU Virtual Memory: +used = ([0-9.]{1,12}) GB, percent = ([0-9.]{1,8})%")
 
@@ -70,7 +100,7 @@ _HOST = re.compile(r"CPU Virtual Memory: +used = ([0-9.]{1,12}) GB, percent = ([
 def death(line: str, number: int) -> Death | None:
     """The death that a line reports, None where it reports none."""
     line = line[:LONGEST]
-    if " out of memory. Tried" in line and (found := _torch(line, number)) is not None:
+    if " out of memory" in line and "Tried to allocate" in line and (found := _torch(line, number)) is not None:
         return found
     for words, pattern, of, says in _OTHERS:
         if any(word in line for word in words) and pattern.search(line):
@@ -102,7 +132,10 @@ def _torch(line: str, number: int) -> Death | None:
         reserved = allocated + unused
     gpu = _GPU.search(rest)
     processes = [_bytes(found[1], found[2]) for found in _PROCESS.finditer(rest)]
-    own = _size(_OWN, rest)
+    own, total = _size(_OWN, rest), _size(_TOTAL, asked[0]) or _size(_TOTAL, rest)
+    allocated = allocated or _size(_ALLOCATED, asked[0])
+    if own is not None and total is not None and own > 2 * total:
+        own = None  # a size below zero, printed as one without a sign
     if own is None and len(processes) == 1:
         own, processes = processes[0], []  # in a container it does not know itself among the processes
     return Death(
@@ -110,8 +143,8 @@ def _torch(line: str, number: int) -> Death | None:
         "torch",
         number,
         _shortened(line[asked.start() :]),
-        requested=_bytes(asked[1], asked[2]),
-        total=_size(_TOTAL, rest),
+        requested=_bytes(asked[1], asked[2]) if asked[1] else None,
+        total=total,
         free=_size(_FREE, rest),
         gpu=int(gpu[1]) if gpu else None,
         allocated=allocated,
@@ -125,6 +158,11 @@ def _with_figures(found: Death, line: str) -> Death:
     cpu, rss = _CPU.search(line), _RSS.search(line)
     if cpu:
         return replace(found, requested=int(cpu[1]))
+    unable, node = _size(_UNABLE, line), _OF_NODE.search(line) if found.says == "ray" else None
+    if node is not None:
+        return replace(found, used=_bytes(node[1], "gb"), total=_bytes(node[2], "gb"))
+    if unable is not None:
+        return replace(found, requested=unable)
     return replace(found, used=int(rss[1]) << 10) if rss else found
 
 
@@ -146,16 +184,19 @@ def _shortened(line: str) -> str:
 
 
 _OTHERS: tuple[tuple[tuple[str, ...], re.Pattern[str], Of, Says], ...] = (
+    (("would exceed allowed memory",), _ASYNC, "gpu", "torch"),
     (("out of memory",), _BITSANDBYTES, "gpu", "bitsandbytes"),
-    (("Cuda failure", "ncclUnhandledCudaError"), _NCCL, "gpu", "nccl"),
+    (("Cuda failure", "ncclUnhandledCudaError", "NCCL WARN"), _NCCL, "gpu", "nccl"),
     (("_ALLOC_FAILED",), _CUBLAS, "gpu", "cublas"),
     (("out of memory", "cudaErrorMemory", "OUT_OF_MEMORY"), _DRIVER, "gpu", "driver"),
-    (("for the cache blocks",), _VLLM, "gpu", "vllm"),
+    (("for the cache blocks", "GPU memory utilization"), _VLLM, "gpu", "vllm"),
     (("DefaultCPUAllocator",), _CPU, "host", "torch-cpu"),
-    (("ut of memory:", "oom-kill:"), _KERNEL, "host", "kernel"),
-    (("oom", "OOMKilled", "OUT_OF_MEMORY", "job memory limit"), _SCHEDULER, "host", "scheduler"),
+    (("DataLoader worker", "annot allocate memory", "bad_alloc", "Unable to allocate"), _ON_HOST, "host", "torch-cpu"),
+    (("on memory", "memory pressure (OOM)", "NODE_OUT_OF_MEMORY", "usage threshold"), _RAY, "host", "ray"),
+    (("ut of memory:", "oom-kill", "systemd-oomd"), _KERNEL, "host", "kernel"),
+    (("oom", "OOMKilled", "OUT_OF_MEMORY", "job memory limit", "Out Of Memory"), _SCHEDULER, "host", "scheduler"),
     (("shared memory", "/dev/shm", "Bus error"), _SHARED, "shared-memory", "kernel"),
-    (("-9", "SIGKILL"), _LAUNCHER, "other", "launcher"),
-    (("Killed",), _KILLED, "other", "launcher"),
+    (("-9", "SIGKILL", "137"), _LAUNCHER, "other", "launcher"),
+    (("Killed", "killed"), _KILLED, "other", "launcher"),
 )
 """Words of which one stands in every such message (a log has thousands of lines without), the message, what it is."""

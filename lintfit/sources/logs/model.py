@@ -11,7 +11,7 @@ Of = Literal["gpu", "host", "shared-memory", "other"]
 """Whose memory ended: a GPU's, the machine's, that of /dev/shm; ``other``: killed, and the log says no more."""
 
 Says = Literal[
-    "torch", "driver", "nccl", "cublas", "bitsandbytes", "kernel", "launcher", "scheduler", "torch-cpu", "vllm"
+    "torch", "driver", "nccl", "cublas", "bitsandbytes", "kernel", "launcher", "scheduler", "torch-cpu", "vllm", "ray"
 ]
 
 
@@ -57,11 +57,15 @@ class Death:
         return max(0, self.total - self.free - self.reserved)
 
 
+Doing = Phase | Literal["resume", "generate"]
+"""What a run was at."""
+
+
 @frozen
 class Where:
     """Where in a run it died, by the last traceback before the message."""
 
-    phase: Phase | Literal["resume", "generate"] | None = None
+    phase: Doing | None = None
     component: str = ""
     """What it was about to make: ``logits``, ``optimizer_states``, …; empty where the frames do not say."""
     frame: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from lintfit.frozen import replace
 from lintfit.sources.logs import frames, messages
 from lintfit.sources.logs.model import Death, Log, Where
 
@@ -19,7 +18,7 @@ _CERTAIN = {"gpu": 3, "shared-memory": 2, "host": 2, "other": 1}
 def read(text: str, above: int = 0) -> Log:
     """What the text of a log says; the first of the messages that say most is the death. ``above``: lines before it."""
     found: Death | None = None
-    place = Where()
+    place = last = Where()
     same = 0
     host: tuple[int, int] | None = None
     step: int | None = None
@@ -31,16 +30,17 @@ def read(text: str, above: int = 0) -> Log:
         one = frames.frame(line)
         if one is not None:
             stack.append(one)
-        elif stack and not stack[-1].code and line.strip():
-            stack[-1] = replace(stack[-1], code=line.strip()[:200])
+        elif stack and not (stack[-1].code and stack[-1].function):
+            stack[-1] = frames.completed(stack[-1], line)
         host = messages.host_memory(line) or host
+        last = frames.doing(line) or last
         if found is None and "<" in line and (counted := _STEP.search(line[: messages.LONGEST])):
             step = int(counted[1])
         death = messages.death(line, number)
         if death is None:
             continue
         if found is None or _CERTAIN[death.of] > _CERTAIN[found.of]:
-            found, place = death, frames.where(tuple(stack))
+            found, place = death, frames.where(tuple(stack)) if stack else last
         else:
             same += 1
         stack.clear()

@@ -16,6 +16,7 @@ from lintfit.sources.recipes.axolotl_engine import asks_for_fsdp, fsdp_config
 from lintfit.sources.recipes.axolotl_frozen import frozen_modules
 from lintfit.sources.recipes.axolotl_loss import accumulation, evaluation, loss
 from lintfit.sources.recipes.keys import Stated
+from lintfit.sources.recipes.trainer import resumes
 
 TRAINERS: Mapping[str, str] = {
     "dpo": "dpo",
@@ -64,6 +65,9 @@ def settings(config: Config) -> Iterator[Setting]:
     yield from loss(config)
     yield _optimizer(config)
     yield from evaluation(config)
+    resumed = config.get("resume_from_checkpoint")
+    if resumes(resumed.value):
+        yield resumed.setting("resumes", True)
     compiled = config.get("torch_compile")
     if compiled.value:
         yield compiled.setting("torch_compile", True if compiled.value is not UNKNOWN else UNKNOWN)

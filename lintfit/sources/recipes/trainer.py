@@ -100,10 +100,18 @@ def settings_of(arguments: Arguments) -> Settings:
         found["activation_offload"] = offload.setting("activation_offload", offload.value)
     if cache is not None and cache.value is not UNKNOWN:
         found["use_cache"] = cache.setting("use_cache", cache.value)
+    resumed = arguments.stated("resume_from_checkpoint")
+    if resumed is not None and resumes(resumed.value):
+        found["resumes"] = resumed.setting("resumes", True)
     _liger(arguments, found)
     _fsdp(arguments, found)
     _reentrant(arguments, found)
     return found
+
+
+def resumes(value: Any) -> bool:
+    """Whether ``resume_from_checkpoint`` certainly names a checkpoint, or the last that there is."""
+    return value is not UNKNOWN and bool(value) and str(value).lower() not in ("false", "none")
 
 
 def evaluation_of(arguments: Arguments) -> Settings:

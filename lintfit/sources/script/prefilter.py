@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.python_syntax import UNPARSED, statements
 
 _LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "lightning", "unsloth")
 _LIBRARY = lazy_pattern(rf"\b(?:{'|'.join(_LIBRARIES)}|pytorch_lightning)\b")
@@ -47,11 +48,11 @@ def only_defines(text: str) -> bool:
     False where CPython cannot parse it.
     """
     try:
-        statements = [*_outside_functions(ast.parse(text).body)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = [*_outside_functions(statements(text))]
+    except UNPARSED:
         return False
-    own = {each.name for each in statements if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    return not any(_acts(statement, own) for statement in statements)
+    own = {each.name for each in found if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return not any(_acts(statement, own) for statement in found)
 
 
 def _outside_functions(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

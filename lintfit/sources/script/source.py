@@ -53,6 +53,11 @@ class ScriptSource:
         return self.reading.walk
 
     @property
+    def not_followed(self) -> str:
+        """Why a part of it was not followed, as a clause; empty where all of it was."""
+        return self.walk.steps.reason
+
+    @property
     def dialect(self) -> str:
         return "script"
 
@@ -272,7 +277,10 @@ def read_script(
         guess = read(True)
         settings = _assumed(settings, guess.settings)
         reading.homes = guess.homes
-    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, add_flag)
+    found = facts.facts(reading.found, calls)
+    if reading.walk.steps.reason:
+        found = replace(found, trains=True)  # it looks like one that does, and where it ends nobody has seen
+    return ScriptSource(document, found, settings, reading, add_flag)
 
 
 def _words(flags: Sequence[Flag]) -> list[str]:

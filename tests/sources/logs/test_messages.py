@@ -3,9 +3,14 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any, get_args
+
 import pytest
 
 from lintfit.sources.logs.messages import death, host_memory
+from lintfit.sources.logs.model import Says
 
 GIB, MIB = 2**30, 2**20
 
@@ -73,6 +78,34 @@ def test_everybody_else(line: str, of: str, says: str) -> None:
     assert found is not None and (found.of, found.says) == (of, says)
 
 
+CASES = [json.loads(line) for line in (Path(__file__).parent / "messages.jsonl").read_text("utf-8").splitlines()]
+"""What programs printed in public threads (``source``), with the figures that stand in each."""
+SIZES = {"bytes": 1, "MiB": MIB, "MB": MIB, "GiB": GIB, "GB": GIB}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["source"])
+def test_messages_of_threads(case: dict[str, Any]) -> None:
+    found = death(case["line"], 3)
+    assert found is not None and (found.of, found.says, found.line) == (case["of"], case["says"], 3)
+    for name in ("requested", "total", "free", "allocated", "reserved", "own", "others", "used"):
+        if name in case:
+            stated, size = case[name], getattr(found, name)
+            assert size == (None if stated is None else _bytes(stated)), name
+    if "gpu" in case:
+        assert found.gpu == case["gpu"]
+
+
+def _bytes(text: str) -> int:
+    number, unit = text.split()
+    return int(float(number) * SIZES[unit])
+
+
+def test_there_are_a_hundred_messages() -> None:
+    """With those that stand in this module."""
+    assert len(CASES) >= 80 and len({case["line"] for case in CASES}) == len(CASES)
+    assert {case["says"] for case in CASES} == set(get_args(Says))
+
+
 def test_figures_of_the_host() -> None:
     cpu = death("DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes.", 1)
     kernel = death("Memory cgroup out of memory: Killed process 7 (python) total-vm:9kB, anon-rss:1048576kB", 1)
@@ -92,6 +125,12 @@ def test_figures_of_the_host() -> None:
         "INFO killing subprocess 80",
         "step 12-9 of -90",
         "x" * 100_000,
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: 101376",
+        "RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated.",
+        "pip: command exited with code 1370",
+        "rank 137 joined",
+        "UserWarning: expandable_segments lessens what is reserved but unallocated",
+        "Killing subprocess 3210, killed 4 of 8",
     ],
 )
 def test_quiet_on_other_lines(line: str) -> None:

@@ -96,3 +96,17 @@ def test_fields_are_written_one_after_the_other(fill: Fill) -> None:
     arguments = fill("bf16: true\n")
     (edit,) = arguments.write_next(bf16=True, fp16=False, tf32=True) or ()
     assert "tf32: true" in edit.edit.text  # fp16 is off by default
+
+
+@pytest.mark.parametrize(
+    ("line", "resumes"),
+    [
+        ("resume_from_checkpoint: out/checkpoint-100\n", True),
+        ("resume_from_checkpoint: true\n", True),
+        ("resume_from_checkpoint: false\n", None),
+        ("resume_from_checkpoint: null\n", None),
+        ("", None),
+    ],
+)
+def test_a_front_end_hands_the_checkpoint_on(fill: Fill, line: str, resumes: bool | None) -> None:
+    assert values(fill(line)).get("resumes") is resumes

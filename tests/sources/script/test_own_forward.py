@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.settings.model import UNKNOWN
 from tests.run.test_beside import put
 from tests.sources.scripts import script
 from tests.support import lintfit
@@ -78,6 +79,17 @@ def test_what_is_no_single_pass_with_gradients_is_not(lines: tuple[str, ...]) ->
 def test_a_module_around_the_model_decides_what_becomes_of_its_outputs() -> None:
     assert said(WRAPS, "return self.inner(input_ids).hidden_states") == (False, True)
     assert said(WRAPS, "with torch.no_grad():", "    return self.inner(input_ids)") == (True, False)
+
+
+def test_a_package_s_class_around_the_model_may_freeze_what_it_likes() -> None:
+    body = "        return self.inner(input_ids)"
+    source = (
+        WRAPS.format(body=body)
+        .replace("nn.Module", "IntervenableModel")
+        .replace("from torch import nn", "from pyvene import IntervenableModel")
+    )
+    settings = script(source).settings
+    assert "method" not in settings or settings["method"].value is UNKNOWN
 
 
 def verdict(folder: Path, *lines: str, gpu: str) -> tuple[str, int]:

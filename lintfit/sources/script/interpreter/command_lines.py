@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import config_files, operators, parsers
@@ -28,14 +29,21 @@ def filled(interpreter: Evaluator, record: Record, target: Value) -> Value:
     walk = interpreter.walk
     if isinstance(target, Function):
         return interpreter.enter(target)
+    if isinstance(target, Class):
+        walk.step(_work(len(target.all_fields()), len(walk.flags)))
     if isinstance(target, Class) and parsers.takes_dotted_flags(target):
         walk.parses = True
-        made = parsers.nested(target, walk.flags, walk.assume, record.node)
+        made = parsers.nested(target, walk.flags, walk.assume, record.node, walk.steps)
         made.call = record
         walk.parsed.append(made)
         return made
     parser = parsers.Parser(record.node, record.function, record, classes=[target])
     return _dataclasses(interpreter, record, parser)[0]
+
+
+def _work(fields: int, flags: int) -> int:
+    """The steps that it takes to hand flags out to fields; one that is cut short is held against each of them."""
+    return bounds.cost(items=fields + flags + fields * flags // 10)
 
 
 def is_fire(name: str, record: Record) -> bool:
@@ -103,6 +111,7 @@ def parser_method(interpreter: Evaluator, record: Record, parser: parsers.Parser
         case "parse_args" | "parse_known_args":
             walk.parses = True
             flags = {**_from_files(interpreter, parser), **walk.flags}
+            walk.step(_work(len(parser.fields), len(flags)))
             made = parsers.namespace(parser, flags, walk.positional, walk.assume)
             made.call = record
             walk.parsed.append(made)
@@ -152,8 +161,11 @@ def _beside(interpreter: Evaluator, record: Record) -> dict[str, Flag]:
         return {}
     if looks is not None and operators.truth(looks) is False:
         return {}
-    document = opener(str(script.value).removesuffix(".py") + ".args")
-    return flags_of(document) if document is not None else {}
+    named = record.keyword("args_file_flag")
+    flag = interpreter.walk.flags.get(str(named.value).lstrip("-")) if isinstance(named, Const) else None
+    beside = str(script.value).removesuffix(".py") + ".args"
+    documents = [opener(name) for name in (beside, flag.value if flag is not None else None) if name]
+    return {name: given for document in documents if document is not None for name, given in flags_of(document).items()}
 
 
 def _from_files(interpreter: Evaluator, parser: parsers.Parser) -> dict[str, Flag]:
@@ -190,6 +202,7 @@ def _dataclasses(interpreter: Evaluator, record: Record, parser: parsers.Parser)
     unread = named is not None and not isinstance(table, Table)
     given = {**_beside(interpreter, record), **walk.flags}
     flags = {name: flag for name, flag in given.items() if name != "config" or named is None}
+    walk.step(_work(sum(len(cls.all_fields()) for cls in parser.classes if isinstance(cls, Class)), len(flags)))
     made = parsers.dataclass_objects(parser, flags, walk.assume, unread, walk.defaults.names)
     if isinstance(table, Table):
         parsers.from_file(made, table, walk.defaults.names)

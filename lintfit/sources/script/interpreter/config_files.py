@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents import bounds
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.model import DataDocument, FileText, KeyPath, Kind, Node
 from lintfit.sources.script.interpreter.origins import Datum
@@ -18,6 +19,8 @@ from lintfit.sources.script.interpreter.values import Const, Items, Object, Reco
 _OPENS = frozenset({"open", "io.open", "codecs.open", "fsspec.open", "smart_open.open", "xopen.xopen"})
 _LONGEST = 60_000
 """Characters of a text that is read as a config."""
+_READ = 50
+"""Characters of such a text that are read for one step."""
 _READS = frozenset({"open", "read", "read_text", "read_bytes"})
 
 
@@ -25,14 +28,15 @@ def read(interpreter: Evaluator, record: Record, kind: Kind) -> Value:
     """What a reader of JSON or YAML returns for the file that it is handed, or for a text of the script's own."""
     text = record.value(0, "s", "stream")
     if isinstance(text, Const) and isinstance(text.value, str) and (kind is Kind.YAML or record.name == "loads"):
-        return _of_text(record, text.value, kind)
+        return _of_text(interpreter, record, text.value, kind)
     return load(interpreter, record.value(0, "fp", "stream", "s", "file_", "f"), record, kind)
 
 
-def _of_text(record: Record, text: str, kind: Kind) -> Value:
+def _of_text(interpreter: Evaluator, record: Record, text: str, kind: Kind) -> Value:
     """What ``json.loads(text)`` and ``yaml.safe_load(text)`` make of a text that is known; it has no place to edit."""
     if len(text) > _LONGEST:
         return Unknown(record.node)
+    interpreter.walk.step(len(text) // _READ)
     root = reader_of(kind)(FileText(Path("text"), text)).root
     return _of_plain(record, root.plain()) if root is not None else Unknown(record.node)
 
@@ -54,6 +58,7 @@ def load(interpreter: Evaluator, source: Value | None, record: Record, kind: Kin
     if document is None or document.root is None:
         interpreter.walk.unread.append(name)
         return Unknown(record.node)
+    interpreter.walk.step(bounds.cost(items=2 * values_in(document.root)))
     return of_node(document, document.root)
 
 
@@ -73,6 +78,12 @@ def path_of(value: Value | None) -> Const | None:
     if value.kind in _OPENS:
         return path_of(call.value(0, "file", "filename"))
     return path_of(call.receiver) if call.name in _READS else None
+
+
+def values_in(node: Node) -> int:
+    """How many values a tree holds."""
+    inside = (*(entry.value for entry in node.entries), *node.elements)
+    return 1 + sum(map(values_in, inside))
 
 
 def of_node(document: DataDocument, node: Node, path: KeyPath = ()) -> Value:

@@ -10,11 +10,12 @@ from typing import Any
 
 import libcst as cst
 
+from lintfit.documents import bounds
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import literals, operators
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.scope import Scope
-from lintfit.sources.script.interpreter.state import Walk, guards_device
+from lintfit.sources.script.interpreter.state import MAX_NESTED, Walk, guards_device
 from lintfit.sources.script.interpreter.values import (
     Choice,
     Class,
@@ -29,6 +30,7 @@ from lintfit.sources.script.interpreter.values import (
     choice,
     dtype,
     held,
+    size,
 )
 
 BUILTINS = word_set("""
@@ -39,6 +41,11 @@ BUILTINS = word_set("""
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
 """Elements of a comprehension that are evaluated one by one."""
+_MAKING = frozenset({
+    cst.BinaryOperation, cst.FormattedString, cst.ConcatenatedString, cst.List, cst.Tuple, cst.Set, cst.Dict,
+    cst.Subscript, cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp,
+})  # fmt: skip
+"""Expressions that make a value of the size of those that it is made of."""
 _FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
@@ -109,15 +116,22 @@ class Expressions(Evaluator):
         }
 
     def eval(self, node: cst.CSTNode, scope: Scope) -> Value:
-        """What an expression comes to."""
-        self.walk.step()
+        """What an expression comes to. It takes a step, and what it makes, copies or compares takes more."""
+        walk = self.walk
+        walk.step()
         evaluate = self._dispatch.get(type(node))
-        if evaluate is None:
+        if evaluate is None or walk.nested >= MAX_NESTED:
             return Unknown(node)
+        walk.nested += 1
         try:
-            return evaluate(node, scope)
+            made = evaluate(node, scope)
         except _FAILURES:
             return Unknown(node)
+        finally:
+            walk.nested -= 1
+        if type(node) in _MAKING:
+            walk.step(size(made))
+        return made
 
     def imported(self, ref: Ref) -> Value:
         """What a dotted name stands for in a module of the same repository; itself where there is none."""
@@ -209,7 +223,9 @@ class Expressions(Evaluator):
             value = self.eval(part.expression, scope) if isinstance(part, cst.FormattedStringExpression) else Unknown()
             plain_part = isinstance(part, cst.FormattedStringExpression) and not (part.conversion or part.format_spec)
             if isinstance(value, Const) and plain_part:
-                text += str(value.value)
+                more = str(value.value)
+                bounds.fits(len(text) + len(more))
+                text += more
             else:
                 known = False
         return Const(node, text) if known else Unknown(node)
@@ -220,6 +236,7 @@ class Expressions(Evaluator):
             value = self.eval(element.value, scope)
             if isinstance(element, cst.StarredElement):
                 known = isinstance(value, Items)
+                bounds.fits(len(result.items) + (len(value.items) if isinstance(value, Items) else 0), bounds.MAX_ITEMS)
                 result.items.extend(value.items if isinstance(value, Items) else ())
                 result.open |= not known or (isinstance(value, Items) and value.open)
             else:
@@ -311,7 +328,7 @@ class Expressions(Evaluator):
         results: list[bool | None] = []
         for target in node.comparisons:
             right = self.eval(target.comparator, scope)
-            results.append(operators.compare(target.operator, left, right))
+            results.append(operators.compare(target.operator, left, right, self.walk.steps))
             left = right
         if False in results:
             return Const(node, False)
@@ -373,6 +390,7 @@ class Expressions(Evaluator):
             return None
         results: list[Value] = []
         for element in source.items:
+            self.walk.step()
             self.bind(loop.target, element, inner)
             tests = [operators.truth(self.eval(condition.test, inner)) for condition in loop.ifs]
             if None in tests:

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.documents.numerals import natural
 from lintfit.sources.script.interpreter import config_files, omegaconf, operators
@@ -36,8 +37,10 @@ def _scalar(convert: Callable[[Any], Any]) -> Handler:
         value = record.value(0)
         if value is None:
             return Const(record.node, convert(0)) if convert is not str else Const(record.node, "")
+        if len(record.passed) > 1:
+            return Unknown(record.node)  # int(text, base)
         if isinstance(value, Const):
-            return Const(value.origin, convert(value.value))
+            return Const(value.origin, bounds.number(convert(value.value)))
         if isinstance(value, Choice) and all(isinstance(option, Const) for option in value.options):
             return choice(
                 [Const(o.origin, convert(o.value)) for o in value.options if isinstance(o, Const)], record.node
@@ -229,6 +232,7 @@ def _vars(interpreter: Evaluator, record: Record) -> Value:
     holder = record.value(0, "obj")
     if not isinstance(holder, Object):
         return Unknown(record.node)
+    interpreter.walk.step(bounds.cost(items=len(holder.attributes)))
     found = Table(record.node, dict(holder.attributes), open=holder.open or not holder.parsed)
     if not found.open:
         for name in interpreter.walk.defaults.names(holder.library) - found.items.keys():
@@ -250,6 +254,7 @@ def _join_path(interpreter: Evaluator, record: Record) -> Value:
     parts = [plain(value) for value in record.positional]
     if parts and all(isinstance(part, str) for part in parts):
         origin = record.positional[0].origin if len(parts) == 1 else record.node
+        bounds.fits(sum(map(len, parts)) + len(parts))
         return Const(origin, posixpath.join(*parts))
     return Unknown(record.node)
 
@@ -293,13 +298,9 @@ def _device(interpreter: Evaluator, record: Record) -> Value:
     return Object(record.node, "torch.device", None, attributes={"type": record.value(0) or Unknown(record.node)})
 
 
-_INITIALIZERS = frozenset({"init_process_group", "init_distributed", "Accelerator", "PartialState"})
-"""Calls after which a process group is there."""
-
-
 def _is_initialized(interpreter: Evaluator, record: Record) -> Value:
     """Whether there is a process group: after a call that makes one; never where python starts a process alone."""
-    made = [known for known in interpreter.walk.records if known.name in _INITIALIZERS]
+    made = interpreter.walk.initializers
     if any(known.taken is True for known in made):
         return Const(record.node, True)
     alone = interpreter.walk.environment.get("WORLD_SIZE") == ""
@@ -324,7 +325,9 @@ def _exec(interpreter: Evaluator, record: Record) -> Value:
 
 
 def _globals(interpreter: Evaluator, record: Record) -> Value:
-    return Table(record.node, dict(interpreter.globals.names))
+    names = interpreter.globals.names
+    interpreter.walk.step(bounds.cost(items=len(names)))
+    return Table(record.node, dict(names))
 
 
 def _is_file(interpreter: Evaluator, record: Record) -> Value:
@@ -357,6 +360,12 @@ def _scalar_of(value: Value) -> Value | None:
 def _reader(kind: Kind) -> Handler:
     return lambda interpreter, record: config_files.read(interpreter, record, kind)
 
+
+GO_THROUGH = frozenset({
+    "any", "all", "max", "min", "list", "tuple", "set", "sorted", "dict", "int", "float", "str", "isinstance",
+    "pathlib.Path", "os.path.join", "os.path.dirname", "os.path.basename",
+})  # fmt: skip
+"""Those that go through the whole of what they are handed."""
 
 FUNCTIONS: dict[str, Handler] = {
     **omegaconf.FUNCTIONS,

@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import omegaconf
-from lintfit.sources.script.interpreter.config_files import of_node
+from lintfit.sources.script.interpreter.config_files import of_node, values_in
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import Const, Items, Record, Table, Value, plain
 
@@ -83,8 +84,11 @@ class _Composer:
         """A file's content and the package in its head; None where it is not at hand."""
         opener = self.interpreter.walk.open_data
         document = opener(posixpath.join(self.folder, f"{path}.yaml"), Kind.YAML) if opener is not None else None
-        content = of_node(document, document.root) if document is not None and document.root is not None else None
-        if document is None or not isinstance(content, Table):
+        if document is None or document.root is None:
+            return None
+        self.interpreter.walk.step(bounds.cost(items=2 * values_in(document.root)))
+        content = of_node(document, document.root)
+        if not isinstance(content, Table):
             return None
         header = _PACKAGE.match(document.text)
         return content, header["name"] if header is not None else None

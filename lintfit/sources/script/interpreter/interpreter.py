@@ -220,7 +220,7 @@ class Interpreter(Imports):
         follows = self._follows.get(id(node), 0)
         frames = self.walk.frames
         if isinstance(node, cst.Lambda):
-            return self.eval(node.body, scope) if len(frames) < MAX_DEPTH else Unknown(node)
+            return self._lambda(node, scope)
         small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
         most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
         within = sum(frame.node is node for frame in frames)
@@ -237,6 +237,15 @@ class Interpreter(Imports):
             frames.pop()
             self.walk.statement = statement
         return choice(frame.returns, node) if frame.returns else Const(node, None)
+
+    def _lambda(self, node: cst.Lambda, scope: Scope) -> Value:
+        if len(self.walk.frames) >= MAX_DEPTH:
+            return Unknown(node)
+        self.walk.frames.append(Frame(node))
+        try:
+            return self.eval(node.body, scope)
+        finally:
+            self.walk.frames.pop()
 
     def enter(self, function: Function, words: Sequence[str] = ()) -> Value:
         """Run a function that nobody calls with arguments: its parameters are filled by flags or defaults.

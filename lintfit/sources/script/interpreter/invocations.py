@@ -7,7 +7,7 @@ import libcst as cst
 from lintfit.sources.script.interpreter.expressions import Expressions, dotted
 from lintfit.sources.script.interpreter.operators import switched
 from lintfit.sources.script.interpreter.scope import Scope
-from lintfit.sources.script.interpreter.state import Gradient, Walk
+from lintfit.sources.script.interpreter.state import INITIALIZERS, Gradient, Walk
 from lintfit.sources.script.interpreter.values import (
     Choice,
     Class,
@@ -67,6 +67,8 @@ class Invocations(Expressions):
             callee=function if isinstance(function, Function) else None,
         )
         self.walk.records.append(record)
+        if record.name in INITIALIZERS:
+            self.walk.initializers.append(record)
         if record.name == "requires_grad_":
             self._switched(record)
         return self.invoke(node, record, function, scope)
@@ -99,16 +101,20 @@ class Invocations(Expressions):
             return receiver, function, f"{receiver.library or receiver.name}.{func.attr.value}"
         return receiver, function, dotted(func)
 
+    def _method(self) -> cst.CSTNode | None:
+        """The function that is followed, or that the followed lambda stands in."""
+        return next((each.node for each in reversed(self.walk.frames) if not isinstance(each.node, cst.Lambda)), None)
+
     def _holder(self, scope: Scope) -> Class | None:
         """The class whose method is followed, or of whose object: what its first parameter holds."""
-        method = self.walk.frames[-1].node if self.walk.frames else None
+        method = self._method()
         first = method.params.params[:1] if isinstance(method, cst.FunctionDef) else ()
         holder = scope.get(first[0].name.value) if first else None
         return holder.cls if isinstance(holder, Object) else holder if isinstance(holder, Class) else None
 
     def _inherited(self, func: cst.Attribute, scope: Scope) -> Function | None:
         """The method of a class above that ``super().name`` means; None where that class is not the script's own."""
-        method = self.walk.frames[-1].node if self.walk.frames else None
+        method = self._method()
         first = method.params.params[:1] if isinstance(method, cst.FunctionDef) else ()
         holder = scope.get(first[0].name.value) if first else None
         cls = self._holder(scope)

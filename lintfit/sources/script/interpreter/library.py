@@ -7,8 +7,8 @@ from dataclasses import replace
 from lintfit.documents.model import Kind
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import command_lines, config_files, operators, parsers
-from lintfit.sources.script.interpreter.functions import FUNCTIONS
-from lintfit.sources.script.interpreter.methods import CHANGES, GROWS, method
+from lintfit.sources.script.interpreter.functions import FUNCTIONS, GO_THROUGH
+from lintfit.sources.script.interpreter.methods import AT_ONCE, CHANGES, GROWS, method
 from lintfit.sources.script.interpreter.models import is_arguments, is_dataclass_parser, is_model
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import (
@@ -27,6 +27,7 @@ from lintfit.sources.script.interpreter.values import (
     choice,
     held,
     objects,
+    size,
 )
 
 _IN_PLACE = word_set("to cuda cpu half float double bfloat16 type train eval requires_grad_ compile share_memory apply")
@@ -64,10 +65,15 @@ def call(interpreter: Evaluator, record: Record, function: Value) -> Value:
     if isinstance(function, Ref):
         handler = FUNCTIONS.get(function.name)
         if handler is not None:
+            if function.name in GO_THROUGH:
+                interpreter.walk.step(sum(map(size, record.positional)))
             return handler(interpreter, record)
         return _named(interpreter, record, function.name)
     if isinstance(receiver, Const | Items | Table | Choice):
+        if record.name not in AT_ONCE:
+            interpreter.walk.step(sum(map(size, (receiver, *record.positional))))
         found = _changed(interpreter, receiver, record) if record.name in CHANGES else method(receiver, record)
+        interpreter.walk.step(size(found) if record.name not in AT_ONCE else 0)
         if isinstance(receiver, Items) and record.name in GROWS:
             receiver.open |= bool(interpreter.walk.loops or interpreter.walk.branch.undecided)
         if found is not None:
@@ -83,6 +89,7 @@ def _changed(interpreter: Evaluator, receiver: Value, record: Record) -> Value |
     if branch.taken is False:
         return Unknown(record.node)
     before = dict(receiver.items) if isinstance(receiver, Table) and branch.undecided else None
+    interpreter.walk.step(size(receiver) if before is not None else 0)
     returned = method(receiver, record)
     if before is not None and isinstance(receiver, Table):
         for key in {**before, **receiver.items}:

@@ -8,7 +8,10 @@ from functools import lru_cache
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter import operators
+from lintfit.documents import bounds
+
+_KEPT = 1000
+"""Characters of a literal whose value is kept for the next time."""
 
 
 def value_of(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
@@ -22,14 +25,12 @@ def value_of(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
             return text[quote:-quote]
         if text.isascii() and text.isdecimal():
             return _bounded(int(text))
-    return _bounded(_compiled(text))
+    return _bounded(_compiled(text) if len(text) <= _KEPT else _compiled.__wrapped__(text))
 
 
 def _bounded(value: object) -> object:
     """The value of a literal. Raises ValueError for a number of more digits than are calculated with."""
-    if isinstance(value, int) and value.bit_length() > operators.MAX_BITS:
-        raise ValueError("a number of very many digits")
-    return value
+    return bounds.number(value) if isinstance(value, int) else value
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.documents import bounds
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -20,6 +21,8 @@ GROWS = frozenset({"append", "add", "extend", "update"})
 """Methods that add to a list or set."""
 CHANGES = GROWS | {"pop", "setdefault", "remove", "insert", "clear", "discard"}
 """Methods that leave their list, set or dict another one."""
+AT_ONCE = frozenset({"append", "add", "get", "pop", "setdefault", "startswith", "endswith", "open"})
+"""Methods that do not go through the whole of their text, list or dict."""
 
 _PATH_OPENS = frozenset({"open", "read_text", "read_bytes"})
 _PATH_STAYS = frozenset({"resolve", "absolute", "expanduser", "as_posix"})
@@ -34,7 +37,10 @@ def method(receiver: Value, record: Record) -> Value | None:
         if isinstance(receiver.value, str) and name in _PATH_STAYS:
             return receiver
         if isinstance(receiver.value, str):
-            return operators.string_method(receiver.value, name, positional, record.node)
+            if record.spreads:
+                return Unknown(record.node)
+            named = {passed.name: passed.value for passed in record.passed if passed.name is not None}
+            return operators.string_method(receiver.value, name, positional, named, record.node)
         return Unknown(record.node)
     if isinstance(receiver, Items):
         return _list_method(receiver, record)
@@ -55,7 +61,7 @@ def _list_method(receiver: Items, record: Record) -> Value:
         case "append" | "add" if record.positional:
             receiver.items.append(record.positional[0])
         case "extend" | "update" if record.positional and isinstance(record.positional[0], Items):
-            receiver.items.extend(record.positional[0].items)
+            receiver.items.extend(record.positional[0].items[: bounds.MAX_ITEMS + 1])
             receiver.open |= record.positional[0].open
         case "copy":
             return Items(record.node, list(receiver.items), receiver.open)
@@ -63,7 +69,7 @@ def _list_method(receiver: Items, record: Record) -> Value:
             receiver.open = True
         case _:
             return Unknown(record.node)
-    if len(receiver.items) > operators.MAX_TEXT:
+    if len(receiver.items) > bounds.MAX_ITEMS:
         receiver.items.clear()
         receiver.open = True
     return Const(record.node, None)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
@@ -18,17 +19,17 @@ from lintfit.sources.script.interpreter.values import Class, Const, Items, Objec
 from lintfit.sources.training_arguments import of_text
 
 
-def config(value: Value, steps: Steps, root: Table | None = None) -> Value:
+def config(value: Value, steps: Steps, root: Table | None = None, level: int = 0) -> Value:
     """A copy whose interpolations refer to it; ``"???"`` is a value that is missing. A value takes a step."""
-    if not steps.take():
+    if level >= bounds.MAX_LEVELS or not steps.take():
         return Table(value.origin, open=True) if isinstance(value, Table) else Unknown(value.origin)
     if isinstance(value, Table):
         made = Table(value.origin, {}, value.open, over=value.over)
-        made.root = root or made
-        made.items = {key: config(item, steps, made.root) for key, item in value.items.items()}
+        made.root, made.steps = root or made, steps
+        made.items = {key: config(item, steps, made.root, level + 1) for key, item in value.items.items()}
         return made
     if isinstance(value, Items):
-        return Items(value.origin, [config(item, steps, root) for item in value.items], value.open)
+        return Items(value.origin, [config(item, steps, root, level + 1) for item in value.items], value.open)
     return Unknown(value.origin) if isinstance(value, Const) and value.value == "???" else value
 
 
@@ -53,9 +54,12 @@ def merged(values: Iterable[Value], record: Record, steps: Steps) -> Value:
     return config(result, steps)
 
 
-def over(below: Table, above: Table, steps: Steps) -> Table:
+def over(below: Table, above: Table, steps: Steps, level: int = 0) -> Table:
     """Two configs merged key by key, each of which takes a step; the second wins."""
     made = Table(above.origin if above.items else below.origin, {}, below.open or above.open)
+    if level >= bounds.MAX_LEVELS:
+        made.open = True
+        return made
     for key in dict.fromkeys([*below.items, *above.items]):
         if not steps.take():
             made.open = True
@@ -63,12 +67,14 @@ def over(below: Table, above: Table, steps: Steps) -> Table:
         old, new = below.items.get(key), above.items.get(key)
         inner, outer = as_table(old), as_table(new)
         if inner is not None and outer is not None:
-            made.items[key] = over(inner, outer, steps)
+            made.items[key] = over(inner, outer, steps, level + 1)
         elif new is not None:
             made.items[key] = new if old is None else replace(new, over=old)
         elif old is not None:
             # What may be overridden by keys out of sight is not known.
-            made.items[key] = over(inner, Table(open=True), steps) if inner is not None and above.open else old
+            made.items[key] = (
+                over(inner, Table(open=True), steps, level + 1) if inner is not None and above.open else old
+            )
             if inner is None and above.open:
                 made.items[key] = Unknown(old.origin)
     return made
@@ -78,6 +84,7 @@ def _overrides(interpreter: Evaluator, record: Record) -> Value:
     """``OmegaConf.from_cli()``: the ``key=value`` words of the launch line."""
     walk = interpreter.walk
     walk.parses = True
+    walk.step(len(walk.overrides))
     if not walk.assume:
         return Table(record.node, open=True)
     return dotted(walk.overrides, record)
@@ -108,6 +115,9 @@ def _from_list(interpreter: Evaluator, record: Record) -> Value:
 
 
 def _put(table: Table, path: list[str], value: Value) -> None:
+    if len(path) > bounds.MAX_LEVELS:
+        table.open = True
+        return
     for part in path[:-1]:
         deeper = table.items.get(part)
         table.items[part] = table = deeper if isinstance(deeper, Table) else Table(value.origin, root=table.root)

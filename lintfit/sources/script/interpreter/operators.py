@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 import posixpath
-import re
 from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents import bounds
+from lintfit.documents.steps import Steps
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter.origins import Origin
 from lintfit.sources.script.interpreter.values import (
@@ -28,11 +29,6 @@ from lintfit.sources.script.interpreter.values import (
     held,
     same,
 )
-
-MAX_TEXT = 100_000
-"""Characters or elements that a computed string or list may have."""
-MAX_BITS = 4096
-"""Of a computed whole number."""
 
 _BINARY: dict[type[cst.BaseBinaryOp], Callable[[Any, Any], Any]] = {
     cst.Add: operator.add,
@@ -85,6 +81,7 @@ def truth(value: Value) -> bool | None:
 def constant(value: Any, origin: Origin) -> Value:
     """A computed plain value as an abstract one."""
     if isinstance(value, list | tuple | set | frozenset):
+        bounds.fits(len(value), bounds.MAX_ITEMS)
         return Items(origin, [constant(item, origin) for item in value])
     if isinstance(value, dict):
         return Table(origin, {key: constant(item, origin) for key, item in value.items()})
@@ -98,46 +95,53 @@ def binary(op: cst.BaseBinaryOp, left: Value, right: Value, origin: Origin) -> V
     if isinstance(right, Choice):
         return choice([binary(op, left, option, origin) for option in right.options], origin)
     if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, cst.Add):
+        bounds.fits(len(left.items) + len(right.items), bounds.MAX_ITEMS)
         return Items(origin, [*left.items, *right.items], left.open or right.open)
     if isinstance(left, Table) and isinstance(right, Table) and isinstance(op, cst.BitOr):
+        bounds.fits(len(left.items) + len(right.items), bounds.MAX_ITEMS)
         return Table(origin, left.items | right.items, left.open or right.open)
     if isinstance(op, cst.Modulo) and isinstance(left, Const) and isinstance(left.value, str):
         return _percent(left.value, right, origin)
     if not (isinstance(left, Const) and isinstance(right, Const)):
         return Unknown(origin)
+    return _computed(op, left.value, right.value, origin)
+
+
+def _computed(op: cst.BaseBinaryOp, left: Any, right: Any, origin: Origin) -> Value:
+    """An operation on plain values. Raises what Python does, and :class:`~lintfit.documents.bounds.TooLarge`."""
     if isinstance(op, cst.Power):
-        small = all(isinstance(v, int | float) and abs(v) <= 10_000 for v in (left.value, right.value))
-        return Const(origin, left.value**right.value) if small and abs(right.value) <= 64 else Unknown(origin)
-    if isinstance(op, cst.Divide) and isinstance(left.value, str) and isinstance(right.value, str):
-        return Const(origin, posixpath.join(left.value, right.value))  # only paths are divided by a string
+        small = all(isinstance(v, int | float) and abs(v) <= 10_000 for v in (left, right))
+        return Const(origin, bounds.number(left**right)) if small and abs(right) <= 64 else Unknown(origin)
+    if isinstance(op, cst.Divide) and isinstance(left, str) and isinstance(right, str):
+        bounds.fits(len(left) + len(right))
+        return Const(origin, posixpath.join(left, right))  # only paths are divided by a string
     compute = _BINARY.get(type(op))
-    turned = not isinstance(op, cst.LeftShift) and _too_long(op, right.value, left.value)
-    if compute is None or turned or _too_long(op, left.value, right.value):
+    if compute is None:
         return Unknown(origin)
-    return Const(origin, compute(left.value, right.value))
+    _bound(op, left, right)
+    if not isinstance(op, cst.LeftShift):
+        _bound(op, right, left)
+    return Const(origin, bounds.number(compute(left, right)))
 
 
-def _too_long(op: cst.BaseBinaryOp, value: Any, other: Any) -> bool:
-    """Whether a result has no end that anybody would write: a text repeated, or a number of very many digits."""
+def _bound(op: cst.BaseBinaryOp, value: Any, other: Any) -> None:
+    """Raises TooLarge for a result that has no end that anybody would write: a text repeated, a number of very many
+    digits."""
     if isinstance(value, str | bytes) and isinstance(other, int):
-        return len(value) * other > MAX_TEXT
-    if not isinstance(value, int) or not isinstance(other, int):
-        return False
-    bits = abs(other) if isinstance(op, cst.LeftShift) else other.bit_length()
-    return value.bit_length() + bits > MAX_BITS
-
-
-_WIDE = re.compile(r"%[^%a-zA-Z]*(\*|\d{4})")
-"""A field whose width or precision is no reader's, or another value's."""
+        bounds.fits(len(value) * other)
+    elif isinstance(value, str | bytes) and isinstance(other, str | bytes):
+        bounds.fits(len(value) + len(other))
+    elif isinstance(value, int) and isinstance(other, int):
+        bits = abs(other) if isinstance(op, cst.LeftShift) else other.bit_length()
+        bounds.fits(value.bit_length() + bits, bounds.MAX_BITS)
 
 
 def _percent(template: str, right: Value, origin: Origin) -> Value:
-    if _WIDE.search(template):
-        return Unknown(origin)
     if isinstance(right, Const):
-        return Const(origin, template % right.value)
+        return Const(origin, bounds.by_percent(template, right.value))
     if isinstance(right, Items) and all(isinstance(item, Const) for item in right.items):
-        return Const(origin, template % tuple(item.value for item in right.items if isinstance(item, Const)))
+        values = tuple(item.value for item in right.items if isinstance(item, Const))
+        return Const(origin, bounds.by_percent(template, values))
     return Unknown(origin)
 
 
@@ -153,22 +157,22 @@ def unary(op: cst.BaseUnaryOp, value: Value, origin: Origin) -> Value:
     return Unknown(origin)
 
 
-def compare(op: cst.BaseCompOp, left: Value, right: Value) -> bool | None:
-    """A comparison; None where it is not statically known."""
+def compare(op: cst.BaseCompOp, left: Value, right: Value, steps: Steps) -> bool | None:
+    """A comparison, each pair of values of which takes a step; None where it is not statically known."""
     if isinstance(left, Choice):
-        results = {compare(op, option, right) for option in left.options}
+        results = {compare(op, option, right, steps) for option in left.options}
         return results.pop() if len(results) == 1 else None
     if isinstance(right, Choice):
-        results = {compare(op, left, option) for option in right.options}
+        results = {compare(op, left, option, steps) for option in right.options}
         return results.pop() if len(results) == 1 else None
     if isinstance(op, cst.Equal | cst.Is):
-        return _equal(left, right)
+        return _equal(left, right, steps)
     if isinstance(op, cst.NotEqual | cst.IsNot):
-        return _negate(_equal(left, right))
+        return _negate(_equal(left, right, steps))
     if isinstance(op, cst.In):
-        return _contains(right, left)
+        return _contains(right, left, steps)
     if isinstance(op, cst.NotIn):
-        return _negate(_contains(right, left))
+        return _negate(_contains(right, left, steps))
     order = _ORDER.get(type(op))
     if order is not None and isinstance(left, Const) and isinstance(right, Const):
         return bool(order(left.value, right.value))
@@ -179,7 +183,7 @@ def _negate(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def _equal(left: Value, right: Value) -> bool | None:
+def _equal(left: Value, right: Value, steps: Steps, level: int = 0) -> bool | None:
     if isinstance(left, Const) and isinstance(right, Const):
         return bool(left.value == right.value)
     if isinstance(left, Ref) and isinstance(right, Ref):
@@ -192,34 +196,49 @@ def _equal(left: Value, right: Value) -> bool | None:
             if one.value is None and isinstance(other, Object) and truth(other):
                 return False
     if isinstance(left, Items) and isinstance(right, Items) and not left.open and not right.open:
-        pairs = [_equal(a, b) for a, b in zip(left.items, right.items, strict=False)]
-        if len(left.items) != len(right.items) or False in pairs:
-            return False
-        return None if None in pairs else True
+        return _equal_items(left, right, steps, level)
     return True if same(left, right) and isinstance(left, Object) else None
 
 
-def _contains(container: Value, item: Value) -> bool | None:
+def _equal_items(left: Items, right: Items, steps: Steps, level: int) -> bool | None:
+    """Whether two lists are equal, of which one may hold the other, or itself."""
+    if len(left.items) != len(right.items):
+        return False
+    if level >= bounds.MAX_LEVELS or not steps.take(1 + bounds.cost(items=len(left.items))):
+        return None
+    found: bool | None = True
+    for one, other in zip(left.items, right.items, strict=True):
+        known = _equal(one, other, steps, level + 1)
+        if known is False:
+            return False
+        found = None if known is None else found
+    return found
+
+
+def _contains(container: Value, item: Value, steps: Steps) -> bool | None:
     if isinstance(container, Const) and isinstance(item, Const):
-        return item.value in container.value
+        text = len(container.value) if isinstance(container.value, str | bytes) else 0
+        return item.value in container.value if steps.take(bounds.cost(text)) else None
     if isinstance(container, Table) and isinstance(item, Const):
         return True if item.value in container.items else (None if container.open else False)
     if isinstance(container, Items):
-        found = [_equal(element, item) for element in container.items]
+        if not steps.take(bounds.cost(items=len(container.items))):
+            return None
+        found = [_equal(element, item, steps) for element in container.items]
         if True in found:
             return True
         return None if container.open or None in found else False
     return None
 
 
-def string_method(text: str, method: str, arguments: list[Value], origin: Origin) -> Value:
+def string_method(text: str, method: str, arguments: list[Value], named: dict[str, Value], origin: Origin) -> Value:
     """A method of a string with known arguments."""
     if method not in _STRING_METHODS:
         return Unknown(origin)
     if method == "join" and arguments and isinstance(arguments[0], Items):
         parts = arguments[0]
         if not parts.open and all(isinstance(p, Const) and isinstance(p.value, str) for p in parts.items):
-            return Const(origin, text.join(p.value for p in parts.items if isinstance(p, Const)))
+            return Const(origin, bounds.joined([p.value for p in parts.items if isinstance(p, Const)], text))
         return Unknown(origin)
     known: list[Any] = []
     for argument in arguments:
@@ -229,6 +248,14 @@ def string_method(text: str, method: str, arguments: list[Value], origin: Origin
             known.append(tuple(item.value for item in argument.items if isinstance(item, Const)))
         else:
             return Unknown(origin)
+    if method == "format":
+        keywords = {name: value.value for name, value in named.items() if isinstance(value, Const)}
+        whole = len(keywords) == len(named)
+        return Const(origin, bounds.by_format(text, known, keywords)) if whole else Unknown(origin)
+    if named:
+        return Unknown(origin)
+    if method == "replace":
+        return Const(origin, bounds.replaced(text, *known))
     return constant(getattr(text, method)(*known), origin)
 
 

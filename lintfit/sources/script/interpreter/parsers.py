@@ -13,6 +13,8 @@ from typing import Any
 
 import libcst as cst
 
+from lintfit.documents import bounds
+from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.origins import Datum, Origin
 from lintfit.sources.script.interpreter.values import (
@@ -254,12 +256,21 @@ def defaults_of(cls: Class, origin: cst.CSTNode) -> Object:
     return Object(origin, cls.name, cls=cls, attributes=attributes)
 
 
-def nested(cls: Class, flags: Mapping[str, Flag], assume: bool, origin: cst.CSTNode | None, prefix: str = "") -> Object:
+def nested(
+    cls: Class,
+    flags: Mapping[str, Flag],
+    assume: bool,
+    origin: cst.CSTNode | None,
+    steps: Steps,
+    prefix: str = "",
+) -> Object:
     """A dataclass of dataclasses as tyro fills it: ``--train.micro-batch 2``, ``--train.no-bf16``."""
     attributes: dict[str, Value] = {}
+    if not steps.take() or prefix.count(".") > bounds.MAX_LEVELS:
+        return Object(origin, cls.name, cls=cls, parsed=True, open=True)
     for name, entry in cls.all_fields().items():
         if entry.cls is not None and entry.cls.fields:
-            inner = nested(entry.cls, flags, assume, origin, f"{prefix}{name}.")
+            inner = nested(entry.cls, flags, assume, origin, steps, f"{prefix}{name}.")
             given = entry.default.attributes if isinstance(entry.default, Object) else {}
             for key, value in given.items():
                 if assume and not isinstance(inner.attributes.get(key, Unknown()).origin, Flag):

@@ -15,9 +15,12 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.origins import Library
 from lintfit.sources.script.interpreter.values import Field, Function, Object, Record, Value
 
-MAX_STEPS = 60_000
-"""Expressions that are evaluated at most. The slowest of the real scripts and launchers that lintfit is measured with
-take 17,000; what is generated has no end."""
+MAX_STEPS = 80_000
+"""Expressions and statements that are followed at most. The slowest of the real scripts and launchers that lintfit is
+measured with take 22,000; what is generated has no end."""
+MAX_NESTED = 110
+"""Expressions within expressions, with the calls that are followed between them: Python's own limit of 1000 calls lies
+behind it."""
 MAX_DEPTH = 12
 """Calls of the script's own functions that are followed into one another."""
 
@@ -107,6 +110,10 @@ class Replaced:
     taken: bool | None
 
 
+INITIALIZERS = frozenset({"init_process_group", "init_distributed", "Accelerator", "PartialState"})
+"""Calls after which a process group is there."""
+
+
 class OutOfBudget(Exception):
     """The script is larger than the walk follows; what was found so far stands."""
 
@@ -164,6 +171,8 @@ class Walk:
     """Open loops of any kind."""
     frames: list[Frame] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
+    initializers: list[Record] = field(default_factory=list)
+    """Those of them after which a process group is there."""
     entered: set[int] = field(default_factory=set)
     """Ids of the function nodes that were followed."""
     statement: cst.SimpleStatementLine | None = None
@@ -175,8 +184,12 @@ class Walk:
     hydra: dict[int, dict[str, Value]] = field(default_factory=dict)
     """What ``@hydra.main`` is told, by the id of the function that it decorates."""
 
-    def step(self) -> None:
-        if not self.steps.take():
+    nested: int = 0
+    """Expressions that are being evaluated."""
+
+    def step(self, count: int = 1) -> None:
+        """Take steps from the counter. Raises :class:`OutOfBudget` where there are not that many left."""
+        if not self.steps.take(count):
             raise OutOfBudget
 
 

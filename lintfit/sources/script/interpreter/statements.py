@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import libcst as cst
 
+from lintfit.documents import bounds
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.definitions import Definitions
@@ -29,6 +30,8 @@ from lintfit.sources.script.interpreter.values import (
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
+_NAMES = 50
+"""Names of a scope that are kept apart for one step, where a statement may run or not."""
 _MAX_UNROLLED = 160
 """Elements of a known list that a loop is run for one by one."""
 
@@ -65,6 +68,7 @@ class Statements(Definitions):
             self.walk.branch = before
 
     def statement(self, node: cst.CSTNode, scope: Scope) -> Flow:
+        self.walk.step()
         match node:
             case cst.SimpleStatementLine():
                 return self._line(node, scope)
@@ -153,6 +157,7 @@ class Statements(Definitions):
             () if orelse is None else ([orelse] if isinstance(orelse, cst.If) else body_of(orelse.body))
         )
         sides = [(body, known, True), (rest, None if known is None else not known, False)]
+        self.walk.step(len(scope.names) // _NAMES)
         before = dict(scope.names)
         ends: list[tuple[Flow, dict[str, Value]]] = []
         for statements, holds, is_body in sides:
@@ -248,6 +253,7 @@ class Statements(Definitions):
         flow = self.block(body_of(node.body), scope)
         after = scope.names
         for handler in node.handlers:
+            self.walk.step(len(after) // _NAMES)
             scope.names = dict(after)
             outer = self.walk.branch
             self.walk.branch = outer.maybe()
@@ -269,6 +275,7 @@ class Statements(Definitions):
         ends: list[tuple[Flow, dict[str, Value]]] = []
         arrives: bool | None = True
         for case in node.cases:
+            self.walk.step(len(before) // _NAMES)
             scope.names = dict(before)
             holds = self._matches(case.pattern, subject, scope)
             if case.guard is not None and holds is not False:
@@ -310,7 +317,9 @@ class Statements(Definitions):
             package = self.package(scope, len(node.relative)) if node.relative else ""
             prefix = package + (dotted(node.module) + "." if node.module is not None else "")
         if isinstance(node.names, cst.ImportStar):
-            for name, value in self.exported(prefix.rstrip(".") if prefix.strip(".") else prefix).items():
+            found = self.exported(prefix.rstrip(".") if prefix.strip(".") else prefix)
+            self.walk.step(bounds.cost(items=len(found)))
+            for name, value in found.items():
                 scope.set(name, value)
             return
         for alias in node.names:

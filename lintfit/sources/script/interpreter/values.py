@@ -9,6 +9,7 @@ from typing import Any
 
 import libcst as cst
 
+from lintfit.documents import bounds
 from lintfit.documents.steps import Steps
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.origins import Datum, Origin
@@ -62,12 +63,14 @@ class Bounded(Unknown):
 class Table(Value):
     """A dict. ``open`` where more keys may be there.
 
-    ``root`` is the config that OmegaConf's ``${key}`` in this table refer to; None for a plain dict.
+    ``root`` is the config that OmegaConf's ``${key}`` in this table refer to; None for a plain dict. ``steps`` of a
+    root are what following them draws from.
     """
 
     items: dict[Any, Value] = field(default_factory=dict)
     open: bool = False
     root: Table | None = None
+    steps: Steps | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -118,18 +121,23 @@ class Class(Value):
 
     def member(self, name: str) -> Value | None:
         """A method or class attribute, looked up through the bases of this script."""
-        if name in self.members:
-            return self.members[name]
-        for base in self.bases:
-            if isinstance(base, Class) and (found := base.member(name)) is not None:
-                return found
-        return None
+        return next((cls.members[name] for cls in self.line() if name in cls.members), None)
 
     def line(self) -> list[Class]:
-        """This class and those of the script that it inherits from, in the order in which methods are looked up."""
-        found = [cls for base in self.bases if isinstance(base, Class) for cls in base.line()]
-        later = [cls for index, cls in enumerate(found) if not any(cls is other for other in found[index + 1 :])]
-        return [self, *later]
+        """This class and those of the script that it inherits from, in the order in which methods are looked up: each
+        once, behind all that inherit from it."""
+        done: list[Class] = []
+        seen: set[int] = set()
+        waiting: list[tuple[Class, bool]] = [(self, False)]
+        while waiting:
+            cls, entered = waiting.pop()
+            if entered:
+                done.append(cls)
+            elif id(cls) not in seen:
+                seen.add(id(cls))
+                waiting.append((cls, True))
+                waiting += [(base, False) for base in cls.bases if isinstance(base, Class)]
+        return done[::-1]
 
     def defines(self, method: cst.CSTNode | None) -> bool:
         """Whether a function is one of its own methods."""
@@ -138,20 +146,27 @@ class Class(Value):
     def all_fields(self) -> dict[str, Field]:
         """The dataclass fields, inherited ones first."""
         found: dict[str, Field] = {}
-        for base in self.bases:
-            if isinstance(base, Class):
-                found |= base.all_fields()
-        return found | self.fields
+        for cls in reversed(self.line()):
+            found |= cls.fields
+        return found
+
+    def _bases(self) -> Iterator[Value]:
+        """What it and the classes of the script above it inherit from, each class once: the first base to its end
+        before the second."""
+        seen: set[int] = set()
+        waiting: list[Value] = list(reversed(self.bases))
+        while waiting:
+            base = waiting.pop()
+            yield base
+            if isinstance(base, Class) and id(base) not in seen:
+                seen.add(id(base))
+                waiting += reversed(base.bases)
 
     @property
     def library(self) -> str | None:
         """The dotted name of the first class of a library that this one inherits from."""
-        for base in self.bases:
-            if isinstance(base, Ref) and base.name not in _ABSTRACT:
-                return base.name
-            if isinstance(base, Class) and (found := base.library) is not None:
-                return found
-        return None
+        named = (base.name for base in self._bases() if isinstance(base, Ref))
+        return next((name for name in named if name not in _ABSTRACT), None)
 
     @property
     def own(self) -> bool:
@@ -160,8 +175,7 @@ class Class(Value):
         What has a ``compute_loss`` may be a copy of transformers' Trainer.
         """
         return self.member("compute_loss") is None and all(
-            base.name in _ABSTRACT if isinstance(base, Ref) else isinstance(base, Class) and base.own
-            for base in self.bases
+            base.name in _ABSTRACT if isinstance(base, Ref) else isinstance(base, Class) for base in self._bases()
         )
 
 
@@ -262,9 +276,11 @@ def choice(options: list[Value], origin: Origin = None) -> Value:
         for single in alternatives(option):
             if not any(same(single, other) for other in flat):
                 flat.append(single)
+        if len(flat) > MAX_CHOICES:
+            return Unknown(origin)
     if len(flat) == 1:
         return flat[0]
-    if not flat or len(flat) > MAX_CHOICES:
+    if not flat:
         return Unknown(origin)
     return Choice(origin, tuple(flat))
 
@@ -276,6 +292,16 @@ def alternatives(value: Value) -> Iterator[Value]:
             yield from alternatives(option)
     else:
         yield value
+
+
+def size(value: Value | None) -> int:
+    """The steps that it takes to make, copy or go through a value."""
+    match value:
+        case Const(value=str() | bytes() as text):
+            return bounds.cost(len(text))
+        case Items() | Table():
+            return bounds.cost(items=len(value.items))
+    return 0
 
 
 def is_none(value: Value) -> bool:
@@ -309,15 +335,19 @@ def held(table: Table, key: Any, depth: int = 0, steps: Steps | None = None) -> 
     text = value.value if isinstance(value, Const) else None
     if table.root is None or not isinstance(text, str) or "${" not in text:
         return value
+    if len(text) > bounds.MAX_TEXT:
+        return Unknown(value.origin if value is not None else None)
     parts = _INTERPOLATION.split(text)
-    steps = steps if steps is not None else Steps(_MAX_REFERENCES, "references of a value")
+    steps = steps if steps is not None else Steps(_MAX_REFERENCES, "references of a value", table.root.steps)
     found = [_referred(table.root, name, depth, steps) for name in parts[1::2]]
     if len(found) == 1 and parts[0] == parts[2] == "":
         return found[0]
     if "${" in "".join(parts[::2]) or not all(isinstance(part, Const) for part in found):
         return Unknown(value.origin if value is not None else None)
-    texts = [str(part.value) for part in found if isinstance(part, Const)]
-    return Const(value.origin if value else None, "".join(a + b for a, b in zip(parts[::2], [*texts, ""], strict=True)))
+    parts[1::2] = [str(part.value) for part in found if isinstance(part, Const)]
+    whole = steps.take(bounds.cost(sum(map(len, parts)))) and sum(map(len, parts)) <= bounds.MAX_TEXT
+    origin = value.origin if value is not None else None
+    return Const(origin, bounds.joined(parts)) if whole else Unknown(origin)
 
 
 def _referred(root: Table, name: str, depth: int, steps: Steps) -> Value:
@@ -342,17 +372,28 @@ def dtype(value: Value) -> str | None:
 
 
 def plain(value: Value) -> Any:
-    """The plain Python value with dtypes in lintfit's spelling, ``UNKNOWN`` for what has none."""
+    """The plain Python value with dtypes in lintfit's spelling, ``UNKNOWN`` for what has none.
+
+    Lists and tables may hold one another many times over, or themselves: what goes beyond is ``UNKNOWN``, too.
+    """
     if isinstance(value, Const):
         return value.value
     if isinstance(value, Ref):
         return dtype(value) or UNKNOWN
+    return _plain(value, Steps(bounds.MAX_VALUES, "values"), 0)
+
+
+def _plain(value: Value, steps: Steps, level: int) -> Any:
+    if isinstance(value, Const | Ref):
+        return plain(value)
+    if level >= bounds.MAX_LEVELS or not steps.take():
+        return UNKNOWN
     if isinstance(value, Items):
-        return UNKNOWN if value.open else [plain(item) for item in value.items]
+        return UNKNOWN if value.open else [_plain(item, steps, level + 1) for item in value.items]
     if isinstance(value, Table):
-        return {key: plain(held(value, key) or Unknown()) for key in value.items}
+        return {key: _plain(held(value, key) or Unknown(), steps, level + 1) for key in value.items}
     if isinstance(value, Choice):
-        options = [plain(option) for option in value.options]
+        options = [_plain(option, steps, level + 1) for option in value.options]
         first = options[0]
         return first if all(type(o) is type(first) and o == first for o in options[1:]) else UNKNOWN
     return UNKNOWN

@@ -15,6 +15,7 @@ from lintfit.sources.script.interpreter.state import LENGTHS
 from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
 from lintfit.sources.script.reading import unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.loops import around
 
 PARTS = (
     ("max_source_length", "max_target_length"),
@@ -352,7 +353,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
             continue
-        if _makes_answers(record):
+        if _makes_answers(record) or _of_generation(reading, record):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
         if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
@@ -366,6 +367,15 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
 def _cuts(text: str) -> tuple[str, ...]:
     """The last names of what a text cuts tokens at; asked again for each launch."""
     return tuple(match[1].rpartition(".")[2] for match in _SLICED.finditer(text))
+
+
+def _of_generation(reading: Reading, record: Record) -> bool:
+    """Whether a call stands in a class's method that generates, and cuts nothing (a callback's ``on_evaluate``)."""
+    if record.keyword("truncation") is not None or record.keyword("max_length") is None:
+        return False
+    document = reading.calls.document_of(record.node)
+    function = next((each for each in around(document, record.node) if isinstance(each, cst.FunctionDef)), None)
+    return function is not None and ".generate(" in document.slice(document.span(function))
 
 
 def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:

@@ -11,6 +11,7 @@ from functools import partial
 
 import libcst as cst
 
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Class, Function, Object, objects
@@ -25,6 +26,8 @@ _PARTS = frozenset({
     "roberta", "text_model", "transformer",
 })  # fmt: skip
 """Names by which classes keep what their layers are in."""
+_PLAIN = frozenset({"accelerate", "deepspeed", "lightning", "pytorch_lightning", "torch", "transformers"})
+"""Packages whose classes freeze nothing by themselves."""
 _SEVERAL = 2
 """More passes than are counted, however many."""
 _LOOPS = (cst.For, cst.While, cst.ListComp, cst.GeneratorExp)
@@ -43,6 +46,10 @@ def read(reading: Reading) -> None:
         name, runs = made.cls.node.name, 0  # it has none: what trains it calls its parts
     else:
         return
+    if wraps and (made.cls.library or "torch").partition(".")[0] not in _PLAIN and "peft" not in reading.settings:
+        method = reading.settings.get("method")
+        if method is None or method.provenance.kind != "file":
+            reading.state("method", UNKNOWN, name, f"{made.cls.library} decides what of the model is trained")
     if runs == 1 and wraps:
         reading.state("own_head", True, name, f"{made.cls.name} decides what becomes of the model's outputs")
     elif runs != 1:

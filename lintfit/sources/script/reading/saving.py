@@ -6,7 +6,7 @@ import re
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.interpreter.values import Object, Record
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.facts import is_trained
@@ -18,6 +18,15 @@ _TOLD = "set_state_dict_type("
 
 
 def read(reading: Reading) -> None:
+    """Note what this run surely saves by gathering it."""
+    _whole(reading)
+    for record in reading.records:
+        made = record.receiver.call if isinstance(record.receiver, Object) else None
+        if record.name == "get_state_dict" and record.taken is True and made is reading.found.accelerator is not None:
+            reading.state("gathered_state_dict", True, record.node)
+
+
+def _whole(reading: Reading) -> None:
     """Note a ``state_dict()`` that this run surely takes of the whole model, outside of ``FSDP.state_dict_type``."""
     if any(_TOLD in text for text in reading.calls.texts()):
         return

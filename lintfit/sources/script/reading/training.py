@@ -21,6 +21,7 @@ from lintfit.sources.script.reading import (
     own_outputs,
     own_step,
     ppo,
+    resuming,
     saving,
     trainer_evaluation,
     unsaved,
@@ -49,6 +50,7 @@ def read(reading: Reading) -> None:
     own_outputs.read(reading)
     own_gradients.read(reading)
     saving.read(reading)
+    resuming.read(reading)
     unsaved.read(reading)
     ppo.read(reading)
     inference_models.read(reading)

@@ -1,0 +1,1 @@
+"""Mutated trees and the bounded checks of them."""
