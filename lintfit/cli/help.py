@@ -35,6 +35,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "margin",
         "color",
         "isolated",
+        "no-cache",
     ),
     "Exit status": ("fail-on", "exit-zero", "exit-non-zero-on-fix"),
     "The machine": ("gpu", "gpus", "nodes", "gpu-memory", "host-memory", "nvme-path", "versions"),

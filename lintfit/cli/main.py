@@ -83,7 +83,7 @@ class _WithReason(Forgiving):
 @click.option("--staged", is_flag=True, help="Check the runs that the next commit touches.")
 @click.option("--changed-since", metavar="REV", help="Check the runs touched since a commit of git.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
-@click.option("--no-cache", is_flag=True, help="Do not take the report of an earlier check, and keep none.")
+@click.option("--no-cache", is_flag=True, help="Neither take nor keep an earlier report.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule, unknown runs by reason.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
 @click.option("--verbose", is_flag=True, help="Findings with their code, and what is assumed.")

@@ -31,7 +31,7 @@ METHODS = frozenset(
         *("lexists", "access", "touch", "unlink", "mkdir"),
     }
 )
-OWN = ("door", "workspace", "_workspace", "self")
+OWN = ("formatter", "door", "workspace", "_workspace", "self")
 """What methods of these names are called of that are no paths: the door itself, and a workspace."""
 
 

@@ -363,6 +363,12 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     return sorted(calls, key=lambda each: _is_share(each[0])) + loads
 
 
+@lru_cache(maxsize=1024)
+def _cuts(text: str) -> tuple[str, ...]:
+    """The last names of what a text cuts tokens at; asked again for each launch."""
+    return tuple(match[1].rpartition(".")[2] for match in _SLICED.finditer(text))
+
+
 def _of_generation(reading: Reading, record: Record) -> bool:
     """Whether a call stands in a class's method that generates, and cuts nothing (a callback's ``on_evaluate``)."""
     if record.keyword("truncation") is not None or record.keyword("max_length") is None:
@@ -370,12 +376,6 @@ def _of_generation(reading: Reading, record: Record) -> bool:
     document = reading.calls.document_of(record.node)
     function = next((each for each in around(document, record.node) if isinstance(each, cst.FunctionDef)), None)
     return function is not None and ".generate(" in document.slice(document.span(function))
-
-
-@lru_cache(maxsize=1024)
-def _cuts(text: str) -> tuple[str, ...]:
-    """The last names of what a text cuts tokens at; asked again for each launch."""
-    return tuple(match[1].rpartition(".")[2] for match in _SLICED.finditer(text))
 
 
 def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
