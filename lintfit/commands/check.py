@@ -261,8 +261,6 @@ class _Pass:
         own = document in loaded.documents and not self.workspace.why_not_changed(document.path)
         if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
             return  # data of a script's own, whatever it looks like
-        if not self.workspace.is_inside(document.path):
-            return  # a file of the tree names it, and whoever wrote that need not be shown what it says
         with self.mistakes.end_at(document.path.as_posix()):
             context = FileContext(document, _source(document, part_of), part_of, named, self.workspace)
             for finding in run_file_checks(context, apart=self.mistakes.end_at):
