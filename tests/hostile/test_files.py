@@ -16,7 +16,7 @@ SCRIPT = """
 import json
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 config = json.load(open("{opened}"))
-args = TrainingArguments(output_dir="out", deepspeed="{opened}", fp16=True)
+args = TrainingArguments(output_dir="out", fp16=True)
 Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=args).train()
 """
 SECRET = '{"a_secret_key": "a secret value", "zero_optimization": {"stage": 2, "a_secret_flag": 1}}'
@@ -67,7 +67,7 @@ def test_a_script_that_opens_what_lies_outside(path: str, form: str, tmp_path: P
     tree, outside = tmp_path / "tree", tmp_path / "outside"
     opened = path.format(outside=outside)
     write(outside, {"ds.json": SECRET})
-    write(tree, {"run.sh": f"torchrun train.py --deepspeed {opened}\n", "train.py": SCRIPT.format(opened=opened)})
+    write(tree, {"run.sh": "torchrun train.py\n", "train.py": SCRIPT.format(opened=opened)})
     outcome = survives(tree, "check", ".", "--gpu", "3090", "--gpus", "2", "--output-format", form)
     assert "secret" not in outcome.out + outcome.err
 
