@@ -46,7 +46,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
 
 _OTHER = word_set("""
     adapter alpaca audio awq bit bnb chinese clip cn cpm deepseek delta depth draft eagle expanded ext extended fp
-    gguf gptq guard int ja jamba japanese jp ko korean kor layers layer llava lora mamba med medusa merge mini
+    gguf gte gptq guard int ja jamba japanese jp ko korean kor layers layer llava lora mamba med medusa merge mini
     minitron mm moe multimodal nemotron nf omni pro prune pruned qlora quant quantized ru russian sala scratch
     sheared slim small solar tiny turkish video vision vit vl vlm vocab yarn zh
     """)
@@ -112,8 +112,9 @@ def candidates(path: str) -> Iterator[Named]:
 def published(path: str, ids: Sequence[str], config_of: Any) -> str | None:
     """The catalogue's id whose shape a path's name stands for; None where it stands for several shapes or none."""
     wanted = next(candidates(path), None)
-    if wanted is None:
-        return None
+    owner, _, rest = path.partition("/")
+    if wanted is None or (owner.lower() in OWNERS[wanted.family] and rest.count("/") == 0):
+        return None  # an owner's own name that is not catalogued is a typo, or something else
     same = [
         name
         for name, said in _published(tuple(ids))

@@ -330,7 +330,7 @@ def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistak
     from lintfit.sources.launchers.launcher import count_launches
 
     with mistakes.end_at(script.path.as_posix()):
-        for index in range(count_launches(workspace.read(script.path, Kind.SHELL))):
+        for index in range(min(_MOST_QUOTED, count_launches(workspace.read(script.path, Kind.SHELL)))):
             run = _built(Origin("launch", script.path, index), workspace, cli, mistakes)
             if run is None or run.script is None or run.broken or any(each.certainty != "open" for each in run.missing):
                 continue
@@ -338,6 +338,10 @@ def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistak
                 continue
             if run.script.document.path == script.path and run.script.facts.trains and not _only_evaluates(run):
                 yield run
+
+
+_MOST_QUOTED = 20
+"""Commands of one docstring that are read; those of real scripts have a few."""
 
 
 def _is_usage(run: Run) -> bool:

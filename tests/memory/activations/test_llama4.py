@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.catalog import models
+from lintfit.catalog.text_only import text_only
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.language import language
 from lintfit.memory.activations.families import known
@@ -52,6 +53,6 @@ def test_the_published_model_is_its_language_model_for_the_layers() -> None:
     assert scout is not None
     assert known(scout)
     assert language(scout).model_type == "llama4_text"
-    text = models.text_only(scout)
+    text = text_only(scout)
     assert text.vision is None
     assert {tensor.name for tensor in text.tensors} >= {"model.embed_tokens.weight", "lm_head.weight"}
