@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.catalog import models
-from lintfit.catalog.text_only import text_only
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.language import language
+from lintfit.catalog.text_only import text_only
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
