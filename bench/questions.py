@@ -6,6 +6,7 @@ any command was run. ``says`` are patterns that the output has to match, each of
 the GiB between which one has to stand there. Both are necessary, not sufficient: whether a maintainer could paste the
 output as the answer is for a reader to say. ``blind`` is what a reader said of the first output, ``now`` of the one
 after what was missing had been mended (with ``command`` as it is now; ``blind`` has its own where that was another).
+``second`` is what another reader said of that one, who knew neither the code nor the first reader's word.
 
     python -m bench.questions               the table
     python -m bench.questions --show ID     one question: what is asked, the answer, and what lintfit prints
@@ -75,8 +76,8 @@ def table(answers: Sequence[Answered]) -> str:
         marks = (_mark(row["blind"]), _mark(row["now"]))
         missing = ", ".join(each.missing) or "-"
         lines.append(f"{row['id']:<24}{row['kind']:<22}{marks[0]:<7}{marks[1]:<5}{missing}")
-    for name in ("blind", "now"):
-        right = sum(bool(each.question[name] and each.question[name]["answers"]) for each in answers)
+    for name in ("blind", "now", "second"):
+        right = sum(bool((read := each.question.get(name)) and read["answers"]) for each in answers)
         lines.append(f"{name}: {right} of {len(answers)} answered, by one reader (bar {BAR})")
     whole = sum(not each.missing for each in answers)
     lines.append(f"all that is expected is printed for {whole} of {len(answers)}")

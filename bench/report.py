@@ -386,6 +386,12 @@ def startup() -> str:
     return path.read_text().strip()
 
 
+def goals() -> str:
+    """The table that ``bench.speed --goals`` prints."""
+    path = RESULTS / "speed_goals.md"
+    return path.read_text() if path.is_file() else _missing("bench.speed", "--goals --repository DeepSpeedExamples")
+
+
 def reach() -> str:
     """How many launches get a verdict, by where they are written."""
     found = _read(RESULTS / "reach.json")
@@ -459,6 +465,7 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Precision on config files", precision),
     ("Real launches", launches),
     ("Launches wherever they are written", reach),
+    ("Goals of speed", goals),
     ("Fixes of real launches", fixes),
     ("A GPU", gpu),
     ("Speed of the memory model", speed),
