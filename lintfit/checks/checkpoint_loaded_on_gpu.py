@@ -158,9 +158,10 @@ def _unplaced(value: cst.BaseExpression | None) -> cst.Call | None:
 def _report(context: FileContext, document: PythonDocument, load: cst.Call, states: bool) -> Report:
     spec = next((run.spec for run in context.runs if run.spec is not None), None)
     size = None
-    if spec is not None and not states:
+    whole = spec is not None and spec.method != "lora"  # else the file may hold the adapters alone
+    if spec is not None and whole and not states:
         size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
-    large = spec is not None and spec.facts.parameters >= _LARGE and not (states and spec.method == "lora")
+    large = spec is not None and spec.facts.parameters >= _LARGE and whole
     what = "a second copy of the optimizer's states" if states else "a second copy"
     cost = f"{what} ({gib(size)})" if size is not None else what
     return Report(
