@@ -8,6 +8,7 @@ from pathlib import Path
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
 from lintfit.checks.helpers.registry import breaks_the_command, run_file_checks, run_run_checks
+from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
@@ -222,7 +223,7 @@ class _Pass:
             return judged  # a plan cannot be confirmed where settings are not known
         if judged.beyond is not None:
             return judged  # the rule that speaks of it says what to do
-        if breaks_the_command(RunContext(judged.run, judged.estimate)):
+        if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
         from lintfit.fit.planner import plan
 

@@ -10,6 +10,7 @@ from lintfit import __version__
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import RunContext
 from lintfit.checks.helpers.registry import breaks_the_command
+from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import unified_diff
@@ -162,6 +163,8 @@ def _unknown(result: RunResult) -> str:
     open_count = run.count_open and result.verdict is not Verdict.FITS
     if result.beyond is not None and not result.beyond.by_settings:
         return f"no change of its settings makes it fit: {result.beyond.reason}"
+    if starts_too_many(run):
+        return f"it starts more processes than the {run.hardware.available} GPUs that there are: what fits is not known"
     if breaks_the_command(RunContext(run, result.estimate)):
         return "its command is cut off or refused (lintfit check says where): what is left of it gets no plan"
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""

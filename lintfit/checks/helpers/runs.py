@@ -12,7 +12,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
-from lintfit.settings.model import Place
+from lintfit.settings.model import Place, is_count
 
 SMALL = 500_000_000
 """Parameters below which an fp32 copy, and training in fp32, is nobody's problem."""
@@ -179,3 +179,12 @@ def cards(run: Run) -> str:
     name = hardware.gpu.name if hardware.gpu is not None else "GPU"
     count = run.spec.gpus if run.spec is not None else hardware.gpus
     return f"{count} × {name}" if count is not None else name
+
+
+def starts_too_many(run: Run) -> bool:
+    """Whether a launch starts more processes than there are GPUs: its ranks are others as soon as that is mended, and
+    so is what fits."""
+    gpus, there = run.settings.get("gpus"), run.hardware.available
+    if gpus is None or there is None or not is_count(gpus.value) or gpus.provenance.kind == "option":
+        return False
+    return run.hardware.nodes == 1 and gpus.value > there
