@@ -105,13 +105,15 @@ def cached(
 
 
 def side_streams(spec: Spec, points: tuple[Moment, ...], peak: Moment) -> int | None:
-    """Bytes in the pools of FSDP's own streams beyond what is alive in them at the peak; None for other engines.
+    """Bytes that the pools of FSDP's own streams add to the peak; None for other engines.
 
     FSDP 1 only: nvidia-smi agrees in the fms runs, full and LoRA, on 2 and 4 A100; FSDP 2 has streams of other uses.
 
     The allocator keeps a pool for every stream, and one cannot use another's blocks. Parameters are gathered in the
     unshard stream; gradients are flattened, reduced and kept in the post-backward stream
-    (``torch/distributed/fsdp/_runtime_utils.py``: ``_unshard_stream``, ``_post_backward_stream``).
+    (``torch/distributed/fsdp/_runtime_utils.py``: ``_unshard_stream``, ``_post_backward_stream``). What is idle in them
+    stands beside whatever is alive elsewhere: a smaller moment with idle pools (as the run saves) may need more than the
+    largest, in which they are used. Before the first pass there are none.
     """
     if spec.engine != "fsdp" or (spec.fsdp is not None and spec.fsdp.version != 1):
         return None
@@ -121,8 +123,13 @@ def side_streams(spec: Spec, points: tuple[Moment, ...], peak: Moment) -> int | 
         for point in points
         if point.name == "end of backward"
     )
-    gathered -= peak.components.get("communication_buffers", 0)
-    return gathered + max(0, reduced - peak.components.get("gradients", 0))
+
+    def with_pools(point: Moment) -> int:
+        used = point.components.get("communication_buffers", 0)
+        return point.allocated + gathered - used + max(0, reduced - point.components.get("gradients", 0))
+
+    passed = [with_pools(point) for point in points if point.phase not in ("load", "initialize")]
+    return max(0, max(passed, default=0) - peak.allocated)
 
 
 def gathers(spec: Spec) -> bool:

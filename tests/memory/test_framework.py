@@ -109,10 +109,23 @@ def test_streams_of_fsdp_keep_their_own_pools(small: ModelFacts) -> None:
     sharded = Spec(small, engine="fsdp", gpus=4, fsdp=Fsdp(1, "FULL_SHARD"))
     end = moment("end of backward", "backward", communication_buffers=2, gradients=8, temporaries=4)
     layer = moment("layer 0, backward", "backward", communication_buffers=3, gradients=1)
+    long = moment("layer 0, backward", "backward", communication_buffers=3, gradients=1, activations=20)
     step = moment("optimizer step", "step", gradients=8, temporaries=8)
-    assert side_streams(sharded, (layer, end, step), layer) == 0 + 11
+    assert side_streams(sharded, (long, end, step), long) == 0 + 11
     assert side_streams(sharded, (layer, end, step), step) == 3 + 4
     assert side_streams(Spec(small, gpus=4, engine="ddp"), (layer, end, step), step) is None
+
+
+def test_idle_pools_may_make_a_smaller_moment_the_one_that_needs_most(small: ModelFacts) -> None:
+    sharded = Spec(small, engine="fsdp", gpus=4, fsdp=Fsdp(1, "FULL_SHARD"))
+    load = moment("model loaded", "load", parameters=40)
+    layer = moment("layer 0, backward", "backward", communication_buffers=6, parameters=10, activations=10)
+    end = moment("end of backward", "backward", parameters=10, gradients=2)
+    save = moment("checkpoint saved", "save", parameters=10, gradients=2, temporaries=12)
+    points = (layer, end, save)
+    assert layer.allocated > save.allocated
+    assert layer.allocated + (side_streams(sharded, points, layer) or 0) == save.allocated + 6
+    assert side_streams(sharded, (load, layer, end), load) == 0  # no stream had anything yet
 
 
 @given(st.integers(0, 200 * GIB), st.sampled_from((1, 8)), st.sampled_from((None, 24 * GIB, 80 * GIB)))
