@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.runs import place_of, starts_too_many
 from lintfit.checks.helpers.wording import plural
 from lintfit.run.model import Run
 from lintfit.settings.model import is_count
@@ -35,7 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f'rank {visible} stops with "CUDA error: invalid device ordinal"',
             help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
         )
-    elif run.hardware.available is not None and run.hardware.available < gpus.value:
+    elif run.hardware.available is not None and starts_too_many(run):
         yield _lacking(run, gpus.value, run.hardware.available)
 
 

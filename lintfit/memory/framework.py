@@ -112,8 +112,8 @@ def side_streams(spec: Spec, points: tuple[Moment, ...], peak: Moment) -> int | 
     The allocator keeps a pool for every stream, and one cannot use another's blocks. Parameters are gathered in the
     unshard stream; gradients are flattened, reduced and kept in the post-backward stream
     (``torch/distributed/fsdp/_runtime_utils.py``: ``_unshard_stream``, ``_post_backward_stream``). What is idle in them
-    stands beside whatever is alive elsewhere: a smaller moment with idle pools (as the run saves) may need more than the
-    largest, in which they are used. Before the first pass there are none.
+    stands beside whatever is alive elsewhere: a smaller moment with idle pools (as the run saves) may need more than
+    the largest, in which they are used. Before the first pass there are none.
     """
     if spec.engine != "fsdp" or (spec.fsdp is not None and spec.fsdp.version != 1):
         return None

@@ -187,4 +187,4 @@ def starts_too_many(run: Run) -> bool:
     gpus, there = run.settings.get("gpus"), run.hardware.available
     if gpus is None or there is None or not is_count(gpus.value) or gpus.provenance.kind == "option":
         return False
-    return run.hardware.nodes == 1 and gpus.value > there
+    return gpus.value > there

@@ -67,13 +67,68 @@ def test_a_class_that_makes_one_pass_is_counted_as_the_library_s(lines: tuple[st
     [
         ("for part in input_ids:", "    out = self.layers_of(part)", "return out"),
         ("outs = [self.model(part) for part in input_ids]", "return outs[-1]"),
-        ("first = self.model(input_ids)", "return self.model(first)"),
         ("with torch.no_grad():", "    hidden = self.model(input_ids)", "return self.lm_head(hidden)"),
         ("return self.head(input_ids)",),
     ],
 )
 def test_what_is_no_single_pass_with_gradients_is_not(lines: tuple[str, ...]) -> None:
     assert said(INHERITS, *lines) == (True, False)
+
+
+def test_of_several_passes_one_is_a_lower_bound() -> None:
+    lines = ("first = self.model(input_ids)", "return self.model(first)")
+    settings = script(INHERITS.format(body="\n".join(f"        {line}" for line in lines))).settings
+    assert settings["uncounted"].value == "the 2 passes of the model that Own.forward makes before it goes backward"
+    assert "forward_pass" not in settings
+
+
+MODULE = """
+import torch
+from transformers import AutoModel
+
+class Own(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = AutoModel.from_pretrained("some/model")
+        self.head = torch.nn.Linear(10, 1)
+
+    def encode(self, batch):
+        return self.encoder(**batch)[0]
+
+    def forward(self, first, second):
+        return self.head({forward})
+
+model = Own().cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for first, second in loader:
+    loss = criterion(model(first, second))
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "uncounted"),
+    [
+        ("self.encoder(**first)[0]", None),
+        ("self.encoder(**first)[0] if second is None else self.encoder(**second)[0]", None),
+        (
+            "self.encoder(**first)[0] * self.encoder(**second)[0]",
+            "the 2 passes of the model that Own.forward makes before it goes backward",
+        ),
+        ("self.encode(first)", None),
+        (
+            "self.encode(first) * self.encode(second)",
+            "the 2 passes of the model that Own.forward makes before it goes backward",
+        ),
+        ("encode(self, first)", None),
+    ],
+)
+def test_a_module_that_a_loop_trains(forward: str, uncounted: str | None) -> None:
+    settings = script(MODULE.format(forward=forward)).settings
+    found = settings.get("uncounted")
+    assert (found.value if found is not None else None) == uncounted
+    assert ("forward_pass" in settings) is forward.startswith("encode(self")
 
 
 def test_a_module_around_the_model_decides_what_becomes_of_its_outputs() -> None:

@@ -198,53 +198,6 @@ def test_loops(lines: tuple[str, ...], uncounted: bool, own_loss: bool) -> None:
     assert ("uncounted" in settings, "own_loss" in settings) == (uncounted, own_loss)
 
 
-MODULE = """
-import torch
-from transformers import AutoModel
-
-class Own(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.encoder = AutoModel.from_pretrained("some/model")
-        self.head = torch.nn.Linear(10, 1)
-
-    def encode(self, batch):
-        return self.encoder(**batch)[0]
-
-    def forward(self, first, second):
-        return self.head({forward})
-
-model = Own().cuda()
-optimizer = torch.optim.AdamW(model.parameters())
-for first, second in loader:
-    loss = criterion(model(first, second))
-    loss.backward()
-    optimizer.step()
-"""
-
-
-@pytest.mark.parametrize(
-    ("forward", "uncounted"),
-    [
-        ("self.encoder(**first)[0]", None),
-        ("self.encoder(**first)[0] if second is None else self.encoder(**second)[0]", None),
-        (
-            "self.encoder(**first)[0] * self.encoder(**second)[0]",
-            "the 2 passes of the model that Own.forward makes before it goes backward",
-        ),
-        ("self.encode(first)", None),
-        (
-            "self.encode(first) * self.encode(second)",
-            "the 2 passes of the model that Own.forward makes before it goes backward",
-        ),
-        ("encode(self, first)", "what Own.forward runs, which calls the model out of sight"),
-    ],
-)
-def test_a_module_of_the_scripts_own(forward: str, uncounted: str | None) -> None:
-    found = script(MODULE.format(forward=forward)).settings.get("uncounted")
-    assert (found.value if found is not None else None) == uncounted
-
-
 @pytest.mark.parametrize(
     ("head", "out_of_sight"),
     [

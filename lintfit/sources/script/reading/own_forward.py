@@ -2,7 +2,7 @@
 
 A module of the project may hold the model as a part (a wrapper with heads of its own), or inherit from a library's
 class and write ``forward`` anew. Where that makes one pass with gradients, as the library's does, the memory is that of
-the library's; what a loop, several passes or a pass without gradients keeps is not counted.
+the library's. Of several passes one is a lower bound; of what a loop runs, or a pass without gradients, nothing is.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 import libcst as cst
 
 from lintfit.settings.model import UNKNOWN
+from lintfit.settings.uncounted import PASSES
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Class, Function, Object, objects
@@ -28,8 +29,8 @@ _PARTS = frozenset({
 """Names by which classes keep what their layers are in."""
 _PLAIN = frozenset({"accelerate", "deepspeed", "lightning", "pytorch_lightning", "torch", "transformers"})
 """Packages whose classes freeze nothing by themselves."""
-_SEVERAL = 2
-"""More passes than are counted, however many."""
+_MANY = 1000
+"""Passes of a loop: nobody knows how many, nor of which part of a batch."""
 _LOOPS = (cst.For, cst.While, cst.ListComp, cst.GeneratorExp)
 
 
@@ -46,15 +47,24 @@ def read(reading: Reading) -> None:
         name, runs = made.cls.node.name, 0  # it has none: what trains it calls its parts
     else:
         return
-    if wraps and (made.cls.library or "torch").partition(".")[0] not in _PLAIN and "peft" not in reading.settings:
-        method = reading.settings.get("method")
-        if method is None or method.provenance.kind != "file":
-            reading.state("method", UNKNOWN, name, f"{made.cls.library} decides what of the model is trained")
+    what = f"{made.cls.name}.forward"
+    if wraps and reading.found.peft is None:
+        _who_freezes(reading, made.cls, name)
     if runs == 1 and wraps:
         reading.state("own_head", True, name, f"{made.cls.name} decides what becomes of the model's outputs")
+    elif 1 < runs < _MANY and "uncounted" not in reading.settings:
+        reading.state("uncounted", PASSES.format(runs, what), name)
     elif runs != 1:
-        why = f"{made.cls.name}.forward runs {'a part of the model' if not runs else 'the model more than once'}"
-        reading.state("forward_pass", True, name, f"{why}, which is not counted")
+        part = "the model in a loop" if runs else "a part of the model, or calls it out of sight"
+        reading.state("forward_pass", True, name, f"{what} runs {part}, which is not counted")
+
+
+def _who_freezes(reading: Reading, cls: Class, node: cst.CSTNode) -> None:
+    """What is trained is not known where a package's class around the model may freeze what it likes."""
+    method = reading.settings.get("method")
+    if (cls.library or "torch").partition(".")[0] in _PLAIN or (method and method.provenance.kind == "file"):
+        return
+    reading.state("method", UNKNOWN, node, f"{cls.library} decides what of the model is trained")
 
 
 def _runs(reading: Reading, made: Object, forward: cst.FunctionDef) -> int:
@@ -76,7 +86,7 @@ def _count(reading: Reading, cls: Class, held: set[str], depth: int, call: cst.C
     if depth == 0 or not isinstance(method, Function) or method.node is None:
         return 0
     inner = most(method.node.body, partial(_count, reading, cls, held, depth - 1))
-    return inner * (_SEVERAL if _repeated(reading, call) else 1)
+    return inner * (_MANY if _repeated(reading, call) else 1)
 
 
 def _of_super(call: cst.Call) -> bool:
@@ -88,7 +98,7 @@ def _once(reading: Reading, call: cst.Call) -> int:
     document = reading.calls.document_of(call)
     if loops.without_gradients(document, call):
         return 0
-    return _SEVERAL if _repeated(reading, call) else 1
+    return _MANY if _repeated(reading, call) else 1
 
 
 def _repeated(reading: Reading, call: cst.Call) -> bool:

@@ -13,9 +13,8 @@ from functools import partial
 import libcst as cst
 
 from lintfit.settings.uncounted import PAIRED, PASSES
-from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
-from lintfit.sources.script.interpreter.values import Class, Function, Ref, objects
+from lintfit.sources.script.interpreter.values import Ref
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.own_method import STEPS, Method, lineage, method_of
@@ -86,37 +85,8 @@ def _inherits_from_trl(method: Method) -> bool:
     return any(_FOLLOWED.fullmatch(base) for base in bases - own)
 
 
-def _of_module(reading: Reading) -> None:
-    """The passes that the ``forward`` of a module of the script's own makes of the model that it holds."""
-    for made in objects(reading.found.trained):
-        forward = made.cls.member("forward") if made.cls is not None else None
-        held = {name for name, value in made.attributes.items() if any(models.loads_of(value))}
-        if made.cls is None or not held or not isinstance(forward, Function) or forward.node is None:
-            continue
-        runs = most(forward.node.body, partial(_of_part, made.cls, held, _DEPTH))
-        node = forward.node.name if isinstance(forward.node, cst.FunctionDef) else forward.node
-        _note(reading, node, f"{made.cls.name}.forward", runs, [])
-        return
-
-
-_DEPTH = 3
-"""Methods of a module that are followed into one another."""
-
-
-def _of_part(cls: Class, held: set[str], depth: int, call: cst.Call) -> int:
-    """The passes of a part, by the attributes that hold it, that a call makes: itself, or by a method of the module."""
-    owner, _, name = dotted(call.func).partition(".")
-    if owner != "self" or name in held:
-        return int(owner == "self")
-    method = cls.member(name)
-    if depth == 0 or not isinstance(method, Function) or method.node is None:
-        return 0
-    return most(method.node.body, partial(_of_part, cls, held, depth - 1))
-
-
 def _of_loop(reading: Reading) -> None:
     """The passes with gradients between two backward passes of one loop, and what the loss is made of."""
-    _of_module(reading)
     before = -1
     for one in passes(reading):
         runs = most(one.scope.body, partial(_forward, one, before))
