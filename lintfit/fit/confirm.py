@@ -22,7 +22,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.model import Run
-from lintfit.settings.model import UNKNOWN
+from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.settings.values import AS_LOADED
 from lintfit.verdict.judge import judge
 from lintfit.verdict.model import Judged
@@ -142,12 +142,12 @@ class Confirmation:
 
     def _changes_others(self, finding: Finding, fix: Fix, texts: Mapping[Path, str]) -> bool:
         """Whether a fix that changes a setting of one run would change another of the tree, which nobody asks about."""
-        from lintfit.fit.apart import Apart as Kept
+        from lintfit.fit import apart
 
         own = next((each.run for each in self.runs if each.run.id == finding.run), None)
-        if own is None or not fix.changes or own.origin is None:
+        if own is None or not fix.changes:
             return False
-        kept = Kept(own, self.workspace, self.options, fix.changes.items())
+        kept = apart.Apart(own, self.workspace, self.options, fix.changes.items())
         return kept.changes_strangers(texts, {each.run.id for each in self.runs})
 
     def _comes_out(self, finding: Finding, fix: Fix) -> bool:
@@ -161,8 +161,8 @@ def _each_kind(runs: Sequence[RunResult], own: str | None, texts: Mapping[Path, 
     """The run that a finding is about, and of the others one of each kind: launches of a script by the hundred, which
     differ in their data and where they save, come out alike.
 
-    Alike are runs that have the same changed files, the same settings, spec and verdict, where none of the changed
-    files is the one that they begin in.
+    Alike are runs that have the same changed files, the same settings from there, spec and verdict, where none of the
+    changed files is the one that they begin in.
     """
     kinds: list[tuple[object, ...]] = []
     for judged in sorted(runs, key=lambda each: each.run.id != own):
@@ -172,7 +172,7 @@ def _each_kind(runs: Sequence[RunResult], own: str | None, texts: Mapping[Path, 
             continue
         kind = (
             {document.path for document in run.documents if document.path in texts},
-            {name: _value(setting.value) for name, setting in run.settings.items()},
+            {name: _stated(setting, texts) for name, setting in run.settings.items()},
             judged.verdict,
             run.spec,
             run.unknown,
@@ -182,9 +182,12 @@ def _each_kind(runs: Sequence[RunResult], own: str | None, texts: Mapping[Path, 
             yield judged
 
 
-def _value(value: object) -> object:
-    """A setting's value as kinds of runs are told apart by it; unknown ones are alike."""
-    return "unknown" if value is UNKNOWN else (type(value), value)
+def _stated(setting: Setting, texts: Mapping[Path, str]) -> tuple[object, ...]:
+    """What kinds of runs are told apart by: a setting's value, unknown ones alike, and which changed file has a say."""
+    value, given = setting.value, setting.provenance
+    path = given.place.document.path if given.place is not None else None
+    own = "unknown" if value is UNKNOWN else (type(value), value)
+    return own, given.kind, path if path in texts else None, *(_stated(other, texts) for other in setting.overrode)
 
 
 def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:

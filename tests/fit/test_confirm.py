@@ -80,3 +80,27 @@ def test_edits_that_collide_are_not(run: RunResult) -> None:
     finding = Finding("a-rule", "LF000", Severity.WARNING, "wrong", Place(document, Span(0, 4)))
     finding = replace(finding, fix=Fix("mend it", Applicability.SAFE, edits))
     assert Confirmation([run], Workspace(), OPTIONS).of([finding]).refused == 1
+
+
+def test_a_run_that_has_the_same_values_from_another_place_is_asked_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One launch states the batch, the other takes the script's default, which the fix changes."""
+    monkeypatch.chdir(tmp_path)
+    parsed = (
+        'import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument("--batch", type=int, default=4)\n'
+        "options = parser.parse_args()\n"
+    )
+    Path("train.py").write_text(parsed + SCRIPT.replace("size=4", "size=options.batch"))
+    Path("stated.sh").write_text("python train.py --batch 4\n")
+    Path("left.sh").write_text("python train.py\n")
+    runs = load_runs([Path("stated.sh"), Path("left.sh")], OPTIONS)[1]
+    own = next(each for each in runs if each.run.id.startswith("stated.sh"))
+    assert [each.run.value("micro_batch_size") for each in runs] == [4, 4]
+    document = next(each for each in own.run.documents if each.path.name == "train.py")
+    start = document.text.index("default=4")
+    edit = FileEdit(document.path, Edit(Span(start, start + 9), "default=4096"), document)
+    place = Place(document, Span(start, start + 9))
+    fix = Fix("mend it", Applicability.UNSAFE, (edit,))
+    finding = Finding("a-rule", "LF000", Severity.WARNING, "wrong", place, run=own.run.id, fix=fix)
+    assert Confirmation(runs, Workspace(), OPTIONS).of([finding]).refused == 1
