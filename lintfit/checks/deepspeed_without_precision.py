@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import SMALL, change, stated_at
-from lintfit.checks.helpers.script_calls import mentions
 from lintfit.checks.helpers.wording import spot
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
@@ -25,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if any(word in document.path.name.lower() for document in run.documents for word in ("fp32", "float32")):
         return  # on purpose
-    if mentions(run, "autocast", "Float8", "fp8", "cuda.amp", "apex"):
+    if run.mentions("autocast", "Float8", "fp8", "cuda.amp", "apex"):
         return
     place = stated_at(run, "mixed_precision", "zero_stage")
     severity = _severity(context)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from lintfit.catalog.attention import has_sdpa
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, fits, most
-from lintfit.checks.helpers.script_calls import mentions
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.result import Verdict
@@ -30,7 +29,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     gpu = run.hardware.gpu
     if not _has_another(spec) or (gpu is not None and gpu.flash_attention_2 is False):
         return
-    if mentions(run, "output_attentions"):
+    if run.mentions("output_attentions"):
         return
     other = context.what_if(attention="sdpa")
     if other is None:

@@ -6,7 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor, stated_at
-from lintfit.checks.helpers.script_calls import calls_of, mentions, trained_load
+from lintfit.checks.helpers.script_calls import calls_of, trained_load
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
@@ -65,7 +65,7 @@ def _upcasts(run: Run) -> bool:
     """Whether the script casts parameters one by one, or prepares them in a way that does."""
     if run.script is None:
         return False
-    if mentions(run, "cast_mixed_precision_params", "prepare_model_for_kbit", "prepare_model_for_int8", "_upcast"):
+    if run.mentions("cast_mixed_precision_params", "prepare_model_for_kbit", "prepare_model_for_int8", "_upcast"):
         return True
     casts = calls_of(run.script, "float", "to", "type")
     return any(call.receiver is not None and _UPCAST.match(call.receiver) for call in casts)

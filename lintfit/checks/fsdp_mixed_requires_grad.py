@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.runs import anchor, stated_at
-from lintfit.checks.helpers.script_calls import arguments_call, calls_of, mentions
+from lintfit.checks.helpers.script_calls import arguments_call, calls_of
 from lintfit.memory.engines.fsdp import one_unit
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
@@ -21,7 +21,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run, spec, fsdp = context.run, context.run.spec, context.run.value("fsdp")
     if run.script is None or not run.script.facts.trains or not isinstance(fsdp, Fsdp) or fsdp.version != 1:
         return
-    if run.value("engine") != "fsdp" or spec is None or "method" in run.doubtful or mentions(run, *_POLICY):
+    if run.value("engine") != "fsdp" or spec is None or "method" in run.doubtful or run.mentions(*_POLICY):
         return
     switched_off = _switched_off(run)
     unit = _mixed_unit(run, spec)

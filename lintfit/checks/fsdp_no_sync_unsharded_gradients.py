@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import breaks_or_strains, place_of
-from lintfit.checks.helpers.script_calls import mentions
 from lintfit.checks.helpers.wording import gib
 from lintfit.memory.engines.fsdp import accumulated, reduces_each, sharded, sharers, stored
 from lintfit.run.model import Run
@@ -23,7 +22,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.gradient_accumulation_steps < 2 or sharers(spec) == 1 or reduces_each(spec):
         return
-    if not _holds_back(run) or mentions(run, *_WAYS):
+    if not _holds_back(run) or run.mentions(*_WAYS):
         return
     held = stored(spec)
     whole = accumulated(spec, held, held)

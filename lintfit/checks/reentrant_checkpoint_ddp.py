@@ -6,7 +6,7 @@ from lintfit.checks.helpers.checkpointing import how_known, stated_place, with_r
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.runs import anchor
-from lintfit.checks.helpers.script_calls import calls_of, mentions
+from lintfit.checks.helpers.script_calls import calls_of
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 
@@ -57,7 +57,7 @@ def _searches(run: Run) -> tuple[str, Place | None] | None:
     flag = facts.training_arguments.argument("ddp_find_unused_parameters")
     if flag is not None and flag.value is not None:
         return ("ddp_find_unused_parameters=True", flag.place) if flag.value is True else None
-    if mentions(run, "ddp_find_unused_parameters"):
+    if run.mentions("ddp_find_unused_parameters"):
         return None  # set behind the arguments, in a way that nothing follows
     if any(call.taken is True for call in calls_of(run.script, "get_peft_model")):
         return "the Trainer has DDP look for unused parameters of a PeftModel", None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor
-from lintfit.checks.helpers.script_calls import calls_of, mentions, on_trained_model
+from lintfit.checks.helpers.script_calls import calls_of, on_trained_model
 from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.run.model import Run
@@ -33,7 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _frozen_embedding(run: Run) -> Iterator[Report]:
     """Layers that are trained behind an embedding that is not: their checkpoints have no input with a gradient."""
     spec, script = run.spec, run.script
-    if spec is None or script is None or run.doubtful or mentions(run, *_OPENS_BY_NAME):
+    if spec is None or script is None or run.doubtful or run.mentions(*_OPENS_BY_NAME):
         return
     left = frozen_parts(spec)
     trained = spec.facts.layers - len(left.layers)
@@ -54,7 +54,7 @@ def _frozen_embedding(run: Run) -> Iterator[Report]:
 def _adapters(run: Run) -> Iterator[Report]:
     if run.script is None or run.script.facts.trainer is not None or not run.script.facts.trains:
         return
-    if run.value("method") != "lora" or run.value("use_reentrant") is not True or mentions(run, *_OPENS):
+    if run.value("method") != "lora" or run.value("use_reentrant") is not True or run.mentions(*_OPENS):
         return
     known = how_known(run)
     if known not in ("stated", "default") or _embedding_trains(run):

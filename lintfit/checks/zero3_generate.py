@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, fits, place_of
-from lintfit.checks.helpers.script_calls import calls_of, mentions, on_trained_model
+from lintfit.checks.helpers.script_calls import calls_of, on_trained_model
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
@@ -27,7 +27,7 @@ def _by_hand(context: RunContext) -> Iterator[Report]:
     """Without an ``HfDeepSpeedConfig`` transformers does not know that the ranks have to go on together."""
     run = context.run
     assert run.script is not None and run.script.facts.initialize is not None
-    if mentions(run, "HfDeepSpeedConfig", "HfTrainerDeepSpeedConfig", "synced_gpus", "TrainingArguments"):
+    if run.mentions("HfDeepSpeedConfig", "HfTrainerDeepSpeedConfig", "synced_gpus", "TrainingArguments"):
         return
     if run.value("gpus") == 1:
         return

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import place_of
-from lintfit.checks.helpers.script_calls import mentions
 from lintfit.checks.helpers.trees import assigned
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
@@ -31,7 +30,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
     block = run.facts.code.moe_block if run.facts is not None else ""
-    if not block or not run.training.trains or mentions(run, *_WAYS):
+    if not block or not run.training.trains or run.mentions(*_WAYS):
         return
     severity = _severity(run)
     if severity is None:

@@ -6,7 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import older, reader_of
 from lintfit.checks.helpers.runs import stated_at
-from lintfit.checks.helpers.script_calls import calls_of, mentions
+from lintfit.checks.helpers.script_calls import calls_of
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.run.write import GATHERING as _KEYS
@@ -20,7 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.training is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    if mentions(run, "zero_to_fp32", "get_fp32_state_dict_from_zero_checkpoint", ".save_16bit_model(") or _gathers(run):
+    if run.mentions("zero_to_fp32", "get_fp32_state_dict_from_zero_checkpoint", ".save_16bit_model(") or _gathers(run):
         return
     place = _place(run)
     if place is None:

@@ -95,7 +95,7 @@ class Feasibility:
         return self._known[key]
 
 
-_GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", "save_16bit_model")
+_GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", ".save_16bit_model(")
 """Words of scripts that know how to save what ZeRO-3 shards."""
 
 
@@ -108,7 +108,7 @@ def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
     place = taken.provenance.place
     if taken.value is not True or place is None:
         return ""
-    if any(word in document.text for document in run.documents for word in _GATHERS):
+    if run.mentions(*_GATHERS):
         return ""
     line = place.document.position(place.span.start).line
     return (

@@ -155,6 +155,10 @@ class Run:
         setting = self.settings.get(name)
         return setting.value if setting is not None and setting.known else default
 
+    def mentions(self, *words: str) -> bool:
+        """Whether any file of the run has one of these words: enough to keep a rule quiet, never to make it speak."""
+        return any(word in document.text for document in self.documents for word in words)
+
     @property
     def training(self) -> Training | None:
         """What says how the run trains, its script or the recipe in its place; None where neither is read."""

@@ -51,11 +51,6 @@ def on_trained_model(source: ScriptSource, call: Call) -> bool:
     return is_trained(source.reading.found, source.reading.calls.records[id(call)].receiver)
 
 
-def mentions(run: Run, *words: str) -> bool:
-    """Whether any file of a run has one of these words: enough to keep a rule quiet, never to make it speak."""
-    return any(word in document.text for document in run.documents for word in words)
-
-
 def knows_deepspeed(source: ScriptSource, before: Call) -> bool | None:
     """Whether transformers knows of the DeepSpeed config when a call runs.
 

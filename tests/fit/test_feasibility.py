@@ -1,0 +1,41 @@
+"""What is asked of a change before anything is carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.commands.check import load_runs
+from lintfit.fit.feasibility import saves_shards
+from lintfit.options.model import Options
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+trainer = Trainer(model=model, args=TrainingArguments("out"))
+trainer.train()
+weights = trainer.model.state_dict()
+"""
+ACCELERATE = """\
+distributed_type: DEEPSPEED
+deepspeed_config:
+  zero3_save_16bit_model: true
+  zero_stage: 2
+num_processes: 2
+"""
+OPTIONS = Options(gpu="A100-SXM4-80GB", seq_len=512, isolated=True)
+
+
+@pytest.mark.parametrize(("line", "refused"), [("", True), ("engine.save_16bit_model('out')\n", False)])
+def test_only_a_call_saves_what_zero3_shards(
+    line: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key of the same words in Accelerate's YAML is about what Accelerate saves, which the script does by itself."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(SCRIPT + line)
+    Path("accelerate.yaml").write_text(ACCELERATE)
+    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    assert ("saves state_dict() of the model" in saves_shards(judged.run, {"zero_stage": 3})) is refused
