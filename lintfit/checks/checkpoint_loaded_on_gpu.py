@@ -62,12 +62,12 @@ def _kept(document: PythonDocument) -> Iterator[tuple[str, cst.Call]]:
                     bound[name] = value
             for gone in _deleted(statement):
                 bound.pop(gone, None)
-        yield from ((name, load) for name, load in bound.items() if _holds_states(document, name))
+        yield from ((name, load) for name, load in bound.items() if _taken(document, name))
 
 
-def _holds_states(document: PythonDocument, name: str) -> bool:
-    """Whether a state dict is taken out of what a name holds."""
-    return re.search(rf"\.load_state_dict\(\s*{re.escape(name)}\b", document.text) is not None
+def _taken(document: PythonDocument, name: str, by: str = "") -> bool:
+    """Whether a state dict is taken out of what a name holds, by a receiver of such a name."""
+    return re.search(rf"{by}\.load_state_dict\(\s*{re.escape(name)}\b", document.text) is not None
 
 
 def _on_gpu(document: PythonDocument, call: cst.Call) -> bool:
@@ -77,11 +77,28 @@ def _on_gpu(document: PythonDocument, call: cst.Call) -> bool:
     places = [each.value for each in call.args if each.keyword is not None and each.keyword.value == "map_location"]
     if not places:
         return False
-    if isinstance(places[0], cst.Name):
-        name = re.escape(places[0].value)
-        said = re.findall(rf"^[ \t]*{name}[ \t]*=[ \t]*(.+)$", document.text, re.M)
-        return bool(said) and all("cuda" in each for each in said)
-    return "cuda" in loops.text(document, places[0])
+    if isinstance(places[0], cst.Name) and document.module is not None:
+        name = places[0].value
+        own = _bound_above(document, name, call)
+        values = (
+            [own] if own is not None else [v for bound, v, _ in loops.assignments(document.module) if bound == name]
+        )
+        return bool(values) and all(value is not None and _is_gpu(document, value) for value in values)
+    return _is_gpu(document, places[0])
+
+
+def _is_gpu(document: PythonDocument, place: cst.BaseExpression) -> bool:
+    """Whether an expression is a GPU where there is one: ``"cuda:0"``, ``torch.device("cuda")``, an f-string."""
+    match place:
+        case cst.IfExp(test=test, body=body):
+            return "is_available" in loops.text(document, test) and _is_gpu(document, body)
+        case cst.Call(func=func, args=[cst.Arg(value=named), *_]):
+            return loops.name_of(func) == "torch.device" and _is_gpu(document, named)
+        case cst.SimpleString(raw_value=said):
+            return said.startswith("cuda")
+        case cst.FormattedString(parts=[cst.FormattedStringText(value=said), *_]):
+            return said.startswith("cuda")
+    return False
 
 
 def _deleted(statement: cst.CSTNode) -> Iterator[str]:
@@ -92,11 +109,14 @@ def _deleted(statement: cst.CSTNode) -> Iterator[str]:
 
 def _report_kept(context: FileContext, document: PythonDocument, name: str, load: cst.Call) -> Report:
     spec = next((run.spec for run in context.runs if run.spec is not None), None)
+    with_states = _taken(document, name, r"\w*optim\w*")
+    what = "weights and states" if with_states else "weights"
     size = None
     if spec is not None and spec.method == "full":
-        size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype] + states(spec).forward.get("optimizer_states", 0)
+        size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
+        size += states(spec).forward.get("optimizer_states", 0) if with_states else 0
     large = spec is not None and spec.facts.parameters >= _LARGE
-    cost = f"{gib(size)} of weights and states" if size is not None else "weights and states"
+    cost = f"{gib(size)} of {what}" if size is not None else what
     return Report(
         loops.place(document, load),
         f"{name} keeps {cost} on the GPU for the whole run: torch.load has put them there beside the model's own",
