@@ -68,19 +68,25 @@ class Locator:
             found = [each for each in found if self._has_the_rest(Path(*each.parts[: -len(tail)]), launch)]
         if len(found) != 1:
             return None
-        self.base = self._below(Path(*found[0].parts[: -len(tail)]), path)
+        self.base = self._below(Path(*found[0].parts[: -len(tail)]), launch, path)
         return found[0]
 
-    def _below(self, folder: Path, path: Path) -> Path:
-        """A folder from which a path leads to what lies in ``folder``: of ``../train.py`` one that lies in it, too."""
-        inside = door.listed(self.workspace.root / folder, _MOST_FOLDERS) if path.parts[0] == ".." else []
+    def _below(self, folder: Path, launch: Launch, path: Path) -> Path:
+        """A folder from which a path leads to what lies in ``folder``: of ``../train.py`` one that lies in it, too.
+
+        It is the one that has the launch's other files; where several have them, none, unless all lead up again.
+        """
+        if path.parts[:-1] != ("..",):
+            return folder
+        inside = door.listed(self.workspace.root / folder, _MOST_FOLDERS)
         names = sorted(each.name for each in inside if door.is_folder(each) and not each.name.startswith("."))
-        return folder / names[0] if names and path.parts[:-1] == ("..",) else folder
+        named = [name for name in names if self._has_the_rest(folder / name, launch)] or names
+        alike = len(named) == 1 or all(value.startswith("..") for value in _configs_of(launch))
+        return folder / named[0] if named and alike else folder
 
     def _has_the_rest(self, base: Path, launch: Launch) -> bool:
         """Whether files that a launch names by a path beside its script are there from a folder, and there are any."""
-        values = [flag.value or "" for flag in (*launch.launcher_flags, *launch.flags)]
-        named = [value for value in values if value.endswith(_CONFIGS) and value[:1] not in "/~"]
+        named = _configs_of(launch)
         return bool(named) and all(self.workspace.exists(base / value) for value in named)
 
     def bases(self) -> list[Path]:
@@ -146,3 +152,9 @@ class Locator:
             if found is not None and self.workspace.exists(found.parents[below - 1] / path.name):
                 return found.parents[below - 1] / path.name
         return None
+
+
+def _configs_of(launch: Launch) -> list[str]:
+    """The configs that a launch names by a relative path."""
+    values = [flag.value or "" for flag in (*launch.launcher_flags, *launch.flags)]
+    return [value for value in values if value.endswith(_CONFIGS) and value[:1] not in "/~"]
