@@ -113,7 +113,7 @@ class Apart:
         stage = _STAGE.search(stem)
         zero: bool = self._aim["engine"] == "deepspeed"
         offloads = _OFFLOAD.search(stem) is not None
-        half = _HALF.search(stem)
+        half = _HALF.search(stem) if self._halved else None
         return (
             (half is not None and half[2].lower() != self._aim["mixed_precision"])
             or (bool(engines) and self._aim["engine"] not in engines)
@@ -153,7 +153,7 @@ class Apart:
 
     def _named(self, stem: str) -> str:
         aim = self._aim
-        if aim["mixed_precision"] in ("bf16", "fp16"):
+        if self._halved and aim["mixed_precision"] in ("bf16", "fp16"):
             swapped = _HALF.sub(lambda found: found[1] + aim["mixed_precision"], stem)
             says_offload = _OFFLOAD.search(swapped) is not None
             if swapped != stem and not self._is_false(swapped) and says_offload == self._offloads:

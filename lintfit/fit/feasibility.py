@@ -43,6 +43,8 @@ class Feasibility:
 
     def left(self, changes: Mapping[str, Any], why: LeftToPerson) -> None:
         """Note the one change that reaches into a file of other launches, so that no other plan with it is tried."""
+        if why.applied.refused:
+            return  # no file of others is the reason
         for path in why.applied.texts:
             names = {each.change for each in why.applied.written if each.edit.path == path}
             if path.as_posix() in why and len(names) == 1 and not names - changes.keys():

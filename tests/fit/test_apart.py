@@ -65,6 +65,12 @@ def test_a_name_that_would_be_a_lie_stays_with_what_it_names(tmp_path: Path) -> 
     assert (tmp_path / "zero2.json").read_text() == ZERO2
 
 
+def test_a_name_that_was_untrue_before_is_no_reason_for_a_copy(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds_fp16.json"), ds_fp16_dot_json=ZERO2)
+    assert "--deepspeed ./ds_fp16.json" in fixed(tmp_path)
+    assert json.loads((tmp_path / "ds_fp16.json").read_text())["zero_optimization"]["stage"] == 3
+
+
 def test_a_json_of_the_tree_that_says_it_comes_before_a_new_one(tmp_path: Path) -> None:
     there = json.loads(ZERO2)
     there["zero_optimization"] = {
