@@ -44,6 +44,15 @@ class Subject:
     recomputes: bool = True
 
     @property
+    def taking_back(self) -> int:
+        """As how many changes more it ranks to take back one thing that saves memory, or to ask for larger batches.
+
+        Who asks for the fastest step may like to; in a run that does not fit nobody does so as long as anything else
+        will do that takes less than half as long again.
+        """
+        return 5 if self.recomputes else 1
+
+    @property
     def older(self) -> tuple[Spec, ...]:
         """The same run on older versions of its libraries that may be installed."""
         if self.spec is not self.run.spec:
@@ -57,8 +66,8 @@ class Option:
 
     ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
-    one only trim it. ``counts``: as how many changes it ranks. To take back what somebody set to save memory is one
-    more each: it must save so much more time. ``must``: the run does not go without it; the axis has no leaving it.
+    one only trim it. ``counts``: as how many changes it ranks (:attr:`Subject.taking_back`). ``must``:
+    the run does not go without it; the axis has no leaving it.
     """
 
     name: str = ""

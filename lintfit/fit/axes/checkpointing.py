@@ -11,4 +11,4 @@ def options(subject: Subject) -> Iterator[Option]:
     if not subject.spec.gradient_checkpointing:
         yield Option("gradient checkpointing", {"gradient_checkpointing": True})
     elif not subject.recomputes:
-        yield Option("no gradient checkpointing", {"gradient_checkpointing": False}, counts=2)
+        yield Option("no gradient checkpointing", {"gradient_checkpointing": False}, counts=1 + subject.taking_back)

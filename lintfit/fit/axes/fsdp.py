@@ -29,11 +29,12 @@ def options(subject: Subject) -> Iterator[Option]:
     if not here.cpu_offload:
         name += " offloaded to the host"
         yield Option(name, {"fsdp": replace(whole, cpu_offload=True)}, kind=name)
+    back = subject.taking_back
     if here.cpu_offload:
-        yield Option(f"FSDP{here.version} without offload", {"fsdp": replace(here, cpu_offload=False)}, counts=2)
+        yield Option(f"FSDP{here.version} without offload", {"fsdp": replace(here, cpu_offload=False)}, counts=1 + back)
     if here.strategy == "FULL_SHARD":
         partly = replace(here, strategy="SHARD_GRAD_OP", cpu_offload=False)
-        yield Option(f"FSDP{here.version} SHARD_GRAD_OP", {"fsdp": partly}, counts=2 + here.cpu_offload)
+        yield Option(f"FSDP{here.version} SHARD_GRAD_OP", {"fsdp": partly}, counts=1 + back * (1 + here.cpu_offload))
 
 
 def _new(subject: Subject) -> Iterator[Option]:

@@ -17,4 +17,5 @@ def options(subject: Subject) -> Iterator[Option]:
     samples = spec.micro_batch_size * spec.gradient_accumulation_steps
     for size in divisors(samples):
         if size != spec.micro_batch_size:
-            yield Option(f"micro-batch {size}", {"micro_batch_size": size})
+            counts = 1 + subject.taking_back if size > spec.micro_batch_size else 1
+            yield Option(f"micro-batch {size}", {"micro_batch_size": size}, counts=counts)

@@ -51,7 +51,8 @@ def options(subject: Subject) -> Iterator[Option]:
         if rung == here or (spec.data_parallel == 1 and rung[1] == "none") or not _can_be_said(subject, rung):
             continue
         if here is not None:
-            yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name, counts=1 + _taken_back(rung, here))
+            back = _taken_back(rung, here) * subject.taking_back
+            yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name, counts=1 + back)
         else:
             yield _new(subject, name, rung)
 
