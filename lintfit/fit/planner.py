@@ -32,6 +32,7 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options.model import Options
 from lintfit.run.change import changed_spec, states_deepspeed
+from lintfit.run.gpu_support import unsupported
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken
 
@@ -169,7 +170,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         if isinstance(applied, LeftToPerson):
             feasibility.left(found.candidate.changes, applied)
         return applied
-    if reason := saves_shards(run, found.candidate.changes):
+    if reason := saves_shards(run, found.candidate.changes) or next(unsupported(applied.run), ""):
         return LeftToPerson(reason, applied)
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):

@@ -26,7 +26,7 @@ def options(subject: Subject) -> Iterator[Option]:
     if run.script is not None and arguments is None:
         return
     note = "the same loss in another kernel (rounding differs); needs the package liger-kernel"
-    if has_liger(run, spec):
+    if has_liger(run, spec) and not run.mentions(".logits"):  # which are None in training, beside a fused loss
         yield Option("Liger's fused loss", {"loss": "liger"}, Effect.NUMERICS, note)
     sft = arguments is not None and arguments.name == "SFTConfig" and spec.method == "full"
     if sft and before(run.versions.get("trl"), "1.8") is not True:

@@ -13,20 +13,13 @@ def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
     if spec.mixed_precision == "bf16" and half(subject) == "fp16" and _can_be_swapped(subject.run):
         note = "the GPUs have no bf16, which transformers refuses or torch emulates: fp16 scales its loss"
-        yield Option("fp16", {"mixed_precision": "fp16", **_kernel(subject)}, Effect.NUMERICS, note, must=True)
+        yield Option("fp16", {"mixed_precision": "fp16"}, Effect.NUMERICS, note, must=True)
         return
     if spec.mixed_precision != "no" or spec.weights_dtype != "fp32":
         return
     dtype = half(subject)
     note = f"matrix products are computed in {dtype}"
     yield Option(f"{dtype} training", {"mixed_precision": dtype}, Effect.NUMERICS, note)
-
-
-def _kernel(subject: Subject) -> dict[str, str]:
-    """Another kernel where FlashAttention 2 is asked for, and the GPUs are older than it runs on."""
-    gpu, asked = subject.spec.gpu, subject.spec.attention == "flash_attention_2"
-    refused = asked and gpu is not None and gpu.flash_attention_2 is False
-    return {"attention": "sdpa"} if refused else {}
 
 
 def _can_be_swapped(run: Run) -> bool:

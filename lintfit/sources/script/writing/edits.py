@@ -16,6 +16,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.models import is_arguments
 from lintfit.sources.script.interpreter.origins import Datum
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, plain
@@ -37,6 +38,11 @@ def _code(value: Any) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return repr(value)
+
+
+def _string(node: cst.BaseExpression) -> Any:
+    """What a plain string says; None of anything else."""
+    return node.raw_value if isinstance(node, cst.SimpleString) else None
 
 
 class Writer:
@@ -275,11 +281,24 @@ class Writer:
             return None if load.spreads else self.keyword(load, name, text)
         node = passed.node.value if passed.node.star == "" else None
         if isinstance(node, cst.IfExp):
-            test = cst.Module(()).code_for_node(node.test)
-            raise CannotWrite(f"{test} decides {name} here, for other launches as well")
+            return self._by_its_switch(name, TORCH.get(value, value), node)
         if isinstance(passed.value.origin, cst.SimpleString):
             text = _code(TORCH.get(value, value))
         return self.replace_value(passed.value, node, TORCH.get(value, value), text)
+
+    def _by_its_switch(self, name: str, value: Any, choice: cst.IfExp) -> Edits | None:
+        """An argument that one field of the command line decides (``"eager" if not args.flash else …``), by that."""
+        test, on = choice.test, True
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, on = test.expression, False
+        sides = {_string(choice.body): on, _string(choice.orelse): not on}
+        switch = dotted(test).rpartition(".")[2] if isinstance(test, cst.Attribute) else ""
+        fields = self.parsed_fields((switch,), lambda value: isinstance(value, bool))
+        if value not in sides or not fields:
+            test_code = cst.Module(()).code_for_node(choice.test)
+            raise CannotWrite(f"{test_code} decides {name} here, for other launches as well")
+        made, _ = fields[switch]
+        return self.for_this_run(made, switch, sides[value])
 
     def weights(self, value: str) -> Edits | None:
         """The dtype that the model is loaded in; casts to another one go."""

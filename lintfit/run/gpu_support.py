@@ -1,0 +1,43 @@
+"""What a run asks of its GPUs that they cannot do, however much memory they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.run.model import Run
+from lintfit.settings.model import Setting
+
+
+def unsupported(run: Run) -> Iterator[str]:
+    """What of a run the GPUs that it is on do not have, each in words that a reason goes on from.
+
+    FlashAttention 2 and TF32 need a compute capability of 8.0 (transformers refuses both), as bf16 does, which torch
+    emulates where nothing refuses it.
+    """
+    gpu = run.hardware.gpu
+    if gpu is None or run.spec is None:
+        return
+    if gpu.flash_attention_2 is False and (said := _flash_attention(run)) is not None:
+        yield f"{said}FlashAttention, which {gpu.name} cannot run"
+    if gpu.native_bf16 is False:
+        if run.spec.mixed_precision == "bf16":
+            yield f"{_where(run.settings.get('mixed_precision'))}bf16, which {gpu.name} does not have"
+        tf32 = run.training.argument("tf32") if run.training is not None else None
+        if tf32 is not None and tf32.value is True:
+            yield f"{_where(tf32)}TF32, which {gpu.name} does not have"
+
+
+def _flash_attention(run: Run) -> str | None:
+    """Where a run takes FlashAttention from: the kernel that is asked for, or the project's own in its place."""
+    stated, own = run.settings.get("attention"), run.settings.get("own_attention")
+    if stated is not None:
+        return _where(stated) if stated.value == "flash_attention_2" else None
+    patched = own is not None and any(kernel == "flash_attention_2" for kernel, _ in own.value.values())
+    return "the project puts in " if patched else None
+
+
+def _where(setting: Setting | None) -> str:
+    place = setting.provenance.place if setting is not None else None
+    if place is None:
+        return "it uses "
+    return f"{place.document.path.as_posix()}:{place.document.position(place.span.start).line} has "
