@@ -44,3 +44,17 @@ def test_accelerate_is_told_how() -> None:
     found = read("", ", parallelism_config=ParallelismConfig(dp_replicate_size=2, dp_shard_size=2, cp_size=4)")
     assert (found["context_parallel"], found["replicas"]) == (4, 2) and "sequence_parallel" not in found
     assert read("", ", parallelism_config=ParallelismConfig(sp_size=2, tp_size=1)")["sequence_parallel"] == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "split"),
+    [
+        ("prepare_seq_parallel_inputs(mode, batch)", True),
+        ("apply_zigzag_ring_attn_monkey_patch(model)", True),
+        ("get_sequence_parallel_world_size()", False),
+        ("is_sequence_parallel_enabled()", False),
+    ],
+)
+def test_a_project_splits_sequences_itself(call: str, split: bool) -> None:
+    found = read(f")\nfrom parallel import *\n({call}")
+    assert (found.get("sequence_parallel") is UNKNOWN) is split

@@ -1,10 +1,13 @@
 """Ranks that split a model or a sequence, as a script asks for them.
 
 ``from_pretrained(tp_plan="auto")`` and its ``tp_size`` (transformers), ``DistributedConfig`` in the same place, and
-Accelerate's ``ParallelismConfig``, wherever it is handed.
+Accelerate's ``ParallelismConfig``, wherever it is handed. Projects that split sequences with packages of their own
+(EasyContext, ring-flash-attention, DeepSpeed's Ulysses) call these by telling names; into how many parts is not read.
 """
 
 from __future__ import annotations
+
+import re
 
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.values import Object, Record
@@ -21,9 +24,19 @@ _SIZES = {
     "dp_replicate_size": "replicas",
 }
 
+_OF_SEQUENCES = re.compile(
+    r"(?:apply|enable|extract|init|initialize|patch|prepare|replace|setup|split|substitute)_\w*"
+    r"(?:seq(?:uence)?_parallel|context_parallel|ring_(?:flash_)?attn|ulysses)\w*",
+    re.IGNORECASE,
+)
+"""``prepare_seq_parallel_inputs``, ``initialize_sequence_parallel``, …: what a project calls to split sequences."""
+
 
 def read(reading: Reading) -> None:
     """Note over how many ranks a replica is split, where the script says so."""
+    split = next((r for r in reading.records if r.taken is not False and _OF_SEQUENCES.fullmatch(r.name)), None)
+    if split is not None:
+        reading.state("sequence_parallel", UNKNOWN, split.node, f"{split.name} splits sequences over the ranks")
     load = reading.found.trained_load
     if load is not None:
         _load(reading, load)
