@@ -8,6 +8,7 @@ from lintfit.checks.helpers.wording import billions, gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
+from lintfit.run.model import ANY_OF_THE_MACHINE
 from lintfit.settings.model import in_words
 from lintfit.verdict.capped import shortest
 
@@ -25,7 +26,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     doubts = f", whatever {in_words(context.run.doubtful)} may be" if context.run.doubtful else ""
     yield Report(
         anchor(context.run),
-        f"{spec.facts.name}, {_method(context)}{strategy(spec)} on {cards(context.run)}: "
+        f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
         f"the peak{_when(spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
         f"{doubts}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
@@ -54,6 +55,13 @@ def _method(context: RunContext) -> str:
         return "LoRA, "
     trained = f" of {billions(trained_parameters(spec))}" if frozen_parts(spec).of_text else ""
     return f"full fine-tuning{trained}, "
+
+
+def _engine(context: RunContext, spec: Spec) -> str:
+    """The engine, with what needs least where a file of the machine decides it."""
+    stated = context.run.settings.get("engine")
+    open_still = stated is not None and stated.provenance is ANY_OF_THE_MACHINE
+    return f"any engine, even {strategy(spec)}," if open_still else strategy(spec)
 
 
 def _when(spec: Spec, estimate: Estimate) -> str:

@@ -21,7 +21,7 @@ from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import Const, Items, Record, Table, Value, plain
 
 _PACKAGE = re.compile(r"\A(?:\s*#[^\n]*\n)*?\s*#\s*@package\s+(?P<name>[\w.]+)")
-_MAX_FILES = 40
+_MAX_FILES = 200
 """Files that one config may be composed of."""
 
 
