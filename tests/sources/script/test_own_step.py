@@ -109,6 +109,14 @@ def test_one_pass_with_a_loss_of_its_own(lines: tuple[str, ...]) -> None:
             "what model in Own.compute_loss runs beside one pass of the model",
         ),
         (
+            ("with torch.no_grad():", "    before = helper(model, inputs)", ONE, "return outputs.loss"),
+            "what helper in Own.compute_loss runs beside one pass of the model",
+        ),
+        (
+            ("with torch.no_grad():", "    before = super().compute_loss(model, inputs)", ONE, "return outputs.loss"),
+            "what super().compute_loss in Own.compute_loss runs beside one pass of the model",
+        ),
+        (
             ("return elsewhere(model, inputs)",),
             "what elsewhere in Own.compute_loss runs beside one pass of the model",
         ),
