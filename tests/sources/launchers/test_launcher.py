@@ -194,8 +194,13 @@ def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str,
     assert values(launch(BATCH + command))["gpus"] == gpus
 
 
-def test_a_count_that_is_to_be_filled_in_is_none(launch: Callable[[str], Launch]) -> None:
-    assert values(launch("#!/bin/bash\n#SBATCH --gres=gpu:<number_of_gpus>\ndeepspeed train.py"))["gpus"] is UNKNOWN
+@pytest.mark.parametrize(
+    "gres", ["gpu:<number_of_gpus>", "gpu:a100:XXX", "gpu:[NUM]", "gpu:YOUR_GPU:4", "gpu:...", "gpu:{n}", "gpu:$N"]
+)
+def test_a_count_that_is_to_be_filled_in_is_none(launch: Callable[[str], Launch], gres: str) -> None:
+    found = values(launch(f"#!/bin/bash\n#SBATCH --gres={gres}\ndeepspeed train.py"))
+    assert found["gpus"] is UNKNOWN
+    assert "gpu" not in found
 
 
 @pytest.mark.parametrize(
