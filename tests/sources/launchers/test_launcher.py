@@ -512,3 +512,25 @@ def test_a_switch_of_the_launcher_that_a_branch_adds_leaves_its_options_open(lau
 )
 def test_an_image_may_be_called_like_a_launcher(shell_document: Read, line: str, launches: int) -> None:
     assert len(list(read_launches(shell_document(line)))) == launches
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "comes_to"),
+    [
+        ("--config_file a.yaml", "b.yaml", "--config_file b.yaml"),
+        ('--config_file "a.yaml"', "b.yaml", '--config_file "b.yaml"'),
+        ("--config_file=a.yaml", "b.yaml", "--config_file=b.yaml"),
+        ('--config_file="a.yaml"', "b.yaml", '--config_file="b.yaml"'),
+        ('"--config_file=a.yaml"', "b.yaml", '"--config_file=b.yaml"'),
+        ("--config_file a.yaml", "my b.yaml", "--config_file 'my b.yaml'"),
+        ("--config_file='my a.yaml'", "my b.yaml", "--config_file='my b.yaml'"),
+        ('--config_file "a.yaml"', '"$b".yaml', """--config_file '"$b".yaml'"""),
+    ],
+)
+def test_an_option_of_the_launcher_keeps_its_quotes(
+    launch: Callable[[str], Launch], given: str, value: str, comes_to: str
+) -> None:
+    before = f"accelerate launch {given} train.py"
+    edits = launch(before).set_option("config_file", value)
+    assert edits is not None
+    assert apply(before, [each.edit for each in edits]) == before.replace(given, comes_to)
