@@ -29,6 +29,7 @@ from lintfit.sources.script.interpreter.values import (
     plain,
 )
 from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
+from lintfit.sources.script.reading.facts import made_by
 
 BY_PLUGIN: Mapping[str, str] = {
     "zero_stage": "zero_stage",
@@ -228,7 +229,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     if something(policy):
         reading.put("mixed_precision", policy, plugin, to=policy_precision(policy))
     for record in reading.records:
-        of_plugin = any(each.call is plugin for each in objects(record.receiver))
+        of_plugin = made_by(record.receiver, plugin)
         if record.name == "set_mixed_precision" and of_plugin and record.taken is not False:
             asked_for = record.value(0, "mixed_precision") or Const(record.node, UNKNOWN)
             reading.put("mixed_precision", asked_for, record, to=named_precision(plain(asked_for)))
