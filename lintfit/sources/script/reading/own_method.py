@@ -41,8 +41,13 @@ def lineage(documents: Sequence[PythonDocument], name: str) -> Lineage:
             for cls in _classes(document, wanted):
                 if (document, cls) not in found:
                     found.append((document, cls))
-                    waiting += [dotted(base.value).rpartition(".")[2] for base in cls.bases]
+                    waiting += bases([(document, cls)])
     return found
+
+
+def bases(line: Lineage) -> list[str]:
+    """The names of what classes inherit from, without those of their modules."""
+    return [dotted(base.value).rpartition(".")[2] for _, cls in line for base in cls.bases]
 
 
 def _classes(document: PythonDocument, name: str) -> list[cst.ClassDef]:
