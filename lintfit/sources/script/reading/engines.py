@@ -145,9 +145,11 @@ def precision_of(reading: Reading, value: Value | None) -> Any:
 
 
 def _switched_on(table: Table) -> Iterator[tuple[str, Value]]:
-    """The precision blocks of a DeepSpeed config that are, or may be, on; ``bfloat16`` is the old name of ``bf16``."""
-    for name in ("bf16", "fp16"):
-        block = table.items.get(name) or (table.items.get("bfloat16") if name == "bf16" else None)
+    """The precision blocks of a DeepSpeed config that are, or may be, on; of the two names of bf16 the one that
+    :func:`lintfit.sources.deepspeed.bf16_section` says."""
+    old = sure_none(table.items.get("bf16")) and "bfloat16" in table.items
+    for name, section in (("bf16", "bfloat16" if old else "bf16"), ("fp16", "fp16")):
+        block = table.items.get(section)
         enabled = block.items.get("enabled") if isinstance(block, Table) else None
         if enabled is not None and operators.truth(enabled) is not False:
             yield name, enabled
