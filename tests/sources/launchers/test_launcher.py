@@ -534,3 +534,22 @@ def test_an_option_of_the_launcher_keeps_its_quotes(
     edits = launch(before).set_option("config_file", value)
     assert edits is not None
     assert apply(before, [each.edit for each in edits]) == before.replace(given, comes_to)
+
+
+@pytest.mark.parametrize(
+    ("flag", "on"),
+    [
+        ("--bf16", True),
+        ("--bf16 True", True),
+        ("--bf16=t", True),
+        ("--bf16 Y", True),
+        ("--bf16 1", True),
+        ("--bf16 false", False),
+        ("--bf16 0", False),
+        ("--bf16 auto", False),
+        ("--bf16 $BF16", False),
+    ],
+)
+def test_a_flag_that_switches_something_on(launch: Callable[[str], Launch], flag: str, on: bool) -> None:
+    (found,) = launch(f"python train.py {flag}").flags
+    assert found.is_on is on
