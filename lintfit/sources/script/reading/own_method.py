@@ -101,10 +101,15 @@ class Method:
     def _count(self, call: cst.Call, model: str, depth: int) -> int:
         """The passes of the model with gradients that a call makes, itself or in the function that it calls."""
         runs = self._runs(call, model, depth)
-        if runs and loops.without_gradients(self.document, call):
+        if runs and self._is_without_gradients(call):
             self.others.append(_name(call.func))
             return 0
         return runs
+
+    def _is_without_gradients(self, call: cst.Call) -> bool:
+        """Whether a call stands under ``no_grad``, in this file or in that of a class that this one inherits from."""
+        documents = dict.fromkeys((self.document, *(document for document, _ in self.line)))
+        return any(loops.without_gradients(document, call) for document in documents)
 
     def _runs(self, call: cst.Call, model: str, depth: int) -> int:
         name = _name(call.func)
