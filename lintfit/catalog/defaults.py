@@ -108,6 +108,17 @@ def default(
     return Default(state[1], since)
 
 
+def last_version(library: str, cls: str, field: str) -> str:
+    """The newest studied version in which a class has a field of its own; empty for none."""
+    found = _class(library, cls)
+    steps = found["fields"].get(field, []) if found is not None else []
+    if found is None or not steps:
+        return ""
+    gone = len(steps[-1]) == 1
+    studied: list[str] = found["versions"]
+    return studied[steps[-1][0] - 1 if gone else -1]
+
+
 @functools.cache
 def changes(library: str, cls: str, field: str) -> tuple[tuple[int, ...], ...]:
     """The studied versions from which on a field has another default than before; off and none are the same to it."""

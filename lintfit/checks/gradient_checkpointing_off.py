@@ -6,7 +6,6 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, decisive, enough, most, stated_at, up_to
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability
-from lintfit.sources.launchers.flags import Flag
 
 _WORTH_IT = 0.05
 """Share of the GPU that checkpointing must give back to be mentioned."""
@@ -24,7 +23,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.gradient_checkpointing or "gradient_checkpointing" in run.doubtful:
         return
-    if run.launch is not None and _asked_for(run.launch.flag("gradient_checkpointing")):
+    flag = run.launch.flag("gradient_checkpointing") if run.launch is not None else None
+    if flag is not None and flag.is_on:
         return  # whoever wrote that has another mistake: the script does not take the flag
     severity = breaks_or_strains(context)
     checkpointed = context.what_if(gradient_checkpointing=True)
@@ -41,8 +41,3 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )
-
-
-def _asked_for(flag: Flag | None) -> bool:
-    """Whether the command line switches it on, whatever the script makes of that."""
-    return flag is not None and (flag.value is None or flag.value.lower() in ("true", "1", "yes"))

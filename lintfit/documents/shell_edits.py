@@ -85,6 +85,14 @@ def set_flag(
     return _narrowest(document, command, texts, edits)
 
 
+def with_value(document: ShellDocument, word: Word, value: str, glued_to: str | None) -> Edit | None:
+    """The edit that gives a word another value in its quotes, behind the ``=`` of the flag that it is glued to; None
+    where that would need other quotes."""
+    at = word.span if glued_to is None else _after_equals(document, word.span, glued_to)
+    text = _requoted(document, at, value, word)
+    return Edit(at, text) if text is not None else None
+
+
 def remove_flag(document: ShellDocument, command: Command, flag: str, values: int | None = None) -> tuple[Edit, ...]:
     """Take out every occurrence of a flag with its value, and the lines that it had to itself.
 

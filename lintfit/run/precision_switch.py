@@ -82,7 +82,7 @@ def _arguments(run: Run, half: Half) -> Edits | None:
         for old, new in ((_OTHER[half] + end, half + end), (half + end, _OTHER[half] + end)):
             argument = made.argument(old) if made is not None else None
             if old in flags:
-                if new in flags or old != half + end or not _is_on(flags[old]):
+                if new in flags or old != half + end or not flags[old].is_on:
                     found += _renamed(flags[old].place, old, new)
             elif old == _OTHER[half] + end and _on_by_itself(run, old):
                 default_off = _by_script(run, half, end)
@@ -110,7 +110,7 @@ def _arguments(run: Run, half: Half) -> Edits | None:
 
 def _without_tf32(run: Run, launch: Launch, flag: Flag) -> Edits:
     """The flag goes; where a field of the script's own may be on without it, it is switched off in place."""
-    if not _is_on(flag):
+    if not flag.is_on:
         return ()
     of_its_own = any(_FIELD.search(document.text) for document in run.documents if document.kind is Kind.PYTHON)
     off = flag.write("False") if of_its_own and flag.value is not None and flag.write is not None else None
@@ -122,12 +122,8 @@ def _by_script(run: Run, half: Half, end: str) -> Edits | None:
     assert run.script is not None
     flag = run.launch.flag(half + end) if run.launch is not None else None
     off = run.script.write_argument(_OTHER[half] + end, False)
-    on = () if flag is not None and _is_on(flag) else run.script.write_argument(half + end, True)
+    on = () if flag is not None and flag.is_on else run.script.write_argument(half + end, True)
     return (*off, *on) if off is not None and on is not None else None
-
-
-def _is_on(flag: Flag) -> bool:
-    return flag.value is None or flag.value.lower() in ("true", "1", "yes", "y", "t")
 
 
 def _on_by_itself(run: Run, name: str) -> bool:
@@ -178,7 +174,7 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     assert recipe is not None
     other = _OTHER[half]
     flag = run.launch.flag(other) if run.launch is not None else None
-    if flag is not None and _is_on(flag) and (run.launch is None or run.launch.flag(half) is None):
+    if flag is not None and flag.is_on and (run.launch is None or run.launch.flag(half) is None):
         return _renamed(flag.place, other, half)
     if _says(recipe.settings.get("mixed_precision"), other):
         return recipe.write(half, True)

@@ -22,23 +22,23 @@ def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[objec
     for library, known in _classes(cls):
         if known == _OF_TRL and not cls.endswith(_OF_TRL) and field not in _CHANGED_BY_TRL:
             continue
-        found = _at(library, known, field, versions.get(library))
+        found, version = _at(library, known, field, versions.get(library))
         if found is None or found.required or (library == "trl" and not found.since.startswith("trl")):
             continue
         if isinstance(versions, Versions):
             for bound in defaults.changes(library, known, field):
                 versions.ask(library, bound)
-        version = versions.get(library) or (defaults.versions(library, known) or ("",))[-1]
         return found.value, f"{library} {version} default"
     return None
 
 
-def _at(library: str, cls: str, field: str, version: str | None) -> defaults.Default | None:
+def _at(library: str, cls: str, field: str, version: str | None) -> tuple[defaults.Default | None, str]:
+    """A default, and the version that has it: the newest studied one with the field, where none is known."""
     found = defaults.default(library, cls, field, version)
-    if found is not None or version is not None:
-        return found
-    older = (defaults.default(library, cls, field, each) for each in reversed(defaults.versions(library, cls)))
-    return next(filter(None, older), None)
+    if version is not None or found is not None:
+        return found, version or (defaults.versions(library, cls) or ("",))[-1]
+    last = defaults.last_version(library, cls, field)
+    return (defaults.default(library, cls, field, last) if last else None), last
 
 
 def fields_of(cls: str) -> frozenset[str]:

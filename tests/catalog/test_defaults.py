@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.catalog.defaults import default, ever_accepted, fields, lora_targets, version_key, versions
+from lintfit.catalog.defaults import default, ever_accepted, fields, last_version, lora_targets, version_key, versions
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -105,6 +105,12 @@ def test_versions_are_in_order() -> None:
         assert list(studied) == sorted(studied, key=version_key)
         assert len(studied) > 5
     assert versions("trl", "NoSuchConfig") == ()
+
+
+def test_the_newest_version_that_has_a_field() -> None:
+    assert last_version("trl", "SFTConfig", "max_seq_length") == "0.19.1"
+    assert last_version("trl", "SFTConfig", "max_length") == versions("trl", "SFTConfig")[-1]
+    assert last_version("trl", "SFTConfig", "no_such_field") == last_version("trl", "NoSuchConfig", "max_length") == ""
 
 
 def test_newest_defaults_are_those_of_the_classes() -> None:

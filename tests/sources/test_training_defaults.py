@@ -17,6 +17,7 @@ from lintfit.sources.training_defaults import default_of, fields_of
         ("trl.SFTConfig", "bf16", {"trl": "0.12.0", "transformers": "4.46.0"}, (False, "transformers 4.46.0 default")),
         ("trl.BCOConfig", "gradient_checkpointing", {"trl": "1.9.0"}, (True, "trl 1.9.0 default")),
         ("trl.ModelConfig", "lora_r", {"trl": "1.0.0"}, (16, "trl 1.0.0 default")),
+        ("trl.SFTConfig", "max_seq_length", {}, (None, "trl 0.19.1 default")),
         ("trl.ScriptArguments", "dataset_name", {}, None),
         ("trl.ModelConfig", "per_device_train_batch_size", {}, None),
     ],

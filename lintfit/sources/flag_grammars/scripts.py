@@ -64,10 +64,11 @@ def parsers_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[Read]:
 
 
 def _named_file(call: Record) -> Iterator[Option]:
-    """The flag by which ``parse_args_into_dataclasses(args_file_flag="--config")`` is handed files of arguments."""
+    """The flag by which ``parse_args_into_dataclasses(args_file_flag="--config")`` is handed a file of arguments each
+    time (transformers 5.24 adds it with ``action="append"``)."""
     flag = call.keyword("args_file_flag")
     if isinstance(flag, Const) and isinstance(flag.value, str):
-        yield Option((flag.value,), nargs="*")
+        yield Option((flag.value,))
     elif flag is not None and not is_none(flag):
         raise _NotWhole
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from lintfit.documents.model import Document, FileEdit
 from lintfit.frozen import frozen
 from lintfit.settings.model import Place
+from lintfit.sources.values import truth
 
 
 @frozen(eq=False)
@@ -26,6 +27,11 @@ class Flag:
     words: tuple[str, ...] = ()
     write: Callable[[str], tuple[FileEdit, ...] | None] | None = None
     doubtful: bool = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it switches something on: it stands alone, or its value is a word for true."""
+        return self.value is None or truth(self.value) is True
 
     @property
     def document(self) -> Document:

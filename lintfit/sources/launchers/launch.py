@@ -119,20 +119,18 @@ class Launch:
 
     def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
         """The edits that give the launcher itself an option, in front of the script."""
+        from lintfit.documents.shell_edits import with_value
+
         if self.fixed:
             return None
+        edit: Edit | None = None
         found = self.invocation.options.get(option)
         if found is not None and found.words:
-            word = found.words[-1]
-            written = self.document.slice(word.span)
-            plain = f'"{value}"' if len(written) > 1 and written[0] == written[-1] == '"' else value
-            text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else plain
-            edit = Edit(word.span, text)
+            glued_to = found.flag.text.partition("=")[0] if found.glued else None
+            edit = with_value(self.document, found.words[-1], value, glued_to)
         elif self.invocation.script is not None:
             edit = self._before_script(self.invocation.script, f"--{option} {value}")
-        else:
-            return None
-        return (FileEdit(self.document.path, edit, self.document),)
+        return (FileEdit(self.document.path, edit, self.document),) if edit is not None else None
 
     def _before_script(self, script: Word, text: str) -> Edit:
         """The edit that puts words in front of the script: of ``-m`` where that is a module."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from lintfit.documents.model import Document, Edit, FileEdit, Span
 from lintfit.documents.numerals import whole
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special
 
@@ -120,14 +121,19 @@ def split_gres(text: str) -> tuple[str | None, int | None]:
     parts = [part for part in item.split(":") if part]
     if parts and parts[0] == "gpu":
         parts = parts[1:] or ["1"]
-    if not parts or any(_TO_FILL_IN.search(part) for part in parts):
+    if not parts or any(_states_nothing(part) for part in parts):
         return None, None
     asked = whole(parts[-1]) if parts[-1].isdigit() else 1
     return (None if parts[0].isdigit() else parts[0]), asked
 
 
-_TO_FILL_IN = lazy_pattern(r"[<>{}$]")
-"""What neither a name nor a count is made of: ``gpu:<number_of_gpus>`` states nothing."""
+def _states_nothing(part: str) -> bool:
+    """Whether a part of an item is no name and no count: it is to be filled in, or the shell's."""
+    return _NO_NAME.search(part) is not None or is_to_fill_in(part)
+
+
+_NO_NAME = lazy_pattern(r"[<>{}$]")
+"""What neither a name nor a count is made of: ``gpu:<number_of_gpus>``."""
 _GRES_COUNT = lazy_pattern(r"(?:^|[,/\"'])gpu(?::[\w.-]*[A-Za-z_][\w.-]*)?:(?P<count>\d+)")
 _PLAIN_COUNT = lazy_pattern(r"^[\"']?(?:[\w.-]*[A-Za-z_][\w.-]*:)?(?P<count>\d+)[\"']?$")
 

@@ -68,6 +68,11 @@ def _rung(name: str) -> dict[str, Any]:
     return {"zero_stage": section.get("stage"), **said}
 
 
+def _packaged(zero: Mapping[str, Any]) -> str | None:
+    """The one of these configs that says this, by its path; None for none."""
+    return next((f"{engine.FOLDER}/{name}" for name in _ZERO if _rung(name) == dict(zero)), None)
+
+
 @dataclass(frozen=True, eq=False)
 class LlamaFactoryRecipe(OfKeys):
     """One launch of LLaMA-Factory with the file that it names."""
@@ -200,13 +205,12 @@ class LlamaFactoryRecipe(OfKeys):
 
     def zero_config(self, zero: Mapping[str, Any]) -> str | None:
         """The config of LLaMA-Factory's that says this; empty for a new one, where none of them is at hand."""
-        path = next((f"{engine.FOLDER}/{name}" for name in _ZERO if _rung(name) == dict(zero)), None)
         at_hand = any(isinstance(self.arguments.open_file(f"{engine.FOLDER}/{n}"), DataDocument) for n in _ZERO)
-        return path if at_hand else ""
+        return _packaged(zero) if at_hand else ""
 
     def _write_packaged(self, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         """One of LLaMA-Factory's own DeepSpeed configs, where it is at hand and says what is asked."""
-        path = next((f"{engine.FOLDER}/{name}" for name in _ZERO if _rung(name) == dict(zero)), None)
+        path = _packaged(zero)
         at_hand = path is not None and isinstance(self.arguments.open_file(path), DataDocument)
         return self.arguments.write(("deepspeed",), path) if at_hand else None
 

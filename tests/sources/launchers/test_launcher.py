@@ -194,8 +194,13 @@ def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str,
     assert values(launch(BATCH + command))["gpus"] == gpus
 
 
-def test_a_count_that_is_to_be_filled_in_is_none(launch: Callable[[str], Launch]) -> None:
-    assert values(launch("#!/bin/bash\n#SBATCH --gres=gpu:<number_of_gpus>\ndeepspeed train.py"))["gpus"] is UNKNOWN
+@pytest.mark.parametrize(
+    "gres", ["gpu:<number_of_gpus>", "gpu:a100:XXX", "gpu:[NUM]", "gpu:YOUR_GPU:4", "gpu:...", "gpu:{n}", "gpu:$N"]
+)
+def test_a_count_that_is_to_be_filled_in_is_none(launch: Callable[[str], Launch], gres: str) -> None:
+    found = values(launch(f"#!/bin/bash\n#SBATCH --gres={gres}\ndeepspeed train.py"))
+    assert found["gpus"] is UNKNOWN
+    assert "gpu" not in found
 
 
 @pytest.mark.parametrize(
@@ -507,3 +512,44 @@ def test_a_switch_of_the_launcher_that_a_branch_adds_leaves_its_options_open(lau
 )
 def test_an_image_may_be_called_like_a_launcher(shell_document: Read, line: str, launches: int) -> None:
     assert len(list(read_launches(shell_document(line)))) == launches
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "comes_to"),
+    [
+        ("--config_file a.yaml", "b.yaml", "--config_file b.yaml"),
+        ('--config_file "a.yaml"', "b.yaml", '--config_file "b.yaml"'),
+        ("--config_file=a.yaml", "b.yaml", "--config_file=b.yaml"),
+        ('--config_file="a.yaml"', "b.yaml", '--config_file="b.yaml"'),
+        ('"--config_file=a.yaml"', "b.yaml", '"--config_file=b.yaml"'),
+        ("--config_file a.yaml", "my b.yaml", "--config_file 'my b.yaml'"),
+        ("--config_file='my a.yaml'", "my b.yaml", "--config_file='my b.yaml'"),
+        ('--config_file "a.yaml"', '"$b".yaml', """--config_file '"$b".yaml'"""),
+    ],
+)
+def test_an_option_of_the_launcher_keeps_its_quotes(
+    launch: Callable[[str], Launch], given: str, value: str, comes_to: str
+) -> None:
+    before = f"accelerate launch {given} train.py"
+    edits = launch(before).set_option("config_file", value)
+    assert edits is not None
+    assert apply(before, [each.edit for each in edits]) == before.replace(given, comes_to)
+
+
+@pytest.mark.parametrize(
+    ("flag", "on"),
+    [
+        ("--bf16", True),
+        ("--bf16 True", True),
+        ("--bf16=t", True),
+        ("--bf16 Y", True),
+        ("--bf16 1", True),
+        ("--bf16 false", False),
+        ("--bf16 0", False),
+        ("--bf16 auto", False),
+        ("--bf16 $BF16", False),
+    ],
+)
+def test_a_flag_that_switches_something_on(launch: Callable[[str], Launch], flag: str, on: bool) -> None:
+    (found,) = launch(f"python train.py {flag}").flags
+    assert found.is_on is on

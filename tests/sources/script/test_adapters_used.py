@@ -216,3 +216,26 @@ def test_a_head_put_on_a_model_loads_nothing() -> None:
     """
     found = read(text).settings
     assert (found["model"].value, found["weights_dtype"].value, found["method"].value) == ("a/b", "fp16", "lora")
+
+
+HANDBOOK = """
+from alignment import is_adapter_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("{model}")
+if is_adapter_model("{model}", "main"):
+    model = model.float()
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "whole"),
+    [
+        ("alignment-handbook/zephyr-7b-sft-full", True),
+        ("alignment-handbook/mistral-7b-sft-lora", False),
+        ("me/Mistral-7B-v0.1", False),
+    ],
+)
+def test_adapters_may_be_named_like_their_model(model: str, whole: bool) -> None:
+    (upcast,) = script(HANDBOOK.format(model=model), "").facts.upcasts
+    assert upcast.call.taken is (False if whole else None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from lintfit.documents.model import Document, FileText, Kind
 from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 
@@ -222,3 +225,35 @@ def test_a_function_that_fastcore_calls_and_processes_that_it_starts(
     text = SPAWNED.format(rank=rank, started=started, call=call, end=end)
     found = values(script(text, "--model_name c/d --batch 4"))
     assert (found["model"], found["micro_batch_size"]) == ("c/d", 4)
+
+
+ARGS_FILES = """
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses({asked})
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args).train()
+"""
+FILES = {
+    "train.args": "--per_device_train_batch_size 2 --gradient_accumulation_steps 2",
+    "a.args": "--per_device_train_batch_size 3",
+    "b.args": "--per_device_train_batch_size 4",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "line", "batch"),
+    [
+        ("", "--output_dir o", (2, 2)),
+        ("look_for_args_file=False", "--output_dir o", (8, 1)),
+        ("args_file_flag='--config'", "--output_dir o --config a.args", (3, 2)),
+        ("args_file_flag='--args-file', look_for_args_file=False", "--output_dir o --args-file=a.args", (3, 1)),
+        ("args_file_flag='--file'", "--file b.args --output_dir o --file a.args", (3, 2)),
+        ("args_file_flag='--file'", "--file a.args --per_device_train_batch_size 5 --file b.args", (5, 2)),
+        ("args_file_flag='--file'", "--file a.args b.args --output_dir o", (3, 2)),
+    ],
+)
+def test_files_of_words_in_front_of_the_command_line(asked: str, line: str, batch: tuple[int, int]) -> None:
+    def opened(name: str) -> Document | None:
+        return Document(FileText(Path(name), FILES[name]), Kind.SHELL) if name in FILES else None
+
+    found = values(script(ARGS_FILES.format(asked=asked), line, open_arguments=opened))
+    assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == batch

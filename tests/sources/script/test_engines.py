@@ -66,10 +66,21 @@ def test_a_dict_that_is_changed_before_it_is_handed_over() -> None:
     assert (found["zero_stage"], found["gradient_accumulation_steps"]) == (2, 4)
 
 
-def test_the_old_name_of_bf16_whose_auto_deepspeed_takes_for_true() -> None:
-    made = 'deepspeed.initialize(model=model, config={"bfloat16": {"enabled": "auto"}})'
+@pytest.mark.parametrize(
+    ("config", "precision"),
+    [
+        ('{"bfloat16": {"enabled": "auto"}}', "bf16"),
+        ('{"bf16": None, "bfloat16": {"enabled": True}}', "bf16"),
+        ('{"bf16": {}, "bfloat16": {"enabled": True}}', "no"),
+        ('{"bf16": {"enabled": False}, "bfloat16": {"enabled": True}}', "no"),
+        ('{"bf16": None, "fp16": {"enabled": True}}', "fp16"),
+    ],
+)
+def test_the_old_name_of_bf16_counts_where_the_new_one_says_nothing(config: str, precision: str) -> None:
+    """DeepSpeed takes the word "auto" for true."""
+    made = f"deepspeed.initialize(model=model, config={config})"
     text = f"{HEAD}import deepspeed\nengine, *_ = {made}\nengine.backward(0)\n"
-    assert values(script(text, ""))["mixed_precision"] == "bf16"
+    assert values(script(text, ""))["mixed_precision"] == precision
 
 
 def test_the_stage_in_a_dict_is_mended_there() -> None:

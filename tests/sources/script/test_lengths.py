@@ -301,3 +301,39 @@ SFTTrainer(model=model, args=TrainingArguments("out"), train_dataset=data).train
 """
     found = script(text).settings.get("seq_len")
     assert (found.value if found is not None else None) == length
+
+
+GENERATES = """
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback, TrainingArguments
+tokenizer = AutoTokenizer.from_pretrained("m")
+model = AutoModelForCausalLM.from_pretrained("m")
+
+{method}
+
+def main():
+    {asked}
+    Trainer(model=model, args=TrainingArguments("out"), train_dataset=data, callbacks=[Shows()]).train()
+
+main()
+"""
+SHOWS = """class Shows(TrainerCallback):
+    def on_evaluate(self, args, state, control, **kwargs):
+        model.generate(**tokenizer("Hello", {keywords}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "length"),
+    [
+        ("", "data = tokenizer(texts, max_length=4096)", 4096),
+        ("", "data = tokenizer(texts, max_length=4096); model.generate(data)", 4096),
+        ("", "data = tokenizer(texts, max_length=4096, padding=True); model.generate(data)", 4096),
+        (SHOWS.format(keywords="max_length=64"), "Shows().on_evaluate(0, 0, 0)", 64),
+        (SHOWS.format(keywords="max_length=64, padding=False"), "Shows().on_evaluate(0, 0, 0)", 64),
+        (SHOWS.format(keywords="max_length=64, padding=True, truncation=True"), "Shows().on_evaluate(0, 0, 0)", 64),
+        (SHOWS.format(keywords="max_length=64, padding=True"), "Shows().on_evaluate(0, 0, 0)", None),
+    ],
+)
+def test_a_method_that_generates_pads_its_prompt(method: str, asked: str, length: int | None) -> None:
+    settings = script(GENERATES.format(method=method, asked=asked)).settings
+    assert (settings["seq_len"].value if "seq_len" in settings else None) == length

@@ -55,6 +55,7 @@ def said(source: str, *lines: str) -> tuple[bool, bool]:
         ("return super().forward(input_ids, labels=labels)",),
         ("hidden = self.model(input_ids)", "return self.lm_head(hidden)"),
         ("return self.layers_of(input_ids)",),
+        ("return self.lm_head(self.model.forward(input_ids))",),
         ("if labels is None:", "    return super().forward(input_ids)", "return self.model(input_ids)"),
     ],
 )
@@ -68,6 +69,7 @@ def test_a_class_that_makes_one_pass_is_counted_as_the_library_s(lines: tuple[st
         ("for part in input_ids:", "    out = self.layers_of(part)", "return out"),
         ("outs = [self.model(part) for part in input_ids]", "return outs[-1]"),
         ("with torch.no_grad():", "    hidden = self.model(input_ids)", "return self.lm_head(hidden)"),
+        ("with torch.no_grad():", "    hidden = self.layers_of(input_ids)", "return self.lm_head(hidden)"),
         ("return self.head(input_ids)",),
     ],
 )

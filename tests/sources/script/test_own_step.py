@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.sources.scripts import script
+from tests.sources.script.test_packages import project
+from tests.sources.scripts import script, values
 
 TRAINER = """
 import torch
@@ -109,6 +112,14 @@ def test_one_pass_with_a_loss_of_its_own(lines: tuple[str, ...]) -> None:
             "what model in Own.compute_loss runs beside one pass of the model",
         ),
         (
+            ("with torch.no_grad():", "    before = helper(model, inputs)", ONE, "return outputs.loss"),
+            "what helper in Own.compute_loss runs beside one pass of the model",
+        ),
+        (
+            ("with torch.no_grad():", "    before = super().compute_loss(model, inputs)", ONE, "return outputs.loss"),
+            "what super().compute_loss in Own.compute_loss runs beside one pass of the model",
+        ),
+        (
             ("return elsewhere(model, inputs)",),
             "what elsewhere in Own.compute_loss runs beside one pass of the model",
         ),
@@ -148,6 +159,32 @@ def test_a_pass_of_another_platforms_is_none() -> None:
 def test_a_method_is_inherited() -> None:
     found, _ = step(ONE, "more = model(**inputs)", "return outputs.loss", name="Further")
     assert found == "the 2 passes of the model that Own.compute_loss makes before it goes backward"
+
+
+BASE = """
+import torch
+from transformers import Trainer
+
+class Base(Trainer):
+    def before(self, model, inputs):
+        with torch.no_grad():
+            return model(**inputs)
+"""
+CHILD = """
+from base import Base
+from transformers import AutoModelForCausalLM, TrainingArguments
+
+class Own(Base):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return model(**inputs).loss + self.before(model, inputs).loss
+
+Own(model=AutoModelForCausalLM.from_pretrained("some/model"), args=TrainingArguments("out")).train()
+"""
+
+
+def test_a_method_of_another_file_without_gradients(tmp_path: Path) -> None:
+    found = values(project(tmp_path, {"base.py": BASE, "train.py": CHILD}))
+    assert found["uncounted"] == "what model in Own.compute_loss runs beside one pass of the model"
 
 
 @pytest.mark.parametrize("alias", ["chosen = Own", "chosen = Own if asked() else Trainer"])

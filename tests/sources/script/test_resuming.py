@@ -64,3 +64,12 @@ def test_a_loop_with_accelerate(line: str, resumes: bool | None) -> None:
 )
 def test_a_state_dict_that_accelerate_gathers(line: str, gathers: bool | None) -> None:
     assert values(script(LOOP.format("") + line + "\n", "")).get("gathered_state_dict") is gathers
+
+
+@pytest.mark.parametrize(
+    ("other", "resumes"),
+    [("accelerator", True), ("None", None), ("Accelerator(mixed_precision='bf16')", None)],
+)
+def test_what_may_be_another_s_is_not_sure(other: str, resumes: bool | None) -> None:
+    chosen = f"chosen = accelerator if some() else {other}\nchosen.load_state('out')"
+    assert values(script(LOOP.format(chosen), "")).get("resumes") is resumes

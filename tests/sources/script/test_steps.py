@@ -27,6 +27,15 @@ def test_expressions_of_a_script() -> None:
     assert found.walk.steps.reason == "more than 2 expressions: what comes after is not followed"
 
 
+@pytest.mark.parametrize("made", [str([0] * 4000), "'a' * 40000"])
+def test_what_is_added_in_place_takes_as_many_steps_as_what_is_added(made: str) -> None:
+    text = f"a = {made}\nfor i in {[*range(10)]}:\n    b = a\n    {{}}\n"
+    added, in_place = (
+        walked(text.format(line), Steps(1_000_000, "expressions")).walk.steps.taken for line in ("b = b + a", "b += a")
+    )
+    assert in_place == pytest.approx(added, rel=0.01)
+
+
 @pytest.mark.parametrize("most", range(0, 60, 3))
 def test_configs_that_a_script_merges(most: int) -> None:
     text = (

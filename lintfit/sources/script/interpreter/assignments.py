@@ -25,6 +25,7 @@ from lintfit.sources.script.interpreter.values import (
     alternatives,
     choice,
     objects,
+    size,
 )
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
@@ -69,6 +70,7 @@ class Assignments(Invocations):
             after = operators.binary(operator(), before, value, node) if operator else Unknown(node)
         except (ArithmeticError, TypeError, ValueError):
             after = Unknown(node)
+        self.walk.step(size(after))
         self.bind(node.target, after, scope)
 
     def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from lintfit.documents import bounds
 from lintfit.documents.model import Kind
@@ -152,20 +154,36 @@ def _file_objects(interpreter: Evaluator, record: Record, parser: parsers.Parser
     return list(made)
 
 
-def _beside(interpreter: Evaluator, record: Record) -> dict[str, Flag]:
-    """``train.args`` beside ``train.py``, which HfArgumentParser puts in front of the command line's own words."""
+def _in_front(interpreter: Evaluator, record: Record) -> dict[str, Flag]:
+    """The files of words that HfArgumentParser puts in front of the command line's own, the last one winning."""
+    opener = interpreter.walk.open_arguments
+    if record.name != "parse_args_into_dataclasses" or opener is None:
+        return {}
+    documents = [opener(name) for name in (*_beside(interpreter, record), *_named(interpreter, record))]
+    return {name: given for document in documents if document is not None for name, given in flags_of(document).items()}
+
+
+def _beside(interpreter: Evaluator, record: Record) -> Iterator[str]:
+    """``train.args`` beside ``train.py``."""
     looks = record.keyword("look_for_args_file")
     script = interpreter.globals.names.get("__file__")
-    opener = interpreter.walk.open_arguments
-    if record.name != "parse_args_into_dataclasses" or opener is None or not isinstance(script, Const):
-        return {}
-    if looks is not None and operators.truth(looks) is False:
-        return {}
-    named = record.keyword("args_file_flag")
-    flag = interpreter.walk.flags.get(str(named.value).lstrip("-")) if isinstance(named, Const) else None
-    beside = str(script.value).removesuffix(".py") + ".args"
-    documents = [opener(name) for name in (beside, flag.value if flag is not None else None) if name]
-    return {name: given for document in documents if document is not None for name, given in flags_of(document).items()}
+    if isinstance(script, Const) and (looks is None or operators.truth(looks) is not False):
+        yield str(script.value).removesuffix(".py") + ".args"
+
+
+def _named(interpreter: Evaluator, record: Record) -> Iterator[str]:
+    """The files that the command line names by ``args_file_flag``, each behind a flag of its own."""
+    flag, words = _file_flag(record), interpreter.walk.words or ()
+    for word, following in pairwise([*words, ""]):
+        name, glued, value = word.partition("=")
+        if flag is not None and name == f"--{flag}":
+            yield value if glued else following
+
+
+def _file_flag(record: Record) -> str | None:
+    """The name of the flag that names files of words."""
+    given = record.keyword("args_file_flag")
+    return str(given.value).lstrip("-").replace("-", "_") if isinstance(given, Const) and given.value else None
 
 
 def _from_files(interpreter: Evaluator, parser: parsers.Parser) -> dict[str, Flag]:
@@ -186,7 +204,7 @@ def _config_name(interpreter: Evaluator, parser: parsers.Parser, record: Record)
     """The YAML file that a TrlParser is handed by ``--config``, an H4ArgumentParser (``parse()``) as its first word."""
     flag = interpreter.walk.flags.get("config")
     declares = any("config" in cls.all_fields() for cls in parser.classes if isinstance(cls, Class))
-    if flag is not None and not declares:
+    if flag is not None and not declares and _file_flag(record) != "config":
         known = flag.value is not None and "$" not in flag.value
         return Const(flag, flag.value) if known else Unknown(flag)
     words = interpreter.walk.words or ()
@@ -200,7 +218,7 @@ def _dataclasses(interpreter: Evaluator, record: Record, parser: parsers.Parser)
     named = _config_name(interpreter, parser, record)
     table = config_files.load(interpreter, named, record, Kind.YAML) if named is not None else None
     unread = named is not None and not isinstance(table, Table)
-    given = {**_beside(interpreter, record), **walk.flags}
+    given = {**_in_front(interpreter, record), **walk.flags}
     flags = {name: flag for name, flag in given.items() if name != "config" or named is None}
     walk.step(_work(sum(len(cls.all_fields()) for cls in parser.classes if isinstance(cls, Class)), len(flags)))
     made = parsers.dataclass_objects(parser, flags, walk.assume, unread, walk.defaults.names)

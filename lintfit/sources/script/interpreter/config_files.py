@@ -58,8 +58,13 @@ def load(interpreter: Evaluator, source: Value | None, record: Record, kind: Kin
     if document is None or document.root is None:
         interpreter.walk.unread.append(name)
         return Unknown(record.node)
-    interpreter.walk.step(bounds.cost(items=2 * values_in(document.root)))
-    return of_node(document, document.root)
+    return content(interpreter, document, document.root)
+
+
+def content(interpreter: Evaluator, document: DataDocument, root: Node) -> Value:
+    """A file's tree as values, which takes steps of the walk."""
+    interpreter.walk.step(bounds.cost(items=2 * _values_in(root)))
+    return of_node(document, root)
 
 
 def open_named(interpreter: Evaluator, name: Const, kind: Kind) -> DataDocument | None:
@@ -80,10 +85,10 @@ def path_of(value: Value | None) -> Const | None:
     return path_of(call.receiver) if call.name in _READS else None
 
 
-def values_in(node: Node) -> int:
+def _values_in(node: Node) -> int:
     """How many values a tree holds."""
     inside = (*(entry.value for entry in node.entries), *node.elements)
-    return 1 + sum(map(values_in, inside))
+    return 1 + sum(map(_values_in, inside))
 
 
 def of_node(document: DataDocument, node: Node, path: KeyPath = ()) -> Value:

@@ -69,6 +69,11 @@ def dotted(node: cst.BaseExpression) -> str:
     return ".".join(reversed(parts))
 
 
+def is_super(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a call of ``super``."""
+    return type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == "super"
+
+
 @lru_cache(maxsize=2048)
 def _guards(test: cst.BaseExpression) -> tuple[bool, bool]:
     """Whether the body and the ``else`` of a branch under this test run only without CUDA."""

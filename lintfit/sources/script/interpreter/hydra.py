@@ -11,12 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.script.interpreter import omegaconf
-from lintfit.sources.script.interpreter.config_files import of_node, values_in
+from lintfit.sources.script.interpreter import config_files, omegaconf
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import Const, Items, Record, Table, Value, plain
 
@@ -86,8 +84,7 @@ class _Composer:
         document = opener(posixpath.join(self.folder, f"{path}.yaml"), Kind.YAML) if opener is not None else None
         if document is None or document.root is None:
             return None
-        self.interpreter.walk.step(bounds.cost(items=2 * values_in(document.root)))
-        content = of_node(document, document.root)
+        content = config_files.content(self.interpreter, document, document.root)
         if not isinstance(content, Table):
             return None
         header = _PACKAGE.match(document.text)

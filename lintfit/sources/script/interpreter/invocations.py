@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter.expressions import Expressions, dotted
+from lintfit.sources.script.interpreter.expressions import Expressions, dotted, is_super
 from lintfit.sources.script.interpreter.operators import switched
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import INITIALIZERS, Gradient, Walk
@@ -24,10 +24,6 @@ from lintfit.sources.script.interpreter.values import (
     choice,
     held,
 )
-
-
-def _is_super(node: cst.BaseExpression) -> bool:
-    return type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == "super"
 
 
 class Invocations(Expressions):
@@ -86,9 +82,9 @@ class Invocations(Expressions):
             function = self.eval(func, scope)
             return None, function, self._called(function, func)
         receiver = self.eval(func.value, scope)
-        inherited = self._inherited(func, scope) if _is_super(func.value) else None
+        inherited = self._inherited(func, scope) if is_super(func.value) else None
         function = inherited or self.attribute(receiver, func.attr.value, func)
-        if inherited is None and _is_super(func.value) and func.attr.value == "from_pretrained":
+        if inherited is None and is_super(func.value) and func.attr.value == "from_pretrained":
             # A class's own loader that ends in the library's: it loads what the class inherits from.
             holder = self._holder(scope)
             if holder is not None and holder.library is not None:

@@ -163,11 +163,11 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
 
 
 def _is_whole(model: Value | None) -> bool:
-    """Whether a name is that of a whole model, not of adapters (alignment-handbook's ``is_adapter_model`` asks the
-    Hub for adapters' files)."""
-    from lintfit.catalog.models import lookup
+    """Whether a name is surely that of a whole model, not of adapters (alignment-handbook's ``is_adapter_model`` asks
+    the Hub for adapters' files): one of the catalogue itself, for adapters have names like their models'."""
+    from lintfit.catalog.models import ids
 
-    return isinstance(model, Const) and isinstance(model.value, str) and lookup(model.value) is not None
+    return isinstance(model, Const) and model.value in ids()
 
 
 def _peft_config(interpreter: Evaluator, record: Record) -> Value:

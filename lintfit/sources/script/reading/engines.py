@@ -29,6 +29,7 @@ from lintfit.sources.script.interpreter.values import (
     plain,
 )
 from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
+from lintfit.sources.script.reading.facts import made_by
 
 BY_PLUGIN: Mapping[str, str] = {
     "zero_stage": "zero_stage",
@@ -144,9 +145,11 @@ def precision_of(reading: Reading, value: Value | None) -> Any:
 
 
 def _switched_on(table: Table) -> Iterator[tuple[str, Value]]:
-    """The precision blocks of a DeepSpeed config that are, or may be, on; ``bfloat16`` is the old name of ``bf16``."""
-    for name in ("bf16", "fp16"):
-        block = table.items.get(name) or (table.items.get("bfloat16") if name == "bf16" else None)
+    """The precision blocks of a DeepSpeed config that are, or may be, on; of the two names of bf16 the one that
+    :func:`lintfit.sources.deepspeed.bf16_section` says."""
+    old = sure_none(table.items.get("bf16")) and "bfloat16" in table.items
+    for name, section in (("bf16", "bfloat16" if old else "bf16"), ("fp16", "fp16")):
+        block = table.items.get(section)
         enabled = block.items.get("enabled") if isinstance(block, Table) else None
         if enabled is not None and operators.truth(enabled) is not False:
             yield name, enabled
@@ -228,7 +231,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     if something(policy):
         reading.put("mixed_precision", policy, plugin, to=policy_precision(policy))
     for record in reading.records:
-        of_plugin = any(each.call is plugin for each in objects(record.receiver))
+        of_plugin = made_by(record.receiver, plugin)
         if record.name == "set_mixed_precision" and of_plugin and record.taken is not False:
             asked_for = record.value(0, "mixed_precision") or Const(record.node, UNKNOWN)
             reading.put("mixed_precision", asked_for, record, to=named_precision(plain(asked_for)))

@@ -17,6 +17,7 @@ from lintfit.sources.script.interpreter.values import (
     Object,
     Record,
     Value,
+    alternatives,
     dtype,
     objects,
     plain,
@@ -86,7 +87,19 @@ def _only_evaluated(records: Sequence[Record], trainer: Record | None) -> bool:
     if trainer is None or any(record.name == "train" for record in records):
         return False
     asked = (record for record in records if record.name in ("evaluate", "predict"))
-    return any(isinstance(record.receiver, Object) and record.receiver.call is trainer for record in asked)
+    return any(is_of(record, trainer) for record in asked)
+
+
+def made_by(value: Value | None, made: Record) -> bool:
+    """Whether a value may be what a call makes, or wrap it."""
+    return any(each.call is made for each in objects(value))
+
+
+def is_of(record: Record, made: Record | None) -> bool:
+    """Whether a call is surely a method's of what another call makes, wrapped or not."""
+    if made is None or record.receiver is None:
+        return False
+    return all(made_by(option, made) for option in alternatives(record.receiver))
 
 
 def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
@@ -349,10 +362,9 @@ def is_trained(found: FoundCalls, receiver: Value | None) -> bool:
     """Whether a value is the trained model as a whole, wrapped or not."""
     if receiver is None:
         return False
-    made = [*objects(receiver)]
-    if found.trained_load is not None and any(each.call is found.trained_load for each in made):
+    if found.trained_load is not None and made_by(receiver, found.trained_load):
         return True
-    made = [each for each in made if each.call is not None or models.is_model(each)]
+    made = [each for each in objects(receiver) if each.call is not None or models.is_model(each)]
     return bool(made) and any(each is one for one in objects(found.trained) for each in made)
 
 

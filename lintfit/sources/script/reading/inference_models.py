@@ -111,16 +111,12 @@ def _on_card(reading: Reading, load: Record) -> bool:
     for record in reading.records:
         if record.taken is not True:
             continue
-        if record.name in ("to", "cuda") and facts.moves(record) and _is(load, record.receiver):
+        if record.name in ("to", "cuda") and facts.moves(record) and facts.made_by(record.receiver, load):
             return True
         prepares = record is reading.found.trainer or record.name in ("prepare", "prepare_model", "init_inference")
-        if prepares and any(_is(load, passed.value) for passed in record.passed):
+        if prepares and any(facts.made_by(passed.value, load) for passed in record.passed):
             return True
     return False
-
-
-def _is(load: Record, value: Value | None) -> bool:
-    return any(each.call is load for each in objects(value))
 
 
 def _counted_elsewhere(reading: Reading, load: Record) -> bool:
@@ -128,8 +124,8 @@ def _counted_elsewhere(reading: Reading, load: Record) -> bool:
     trainer = reading.found.trainer
     if trainer is None:
         return False
-    handed = {passed.name for passed in trainer.passed if _is(load, passed.value)}
-    values = [passed.value for passed in trainer.passed if _is(load, passed.value)]
+    handed = {passed.name for passed in trainer.passed if facts.made_by(passed.value, load)}
+    values = [passed.value for passed in trainer.passed if facts.made_by(passed.value, load)]
     if handed <= {None, "ref_model", "reference_model"} and is_wider(reading, *values):
         return False
     return bool(handed & {None, *_COUNTED, "reward_funcs"})
@@ -172,7 +168,7 @@ def _dtype(reading: Reading, load: Record) -> str | None:
     """How it is loaded or cast; None for the checkpoint's dtype."""
     for record in reversed(reading.records):
         target = facts.cast_target(record)
-        if target is not None and record.taken is True and _is(load, record.receiver):
+        if target is not None and record.taken is True and facts.made_by(record.receiver, load):
             return "fp32" if target == "fp64" else target
     stated = load.keyword("dtype", "torch_dtype")
     known = dtype_name(stated) if stated is not None else None

@@ -370,12 +370,20 @@ def _cuts(text: str) -> tuple[str, ...]:
 
 
 def _of_generation(reading: Reading, record: Record) -> bool:
-    """Whether a call stands in a class's method that generates, and cuts nothing (a callback's ``on_evaluate``)."""
-    if record.keyword("truncation") is not None or record.keyword("max_length") is None:
+    """Whether a call stands in a class's method that generates, and cuts nothing (a callback's ``on_evaluate``).
+
+    A ``max_length`` without ``truncation`` cuts where no ``padding`` is asked for, and only there (transformers 5.24,
+    ``_get_padding_truncation_strategies``).
+    """
+    padding = record.keyword("padding")
+    if padding is None or plain(padding) is False or record.keyword("truncation") is not None:
         return False
     document = reading.calls.document_of(record.node)
-    function = next((each for each in around(document, record.node) if isinstance(each, cst.FunctionDef)), None)
-    return function is not None and ".generate(" in document.slice(document.span(function))
+    holders = (each for each in around(document, record.node) if isinstance(each, cst.FunctionDef | cst.ClassDef))
+    method, cls = next(holders, None), next(holders, None)
+    if not isinstance(method, cst.FunctionDef) or not isinstance(cls, cst.ClassDef):
+        return False
+    return ".generate(" in document.slice(document.span(method))
 
 
 def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:

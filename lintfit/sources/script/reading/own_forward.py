@@ -14,7 +14,7 @@ import libcst as cst
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.uncounted import PASSES
 from lintfit.sources.script.interpreter import models
-from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.expressions import dotted, is_super
 from lintfit.sources.script.interpreter.values import Class, Function, Object, objects
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
@@ -75,30 +75,23 @@ def _runs(reading: Reading, made: Object, forward: cst.FunctionDef) -> int:
 
 
 def _count(reading: Reading, cls: Class, held: set[str], depth: int, call: cst.Call) -> int:
+    """The passes with gradients that a call makes, itself or in the method that it calls."""
     owner, _, name = dotted(call.func).partition(".")
-    if name == "forward" and _of_super(call):
-        return _once(reading, call)
-    if owner != "self" or not name:
+    method = cls.member(name) if owner == "self" and name and depth else None
+    runs = 0
+    if _is_the_library_s(call) or (owner == "self" and name.removesuffix(".forward") in held):
+        runs = 1
+    elif isinstance(method, Function) and method.node is not None:
+        runs = most(method.node.body, partial(_count, reading, cls, held, depth - 1))
+    if not runs or loops.without_gradients(reading.calls.document_of(call), call):
         return 0
-    if name in held:
-        return _once(reading, call)
-    method = cls.member(name)
-    if depth == 0 or not isinstance(method, Function) or method.node is None:
-        return 0
-    inner = most(method.node.body, partial(_count, reading, cls, held, depth - 1))
-    return inner * (_MANY if _repeated(reading, call) else 1)
+    return runs * (_MANY if _repeated(reading, call) else 1)
 
 
-def _of_super(call: cst.Call) -> bool:
-    owner = call.func.value if isinstance(call.func, cst.Attribute) else None
-    return isinstance(owner, cst.Call) and dotted(owner.func) == "super"
-
-
-def _once(reading: Reading, call: cst.Call) -> int:
-    document = reading.calls.document_of(call)
-    if loops.without_gradients(document, call):
-        return 0
-    return _MANY if _repeated(reading, call) else 1
+def _is_the_library_s(call: cst.Call) -> bool:
+    """Whether a call is ``super().forward(…)``."""
+    function = call.func
+    return isinstance(function, cst.Attribute) and function.attr.value == "forward" and is_super(function.value)
 
 
 def _repeated(reading: Reading, call: cst.Call) -> bool:

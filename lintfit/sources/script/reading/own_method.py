@@ -10,7 +10,7 @@ import libcst as cst
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.frozen import field, frozen
-from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.expressions import dotted, is_super
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.ways import most
 
@@ -41,8 +41,13 @@ def lineage(documents: Sequence[PythonDocument], name: str) -> Lineage:
             for cls in _classes(document, wanted):
                 if (document, cls) not in found:
                     found.append((document, cls))
-                    waiting += [dotted(base.value).rpartition(".")[2] for base in cls.bases]
+                    waiting += bases([(document, cls)])
     return found
+
+
+def bases(line: Lineage) -> list[str]:
+    """The names of what classes inherit from, without those of their modules."""
+    return [dotted(base.value).rpartition(".")[2] for _, cls in line for base in cls.bases]
 
 
 def _classes(document: PythonDocument, name: str) -> list[cst.ClassDef]:
@@ -94,29 +99,35 @@ class Method:
         return most(body, lambda call: self._count(call, model, depth))
 
     def _count(self, call: cst.Call, model: str, depth: int) -> int:
-        """The passes of the model that a call makes."""
-        name = dotted(call.func)
+        """The passes of the model with gradients that a call makes, itself or in the function that it calls."""
+        runs = self._runs(call, model, depth)
+        if runs and self._is_without_gradients(call):
+            self.others.append(_name(call.func))
+            return 0
+        return runs
+
+    def _is_without_gradients(self, call: cst.Call) -> bool:
+        """Whether a call stands under ``no_grad``, in this file or in that of a class that this one inherits from."""
+        documents = dict.fromkeys((self.document, *(document for document, _ in self.line)))
+        return any(loops.without_gradients(document, call) for document in documents)
+
+    def _runs(self, call: cst.Call, model: str, depth: int) -> int:
+        name = _name(call.func)
         last = name.rpartition(".")[2]
         if last in _GROWS:
             self.grown.append(name)
         if name in (model, f"{model}.forward", "self.model", "self.model_wrapped"):
-            return self._pass(call, name)
+            self.inputs.extend(_keys(call))
+            return 1
         if name.startswith(f"{model}.prepare_inputs"):
             return 0  # what the model's own forward pass does first (LLaVA's ``prepare_inputs_labels_for_multimodal``)
         if last in STEPS and isinstance(call.func, cst.Attribute):
-            followed = None if "super" in name else self._own(last)
+            followed = None if name.startswith("super().") else self._own(last)
             return 1 if followed is None or depth >= _DEPTH else self._into(followed, call, model, depth)
-        if "super" not in name and not last[:1].isupper() and self._asks(call):
+        if not last[:1].isupper() and self._asks(call):
             self.others.append(name)
         elif _hands_on(call, model):
             return self._handed_on(call, name, model, depth)
-        return 0
-
-    def _pass(self, call: cst.Call, name: str) -> int:
-        if not loops.without_gradients(self.document, call):
-            self.inputs.extend(_keys(call))
-            return 1
-        self.others.append(name)
         return 0
 
     def _asks(self, call: cst.Call) -> bool:
@@ -154,6 +165,12 @@ class Method:
                 return method if method is not self.node else None
         body = self.document.module.body if self.document.module is not None else ()
         return next((node for node in body if isinstance(node, cst.FunctionDef) and node.name.value == name), None)
+
+
+def _name(function: cst.BaseExpression) -> str:
+    """What a call calls, as it is written where that is a chain of names, or a method of ``super()``."""
+    name = dotted(function)
+    return f"super{name}" if isinstance(function, cst.Attribute) and is_super(function.value) else name
 
 
 def _is_name(node: cst.CSTNode, name: str) -> bool:

@@ -17,7 +17,7 @@ from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Ref
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
-from lintfit.sources.script.reading.own_method import STEPS, Method, lineage, method_of
+from lintfit.sources.script.reading.own_method import STEPS, Method, bases, lineage, method_of
 from lintfit.sources.script.reading.own_pass import Pass, own, passes
 from lintfit.sources.script.reading.ways import most
 
@@ -38,8 +38,7 @@ _FOLLOWED = re.compile(r"(Iterative)?(SFT|DPO|GRPO(With\w+)?|KTO|ORPO|CPO|PPO(v2
 
 def _of_trainer(reading: Reading, name: str) -> None:
     line = lineage(reading.calls.documents, name)
-    bases = [dotted(base.value).rpartition(".")[2] for _, cls in line for base in cls.bases]
-    for each in (name, *bases):
+    for each in (name, *bases(line)):
         if _is_of_trl(reading, each) and _FOLLOWED.fullmatch(each) is None and reading.found.trainer is not None:
             reading.state("uncounted", f"the step of TRL's {each}", reading.found.trainer.node)
             return
@@ -81,8 +80,7 @@ _PAIRED = frozenset({"dpo", "cpo", "orpo"})
 def _inherits_from_trl(method: Method) -> bool:
     """Whether a trainer's class inherits from one that is none of the script's and has the name of one of TRL's."""
     own = {cls.name.value for _, cls in method.line}
-    bases = {dotted(base.value).rpartition(".")[2] for _, cls in method.line for base in cls.bases}
-    return any(_FOLLOWED.fullmatch(base) for base in bases - own)
+    return any(_FOLLOWED.fullmatch(base) for base in bases(method.line) if base not in own)
 
 
 def _of_loop(reading: Reading) -> None:

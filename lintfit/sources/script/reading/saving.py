@@ -6,10 +6,10 @@ import re
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter.values import Object, Record
+from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
-from lintfit.sources.script.reading.facts import is_trained
+from lintfit.sources.script.reading.facts import is_of, is_trained
 
 _OF_TRAINER = re.compile(r"(^|\.)\w*Trainer\.(model|model_wrapped)\.state_dict$")
 """transformers puts the wrapped model there (``trainer.py``: ``self.model = self.model_wrapped = model``)."""
@@ -21,8 +21,7 @@ def read(reading: Reading) -> None:
     """Note what this run surely saves by gathering it."""
     _whole(reading)
     for record in reading.records:
-        made = record.receiver.call if isinstance(record.receiver, Object) else None
-        if record.name == "get_state_dict" and record.taken is True and made is reading.found.accelerator is not None:
+        if record.name == "get_state_dict" and record.taken is True and is_of(record, reading.found.accelerator):
             reading.state("gathered_state_dict", True, record.node)
 
 

@@ -10,8 +10,9 @@ import re
 import libcst as cst
 
 from lintfit.sources.script.interpreter import models
-from lintfit.sources.script.interpreter.values import Object, Record, alternatives, objects, plain
+from lintfit.sources.script.interpreter.values import Object, Record, alternatives, plain
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
+from lintfit.sources.script.reading.facts import made_by
 from lintfit.sources.training_arguments import EVALUATION
 
 _KEEPING = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer", "trl.SFTTrainer"})
@@ -52,7 +53,7 @@ def _asked(reading: Reading, trainer: Record) -> Record | None:
     for record in reading.records:
         if record.taken is not True or record.name not in ("evaluate", "predict"):
             continue
-        if not any(each.call is trainer for each in objects(record.receiver)):
+        if not made_by(record.receiver, trainer):
             continue
         if record.passed or not sure_none(data):
             found = record

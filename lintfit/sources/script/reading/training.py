@@ -7,7 +7,6 @@ import re
 from lintfit.catalog import sft
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import (
     checkpointing,
@@ -30,7 +29,7 @@ from lintfit.sources.script.reading import (
 )
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
-from lintfit.sources.script.reading.own_method import lineage
+from lintfit.sources.script.reading.own_method import bases, lineage
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING
 
@@ -88,8 +87,7 @@ def _trainer(reading: Reading) -> None:
 def _kind(reading: Reading, name: str) -> str:
     """What a trainer's class does, by its name, or by those that it inherits from."""
     line = lineage(reading.calls.documents, name)
-    bases = (dotted(base.value).rpartition(".")[2] for _, cls in line for base in cls.bases)
-    matched = next(filter(None, map(_TRAINERS.search, (name, *bases))), None)
+    matched = next(filter(None, map(_TRAINERS.search, (name, *bases(line)))), None)
     return matched.group(1).lower() if matched is not None else "causal-lm"
 
 
