@@ -113,3 +113,30 @@ def test_a_word_of_a_sourced_file_counts_and_is_not_edited(tmp_path: Path) -> No
         ("model", "large", None),
         ("batch", "2", None),
     ]
+
+
+OVERRIDES = {
+    **FILES,
+    "conf/config.yaml": "defaults:\n  - model: small\n  - run: short\n  - experiment: null\n  - _self_\nbatch: 4\n",
+    "conf/experiment/big.yaml": "# @package _global_\ndefaults:\n  - override /model: large\n  - override /run: long\n",
+    "conf/inner/size.yaml": "steps: 7\n",
+    "conf/nested.yaml": "defaults:\n  - model: small\n  - outer\nbatch: 4\n",
+    "conf/outer.yaml": "# @package run\ndefaults:\n  - inner@_here_: size\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", ("s", 4, 2)),
+        ("experiment=big", ("l", 4, 8)),
+        ("experiment=big.yaml run=short", ("l", 4, 2)),
+        ("experiment=$WHICH", (UNKNOWN, 4, UNKNOWN)),
+        ("run=$RUN", ("s", 4, UNKNOWN)),
+        ("--config-name nested", ("s", 4, 7)),
+    ],
+)
+def test_choices_of_other_files_and_of_nobody(tmp_path: Path, line: str, expected: tuple[object, ...]) -> None:
+    found = values(read(tmp_path, line, OVERRIDES))
+    names = ("model", "micro_batch_size", "gradient_accumulation_steps")
+    assert tuple(found.get(name, UNKNOWN) for name in names) == expected

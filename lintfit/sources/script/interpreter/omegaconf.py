@@ -68,8 +68,12 @@ def over(below: Table, above: Table, steps: Steps, level: int = 0) -> Table:
         inner, outer = as_table(old), as_table(new)
         if inner is not None and outer is not None:
             made.items[key] = over(inner, outer, steps, level + 1)
+        elif new is not None and old is not None:
+            made.items[key] = replace(new, over=old)
         elif new is not None:
-            made.items[key] = new if old is None else replace(new, over=old)
+            # What stands beside these keys in what is out of sight below is not known either.
+            beside = outer is not None and below.open
+            made.items[key] = over(Table(open=True), outer, steps, level + 1) if outer is not None and beside else new
         elif old is not None:
             # What may be overridden by keys out of sight is not known.
             made.items[key] = (
