@@ -39,3 +39,9 @@ def test_a_run_is_judged_where_every_engine_says_the_same(tmp_path: Path, model:
 
 def test_nothing_is_said_of_an_unknown_number_of_gpus(tmp_path: Path) -> None:
     assert judged(tmp_path, "Qwen/Qwen2.5-0.5B")["verdict"] in ("unknown", "fits")
+
+
+def test_a_host_too_small_to_offload_to_is_no_gpu_too_small(tmp_path: Path) -> None:
+    """Only a file that offloads needs that host: DDP fits the GPUs."""
+    found = judged(tmp_path, "meta-llama/Llama-2-7b-hf", "--gpus", "2", "--host-memory", "32")
+    assert found["verdict"] != "does-not-fit"
