@@ -13,10 +13,14 @@ from lintfit.frozen import replace
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import ANY_OF_THE_MACHINE, Run
+from lintfit.settings.registry import FSDP_GATHERS
 from lintfit.settings.values import Fsdp
 from lintfit.verdict.model import Judged
 
-_SAID = "whatever `accelerate config` wrote on the machine: one GPU or all, DDP, ZeRO or FSDP, each mixed precision"
+_SAID = (
+    "whatever `accelerate config` wrote on the machine: one GPU or all, DDP, ZeRO or FSDP that wraps layers, each "
+    "mixed precision"
+)
 _Precision = Literal["no", "bf16", "fp16"]
 _Stage = Literal[0, 1, 2, 3]
 _STAGES: tuple[_Stage, ...] = (0, 1, 2, 3)
@@ -59,8 +63,14 @@ def _configured(spec: Spec) -> Iterator[Spec]:
         for gpus in dict.fromkeys((1, spec.gpus)):
             same = replace(spec, mixed_precision=precision, gpus=gpus)
             yield replace(same, engine="single" if gpus == 1 else "ddp")
-            yield from (replace(same, engine="fsdp", fsdp=fsdp) for fsdp in (Fsdp(),))
+            yield from (replace(same, engine="fsdp", fsdp=fsdp) for fsdp in _ways_to_shard())
             yield from (_zero(same, stage, _NO_OFFLOAD) for stage in _STAGES)
+
+
+def _ways_to_shard() -> Iterator[Fsdp]:
+    """FSDP as the questions make it, each layer wrapped: every strategy of FSDP 1, and whether FSDP 2 reshards."""
+    yield from (Fsdp(1, strategy) for strategy in FSDP_GATHERS)
+    yield from (Fsdp(2, strategy) for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"))
 
 
 def _least(spec: Spec) -> Spec:
