@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from lintfit.frozen import replace
 from lintfit.memory.engines import merging, resuming
+from lintfit.memory.engines.fsdp import flattened
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.saving import reordered
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
+from lintfit.memory.tensors.lora import flattens_adapters
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.versions import Release, release
 
@@ -102,14 +104,12 @@ def _merged_wide(spec: Spec) -> int | None:
 
 def _frozen_gradients(spec: Spec) -> int | None:
     """Gradients of what is frozen, which FSDP 1 has flattened into one parameter with what is trained."""
-    if spec.engine != "fsdp" or spec.fsdp is None or spec.fsdp.version != 1 or spec.method != "lora":
+    if spec.front_end != "litgpt" or not flattens_adapters(spec):
         return None
-    if spec.front_end != "litgpt":
-        return None
-    held = states(spec)
-    trained = inventory(spec).trainable_bytes
-    found = (held.forward, held.reduced, held.backward_end)
-    return max(each.get("gradients", 0) for each in found) - trained or None
+    held, own = states(spec), inventory(spec)
+    most = max(each.get("gradients", 0) for each in (held.forward, held.reduced, held.backward_end))
+    flat = flattened(spec, own).trainable
+    return most * (flat - own.trainable) // flat or None
 
 
 def _gathered_on_each_gpu(spec: Spec) -> int | None:
