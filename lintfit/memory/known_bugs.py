@@ -74,13 +74,9 @@ def _states(spec: Spec) -> int:
     return states(spec).forward.get("optimizer_states", 0)
 
 
-_MASKED = ("llama", "gemma")
-"""The models of transformers 4.38 with a mask of this kind (``_update_causal_mask``)."""
-
-
 def _square_mask(spec: Spec) -> int | None:
     positions = spec.facts.max_positions
-    if spec.facts.model_type not in _MASKED or not positions or spec.attention == "flash_attention_2":
+    if not spec.facts.code.square_mask or not positions or spec.attention == "flash_attention_2":
         return None
     half = spec.mixed_precision != "no" and spec.engine != "deepspeed" and spec.weights_dtype == "fp32"
     width = DTYPE_BYTES["fp32" if half else spec.weights_dtype]
