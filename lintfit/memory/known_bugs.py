@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lintfit.frozen import replace
 from lintfit.memory.engines import merging, resuming
 from lintfit.memory.engines.fsdp import flattened
 from lintfit.memory.engines.model_states import states
@@ -193,20 +192,9 @@ def affected(bug: Bug, version: Release | None) -> bool:
     return (since is None or version >= since) and until is not None and version < until
 
 
-def uncounted(spec: Spec) -> int:
-    """Bytes on top of an estimate's moments that these bugs take."""
-    if not spec.versions:
-        return 0
-    return sum(each.bytes for each in met(spec) if not (each.bug.counted or each.bug.stated_by[0]))
-
-
-def lines(spec: Spec) -> tuple[str, ...]:
-    """What an estimate says of them; a bug that files have to state is left to who reads them."""
-    if not spec.versions:
-        return ()
-    return tuple(f"known bug: {each.said}" for each in met(spec) if not each.bug.stated_by[0])
-
-
-def without(spec: Spec, bug: Bug) -> Spec:
-    """The run with the version that mends a bug."""
-    return replace(spec, versions={**spec.versions, bug.library: bug.until})
+def on_top(spec: Spec) -> tuple[int, tuple[str, ...]]:
+    """Bytes on top of an estimate's moments that these bugs take, and what it says of all; a bug that files have to
+    state is left to who reads them."""
+    found = [each for each in met(spec) if not each.bug.stated_by[0]]
+    size = sum(each.bytes for each in found if not each.bug.counted)
+    return size, tuple(f"known bug: {each.said}" for each in found)
