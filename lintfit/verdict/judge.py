@@ -117,12 +117,17 @@ def _by_bounds(run: Run) -> Judged | None:
     Where nobody has counted what is open, it may fit tightly, too, with the likely peak of what takes no less; what
     somebody could state stays unknown then, and so does a model of which several GPUs have a part each.
     """
-    found = [(each, _judge(each.run)) for each in at_most(run)]
-    verdicts = {judged.verdict for _, judged in found}
+    bounds = at_most(run)
     spread = run.spec is not None and any(line in SPREADS for line in run.spec.uncounted)
-    strict = spread or any(each.can_be_told for each, _ in found)
+    strict = spread or any(each.can_be_told for each in bounds)
     enough = {Verdict.FITS} if strict else {Verdict.FITS, Verdict.TIGHT}
-    if not found or not all(_is_likely(*each) for each in found) or not verdicts <= enough:
+    found = []
+    for each in bounds:
+        judged = _judge(each.run)
+        if judged.verdict not in enough or not _is_likely(each, judged):
+            return None
+        found.append((each, judged))
+    if not found:
         return None
     bound, judged = max(found, key=lambda each: each[1].peak)
     result = judged.estimate
@@ -130,7 +135,7 @@ def _by_bounds(run: Run) -> Judged | None:
     low = min(result.peak.low, estimate(run.spec).peak.low)
     peak = Range(low, result.peak.likely + bound.extra, result.peak.high + bound.extra)
     notes = (*bound.notes, *result.assumptions)
-    verdict = Verdict.TIGHT if Verdict.TIGHT in verdicts else Verdict.FITS
+    verdict = Verdict.TIGHT if any(other.verdict is Verdict.TIGHT for _, other in found) else Verdict.FITS
     result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, verdict=verdict, assumptions=notes)
     return replace(judged, estimate=result, verdict=verdict)
 
