@@ -109,12 +109,24 @@ def _host(log: Log, estimate: Estimate | None) -> Iterator[Cause]:
         return
     total = log.host_total or estimate.host_capacity_bytes
     of = f" of {_gib(total)}" if total is not None else ""
-    loading = estimate.host.load_peak >= estimate.host.steady + estimate.host.resume
-    while_ = "while the model is loaded by every process" if loading else "for what is offloaded and pinned"
-    if estimate.host.resume and not loading:
-        while_ += f", of it {_gib(estimate.host.resume)} read from the checkpoint"
-    remedy = "load on one rank (low_cpu_mem_usage, ZeRO-3's init)" if loading else "offload less, or to NVMe"
-    yield Cause("host memory", f"the run needs {_gib(estimate.host.peak)}{of} of a machine, {while_}", remedy)
+    why, remedy = _NEEDED[estimate.host.decided_by]
+    if estimate.host.resume and estimate.host.decided_by == "training":
+        why += f", of it {_gib(estimate.host.resume)} read from the checkpoint"
+    yield Cause("host memory", f"the run needs {_gib(estimate.host.peak)}{of} of a machine, {why}", remedy)
+
+
+_NEEDED = {
+    "loading": (
+        "while the model is loaded by every process",
+        "load on one rank (low_cpu_mem_usage, ZeRO-3's init)",
+    ),
+    "merging": (
+        "while adapters are merged into the model",
+        "save the adapters alone, and merge them where there is more",
+    ),
+    "training": ("for what is offloaded and pinned", "offload less, or to NVMe"),
+}
+"""What a machine's memory is needed for, and what to do where it ends."""
 
 
 def _others(death: Death) -> Iterator[Cause]:
