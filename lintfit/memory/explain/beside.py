@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory import framework
-from lintfit.memory.engines.host import load_peak, pinned, ranks_per_node, reads_a_part
+from lintfit.memory.engines.host import flattens, load_peak, pinned, ranks_per_node, reads_a_part
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.moments import at_the_loss
@@ -102,7 +102,7 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
         what = "the model, and the difference of the largest matrix, while adapters are merged"
         return [term("host", what, estimate.host.merge, source="peft tuners/lora/layer.py")]
     if estimate.host.decided_by == "loading":
-        if estimate.host.load_peak > load_peak(spec, inventory(spec)):
+        if flattens(spec, inventory(spec), estimate.host):
             return [_flattening(spec, estimate.host.load_peak)]
         return _load_terms(spec, estimate.host.load_peak)
     ranks = _ranks(ranks_per_node(spec))
