@@ -74,9 +74,11 @@ def of_trl(path: str) -> TrlExample | None:
 def of_transformers(path: str) -> Example | None:
     """The example of transformers that a script's path names, in the same way."""
     folder, name = posixpath.split(path)
-    found = _data()["transformers"].get(name)
-    alone = not folder and not found.get("only_there", False) if found is not None else False
-    if found is None or not (alone or _ends_in(folder, found["folders"])):
+    scripts = _data()["transformers"]
+    if name not in scripts:
+        return None
+    found = scripts.get(scripts[name].get("as"), scripts[name])
+    if not _ends_in(folder, found["folders"]) and (folder or found.get("only_there", False)):
         return None
     length = found["length"]
     return Example(

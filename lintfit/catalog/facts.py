@@ -147,6 +147,8 @@ class Code:
     """Whether ``AutoModelForCausalLM`` loads the language model alone of a type that sees; it takes Gemma 3's whole."""
     own_dtype: bool = False
     """Whether code on the hub makes or casts the layers in the checkpoint's dtype, whatever the library's default."""
+    square_mask: bool = False
+    """Whether the class of transformers 4.38 holds a causal mask of all positions squared (``_update_causal_mask``)."""
     lora_refused_since: str = ""
     """The first PEFT that refuses to adapt modules whose weights Mamba's kernels take themselves
     (huggingface/peft#2562, #3289)."""

@@ -2,19 +2,22 @@
 
 ``output/my-llama-2-7b-sft`` is a Llama 2 of seven billion parameters that somebody has trained further. What the
 family's owner has published in that version and size says its shape, where all of that has one shape; a name without a
-version stands for all versions of that size, where there is one without. Words for another shape (more layers, an
-encoder, another vocabulary) or for what is no whole model make a name unknown.
+version stands for all versions of that size, where there is one without. A word that may tell of another shape (more
+layers, an encoder, another vocabulary) or of what is no whole model makes a name unknown.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, word_set
+
+ConfigOf = Callable[[str], tuple[Mapping[str, Any], str]]
+"""The config of a catalogue's id, and where it was published."""
 
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "baichuan": ("baichuan-inc",),
@@ -44,17 +47,22 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
 }
 """Who publishes a family's own models, by its name in names."""
 
-_OTHER = word_set("""
-    adapter alpaca audio awq bit bnb chinese clip cn cpm deepseek delta depth draft eagle expanded ext extended fp
-    gguf gte gptq guard int ja jamba japanese jp ko korean kor layers layer llava lora mamba med medusa merge mini
-    minitron mm moe multimodal nemotron nf omni pro prune pruned qlora quant quantized ru russian sala scratch
-    sheared slim small solar tiny turkish video vision vit vl vlm vocab yarn zh
+_SAME = word_set("""
+    a align aligned alpha base best beta bf by cache chat checkpoint checkpoints ckpt ckpts code coder converted cpo cpt
+    data deduped dir dpo ep epoch fft final finance finetune finetuned finetuning folder for from ft full grpo hf hub
+    huggingface inst instruct instruction intermediate it iter iteration k kto last latest law legal local math medical
+    merged meta mine model models my new of old open orpo our out output outputs own path ppo pretrain pretrained
+    preview pt python pytorch release reward rl rlhf rlvr rm root run save saved science sft shard sharded shards share
+    simpo stage step steps t test the think thinking tmp to train trained training tune tuned tuning user weight weights
+    workspace your
     """)
-"""Words of names that tell of another shape, another vocabulary, quantised weights, or of adapters alone."""
+"""Words of names that change no shape: how a model was trained, for what, and where it lies. Every other may tell of
+another shape, another vocabulary, an encoder, quantised weights, or of adapters alone."""
 _SIZE = lazy_pattern(r"\d+(?:x\d+)?(?:[.]\d+)?[bm]")
 _WORDS = lazy_pattern(
     r"\d+x\d+(?:\.\d+)?[bm](?![a-z])|\d+(?:\.\d+)?[bm](?![a-z])|v\d+(?:\.\d+)?(?![a-z\d])|[a-z]+|\d+(?:\.\d+)?"
 )
+_NUMBER = lazy_pattern(r"v?\d+(?:\.\d+)?")
 _POINT = lazy_pattern(r"(?<=\d)[p_](?=\d(?!\d*(?:\.\d+)?[bm](?![a-z])))")
 """What stands for the point of a version in names of files: ``qwen2p5``, ``internlm2_5``."""
 _PARTS = 2
@@ -85,7 +93,8 @@ def named(name: str) -> Named | None:
     words: list[str] = _WORDS.findall(_POINT.sub(".", name.lower()))
     families = {word for word in words if word in OWNERS}
     sizes = {word for word in words if _SIZE.fullmatch(word)}
-    if len(families) != 1 or len(sizes) != 1 or not _OTHER.isdisjoint(words) or "v" in words:
+    others = {word for word in words if word not in families | sizes and not _NUMBER.fullmatch(word)}
+    if len(families) != 1 or len(sizes) != 1 or not others <= _SAME:
         return None
     (family,), (size,) = families, sizes
     return Named(family, _version(family, words[words.index(family) + 1 :]), size)
@@ -93,7 +102,7 @@ def named(name: str) -> Named | None:
 
 def _version(family: str, behind: Sequence[str]) -> str:
     """The number right behind a family's name (``llama-2``, ``qwen2.5``, ``vicuna-v1.5``), or behind the size."""
-    if behind and re.fullmatch(r"v?\d+(\.\d+)?", behind[0]):
+    if behind and _NUMBER.fullmatch(behind[0]):
         return behind[0].removeprefix("v")
     last = (word for word in behind if family in _VERSION_LAST and re.fullmatch(r"v\d+\.\d+", word))
     return next(last, "").removeprefix("v")
@@ -109,21 +118,21 @@ def candidates(path: str) -> Iterator[Named]:
             return
 
 
-def published(path: str, ids: Sequence[str], config_of: Any) -> str | None:
+def published(path: str, ids: Sequence[str], config_of: ConfigOf) -> str | None:
     """The catalogue's id whose shape a path's name stands for; None where it stands for several shapes or none."""
     wanted = next(candidates(path), None)
     owner, _, rest = path.partition("/")
     if wanted is None or (owner.lower() in OWNERS[wanted.family] and rest.count("/") == 0):
         return None  # an owner's own name that is not catalogued is a typo, or something else
-    same = [
-        name
+    same = {
+        name: said.version
         for name, said in _published(tuple(ids))
         if (said.family, said.size) == (wanted.family, wanted.size) and wanted.version in ("", said.version)
-    ]
-    if not any(said.version == wanted.version for name, said in _published(tuple(ids)) if name in same):
+    }
+    if wanted.version not in same.values():
         return None
     shapes = {tuple(str(config_of(name)[0].get(key)) for key in sorted(_SHAPES)) for name in same}
-    return same[0] if len(shapes) == 1 else None
+    return next(iter(same)) if len(shapes) == 1 else None
 
 
 @functools.cache

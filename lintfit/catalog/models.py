@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lintfit.catalog import architectures, config_types, families
+from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
 from lintfit.catalog.facts import Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
@@ -337,12 +337,18 @@ def lookup(model: str) -> ModelFacts | None:
     own = _by_lower().get(f"{owner}/{bare}")
     trained = TRAINED.sub("", bare)
     spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"), trained, f"{trained}-hf")
-    like = next(filter(None, map(_taken_by_name, spellings)), own) or families.published(wanted, ids(), config_of)
+    like = next(filter(None, map(_taken_by_name, spellings)), own) or _by_family(wanted)
     if like is None:
         return None
     facts = _known(like)
     note = f"the shape of {like}, by the name {last} ({OWN_CONFIG})"
     return replace(facts, notes=(*facts.notes, note), stored=by_name(last))
+
+
+def _by_family(name: str) -> str | None:
+    from lintfit.catalog.families import published
+
+    return published(name, ids(), config_of)
 
 
 def find(model: str) -> ModelFacts | None:

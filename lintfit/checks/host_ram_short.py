@@ -6,6 +6,8 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Severity
+from lintfit.memory.result import HostMemory
+from lintfit.memory.spec import Spec
 
 _TYPICAL = 2
 """GiB of host memory per GiB of GPU memory that machines usually have."""
@@ -32,15 +34,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     against = "more than machines with such GPUs usually have; a process that runs out is"
     if there is not None:
         against = f"the machine has {gib(there)}: the process is"
-    if host.load_peak > host.steady + host.resume:
-        copies = f"a copy of the model on each of {per_node} ranks" if per_node > 1 else "the model"
-        what, pinned = f"loading {copies}", ""
-    else:
-        offloads = spec.offload_optimizer != "none" or spec.offload_param != "none" or spec.activation_offload
-        what = "offloading" if offloads or spec.engine == "fsdp" else "the paged optimizer"
-        pinned = f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
-    if host.resume and host.load_peak <= host.steady + host.resume:
-        what = f"resuming reads {gib(host.resume)} beside what is offloaded, and" if host.steady else "resuming"
+    what, pinned = _needed(spec, host, per_node)
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
         f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",
@@ -48,6 +42,19 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
     )
+
+
+def _needed(spec: Spec, host: HostMemory, ranks: int) -> tuple[str, str]:
+    """What takes the most of the host's memory, and how much of it is page-locked."""
+    if host.decided_by == "loading":
+        return f"loading {f'a copy of the model on each of {ranks} ranks' if ranks > 1 else 'the model'}", ""
+    if host.decided_by == "merging":
+        return "merging the adapters into the model", ""
+    pinned = f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""
+    if host.resume:
+        return f"resuming reads {gib(host.resume)} beside what is offloaded, and" if host.steady else "resuming", pinned
+    offloads = spec.offload_optimizer != "none" or spec.offload_param != "none" or spec.activation_offload
+    return "offloading" if offloads or spec.engine == "fsdp" else "the paged optimizer", pinned
 
 
 def _saving(context: RunContext, there: int) -> Report:

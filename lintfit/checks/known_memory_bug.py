@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor, place_of, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Severity
-from lintfit.memory.known_bugs import Met, met
 from lintfit.memory.result import Verdict
+
+if TYPE_CHECKING:
+    from lintfit.memory.known_bugs import Met
 
 _WORTH = 2**30
 """Bytes below which it is information, whatever the verdict."""
@@ -17,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     spec = context.run.spec
     if spec is None or not spec.versions:
         return
+    from lintfit.memory.known_bugs import met
+
     for each in met(spec):
         if _is_pinned(context, each.bug.library) and _is_stated(context, *each.bug.stated_by):
             yield _report(context, each)

@@ -36,8 +36,7 @@ def explain(source: str, paths: Sequence[Path], options: Options, output_format:
     runs, errors = _runs(paths, _with_gpu(options, log)) if paths else ((), ())
     died = [(result, _compared(log, result)) for result in runs]
     first = next((result for result, _ in died if result.estimate is not None), None)
-    tokens = first.run.spec.seq_len if first is not None and first.run.spec is not None else None
-    why = causes(log, first.estimate if first is not None else None, tokens)
+    why = causes(log, *((first.estimate, first.run.spec) if first is not None else (None, None)))
     found = Explained(log, source, why, tuple(died))
     from lintfit.report import died as report
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from lintfit.frozen import replace
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.zero_config import optimizer_name
@@ -53,8 +51,8 @@ def _of_rank(spec: Spec) -> Estimate:
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)
-    known = _known_bugs(spec)
-    span = replace(span, high=span.high + known.bytes)
+    on_top, bugs = _known_bugs(spec)
+    span = replace(span, high=span.high + on_top)
     return Estimate(
         peak=span,
         moments=tuple([moment.beside(beside.likely) for moment in points]),
@@ -68,26 +66,20 @@ def _of_rank(spec: Spec) -> Estimate:
             *assumed,
             *doubts,
             *_of_evaluation(spec),
-            *known.lines,
+            *bugs,
         ),
         not_modelled=(*held.not_modelled, *notes, *undecided(spec)),
         stage=spec.pipeline_stage,
     )
 
 
-class _Known(NamedTuple):
+def _known_bugs(spec: Spec) -> tuple[int, tuple[str, ...]]:
     """What bugs of the run's versions take on top, and what to say of them."""
-
-    bytes: int = 0
-    lines: tuple[str, ...] = ()
-
-
-def _known_bugs(spec: Spec) -> _Known:
     if not spec.versions:
-        return _Known()
-    from lintfit.memory import known_bugs
+        return 0, ()
+    from lintfit.memory.known_bugs import on_top
 
-    return _Known(known_bugs.uncounted(spec), known_bugs.lines(spec))
+    return on_top(spec)
 
 
 def _host(spec: Spec, host: HostMemory) -> HostMemory:

@@ -11,7 +11,7 @@ from lintfit.memory.components import total
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.loss.preference import FROM_WHOLE, loss_path, scored, sequences
-from lintfit.memory.result import Moment, Range
+from lintfit.memory.result import BEFORE_THE_FIRST_STEP, Moment, Range
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.tensor_parallel import logit_parts
 
@@ -128,7 +128,7 @@ def side_streams(spec: Spec, points: tuple[Moment, ...], peak: Moment) -> int | 
         used = point.components.get("communication_buffers", 0)
         return point.allocated + gathered - used + max(0, reduced - point.components.get("gradients", 0))
 
-    passed = [with_pools(point) for point in points if point.phase not in ("load", "initialize")]
+    passed = [with_pools(point) for point in points if point.phase not in BEFORE_THE_FIRST_STEP]
     return max(0, max(passed, default=0) - peak.allocated)
 
 

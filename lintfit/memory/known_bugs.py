@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lintfit.frozen import replace
 from lintfit.memory.engines import merging, resuming
+from lintfit.memory.engines.fsdp import flattened
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.saving import reordered
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
+from lintfit.memory.tensors.lora import flattens_adapters
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.versions import Release, release
 
@@ -72,13 +73,9 @@ def _states(spec: Spec) -> int:
     return states(spec).forward.get("optimizer_states", 0)
 
 
-_MASKED = ("llama", "gemma")
-"""The models of transformers 4.38 with a mask of this kind (``_update_causal_mask``)."""
-
-
 def _square_mask(spec: Spec) -> int | None:
     positions = spec.facts.max_positions
-    if spec.facts.model_type not in _MASKED or not positions or spec.attention == "flash_attention_2":
+    if not spec.facts.code.square_mask or not positions or spec.attention == "flash_attention_2":
         return None
     half = spec.mixed_precision != "no" and spec.engine != "deepspeed" and spec.weights_dtype == "fp32"
     width = DTYPE_BYTES["fp32" if half else spec.weights_dtype]
@@ -102,14 +99,12 @@ def _merged_wide(spec: Spec) -> int | None:
 
 def _frozen_gradients(spec: Spec) -> int | None:
     """Gradients of what is frozen, which FSDP 1 has flattened into one parameter with what is trained."""
-    if spec.engine != "fsdp" or spec.fsdp is None or spec.fsdp.version != 1 or spec.method != "lora":
+    if spec.front_end != "litgpt" or not flattens_adapters(spec):
         return None
-    if spec.front_end != "litgpt":
-        return None
-    held = states(spec)
-    trained = inventory(spec).trainable_bytes
-    found = (held.forward, held.reduced, held.backward_end)
-    return max(each.get("gradients", 0) for each in found) - trained or None
+    held, own = states(spec), inventory(spec)
+    most = max(each.get("gradients", 0) for each in (held.forward, held.reduced, held.backward_end))
+    flat = flattened(spec, own).trainable
+    return most * (flat - own.trainable) // flat or None
 
 
 def _gathered_on_each_gpu(spec: Spec) -> int | None:
@@ -197,20 +192,9 @@ def affected(bug: Bug, version: Release | None) -> bool:
     return (since is None or version >= since) and until is not None and version < until
 
 
-def uncounted(spec: Spec) -> int:
-    """Bytes on top of an estimate's moments that these bugs take."""
-    if not spec.versions:
-        return 0
-    return sum(each.bytes for each in met(spec) if not (each.bug.counted or each.bug.stated_by[0]))
-
-
-def lines(spec: Spec) -> tuple[str, ...]:
-    """What an estimate says of them; a bug that files have to state is left to who reads them."""
-    if not spec.versions:
-        return ()
-    return tuple(f"known bug: {each.said}" for each in met(spec) if not each.bug.stated_by[0])
-
-
-def without(spec: Spec, bug: Bug) -> Spec:
-    """The run with the version that mends a bug."""
-    return replace(spec, versions={**spec.versions, bug.library: bug.until})
+def on_top(spec: Spec) -> tuple[int, tuple[str, ...]]:
+    """Bytes on top of an estimate's moments that these bugs take, and what it says of all; a bug that files have to
+    state is left to who reads them."""
+    found = [each for each in met(spec) if not each.bug.stated_by[0]]
+    size = sum(each.bytes for each in found if not each.bug.counted)
+    return size, tuple(f"known bug: {each.said}" for each in found)

@@ -22,14 +22,11 @@ from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.halves import of_decoder
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
-from lintfit.memory.result import Components, Moment
+from lintfit.memory.result import BEFORE_THE_FIRST_STEP, Components, Moment
 from lintfit.memory.rollouts.reference import beside_bytes, reference_gathered
 from lintfit.memory.rollouts.rollout import rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
-
-BEFORE_THE_FIRST_STEP = frozenset({"load", "initialize", "resume"})
-"""Phases before any forward."""
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""

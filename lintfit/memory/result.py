@@ -32,6 +32,9 @@ NONE_OF_ALL = dict.fromkeys(COMPONENTS, 0)
 
 Phase = Literal["load", "initialize", "resume", "forward", "backward", "step", "evaluate", "save"]
 
+BEFORE_THE_FIRST_STEP: frozenset[Phase] = frozenset({"load", "initialize", "resume"})
+"""Phases before any forward."""
+
 
 class Verdict(StrEnum):
     """Whether a run's peak fits its GPUs."""
@@ -107,6 +110,13 @@ class HostMemory:
     @property
     def peak(self) -> int:
         return max(self.steady + self.resume, self.load_peak, self.merge)
+
+    @property
+    def decided_by(self) -> Literal["loading", "merging", "training"]:
+        """What the peak is for; ``training`` with what is read as it resumes."""
+        if self.load_peak == self.peak:
+            return "loading"
+        return "merging" if self.merge == self.peak else "training"
 
 
 @frozen

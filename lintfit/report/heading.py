@@ -44,7 +44,13 @@ def _roles(spec: Spec) -> str:
     if spec.trainer == "ppo":
         reference = ["a reference"] if spec.reference_model else []
         return f"PPO with {', '.join([*reference, 'a reward'])} and a value model"
-    return f"{spec.trainer.upper()} with a reference model" if spec.reference_model else ""
+    if not spec.reference_model:
+        return ""
+    return "beside it a reference model" if spec.trainer in _WORDS else f"{spec.trainer.upper()} with a reference model"
+
+
+_WORDS = frozenset({"causal-lm", "classification", "reward"})
+"""Trainers whose names are no abbreviations; a loop of a script's own may hold a reference beside these."""
 
 
 def gpu_name(name: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lintfit.memory.engines.host import loaders, ranks_per_node, reads_a_part
+from lintfit.memory.engines.host import flattens, loaders, ranks_per_node, reads_a_part
 from lintfit.memory.result import Estimate, HostMemory
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.parameters import inventory
 from lintfit.report import Line, View
 from lintfit.report.bars import gib
 from lintfit.report.styled import wrapped
@@ -47,7 +48,9 @@ def _verdict(estimate: Estimate) -> str:
 
 
 def _loading(spec: Spec, host: HostMemory, ranks: int) -> str:
-    """How many processes read a copy; ``load_peak`` is a multiple of what one reads."""
+    """How many processes read a copy, where ``load_peak`` is a multiple of what one reads."""
+    if flattens(spec, inventory(spec), host):
+        return "two copies of the parameters, one by one and flat, on their way to the GPU"
     reading = ranks if spec.quantization is not None or reads_a_part(spec) else loaders(spec)
     if reading == 1:
         return "one process reads the weights" if ranks > 1 else "the process reads the weights"

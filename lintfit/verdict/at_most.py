@@ -23,7 +23,6 @@ from lintfit.settings.uncounted import (
     SPREADS,
     VALUE_HEAD,
 )
-from lintfit.verdict.dearest import dearest
 
 _METHOD = frozenset({"method"})
 _ALL_TRAINED = "the whole model is trained (adapters of a part of it take less)"
@@ -57,6 +56,8 @@ def at_most(run: Run) -> tuple[AtMost, ...]:
     spec = run.spec
     if spec is None or not (run.doubtful or spec.uncounted):
         return ()
+    from lintfit.verdict.dearest import dearest
+
     settled, notes, extra = set[str](), [], 0
     for line in spec.uncounted:
         bound = _bound(line, run, spec)

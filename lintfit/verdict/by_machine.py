@@ -13,10 +13,14 @@ from lintfit.frozen import replace
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import ANY_OF_THE_MACHINE, Run
+from lintfit.settings.registry import FSDP_GATHERS
 from lintfit.settings.values import Fsdp
 from lintfit.verdict.model import Judged
 
-_SAID = "whatever `accelerate config` wrote on the machine: one GPU or all, DDP, ZeRO or FSDP, each mixed precision"
+_SAID = (
+    "whatever `accelerate config` wrote on the machine: one GPU or all, DDP, ZeRO or FSDP that wraps layers, each "
+    "mixed precision"
+)
 _Precision = Literal["no", "bf16", "fp16"]
 _Stage = Literal[0, 1, 2, 3]
 _STAGES: tuple[_Stage, ...] = (0, 1, 2, 3)
@@ -25,18 +29,17 @@ _NO_OFFLOAD: Mapping[str, Any] = {"offload_optimizer": "none", "offload_param": 
 
 def by_machine(run: Run, judge: Callable[[Run], Judged]) -> Judged | None:
     """The verdict of a run that fits, or that does not, whatever the machine's own file says; None for every other."""
-    if run.spec is None or run.launch is None or run.hardware.gpus is None or run.unseen_flags != ("engine",):
+    if run.spec is None or run.launch is None or run.hardware.gpus is None:
         return None
-    if judge(_as(run, _least(run.spec))).verdict is Verdict.DOES_NOT_FIT:
-        return _said(judge(_as(run, _least(run.spec))))
-    worst: Judged | None = None
+    least = judge(_as(run, _least(run.spec)))
+    if least.verdict is Verdict.DOES_NOT_FIT:
+        return _said(least)
+    found = []
     for spec in _configured(run.spec):
-        judged = judge(_as(run, spec))
-        if judged.verdict is not Verdict.FITS or judged.estimate is None:
+        found.append(judge(_as(run, spec)))
+        if found[-1].verdict is not Verdict.FITS:
             return None
-        if worst is None or worst.estimate is None or judged.estimate.peak.likely > worst.estimate.peak.likely:
-            worst = judged
-    return _said(worst) if worst is not None else None
+    return _said(max(found, key=lambda judged: judged.peak))
 
 
 def _said(judged: Judged) -> Judged:
@@ -60,14 +63,22 @@ def _configured(spec: Spec) -> Iterator[Spec]:
         for gpus in dict.fromkeys((1, spec.gpus)):
             same = replace(spec, mixed_precision=precision, gpus=gpus)
             yield replace(same, engine="single" if gpus == 1 else "ddp")
-            yield replace(same, engine="fsdp", fsdp=Fsdp())
+            yield from (replace(same, engine="fsdp", fsdp=fsdp) for fsdp in _ways_to_shard())
             yield from (_zero(same, stage, _NO_OFFLOAD) for stage in _STAGES)
 
 
+def _ways_to_shard() -> Iterator[Fsdp]:
+    """FSDP as the questions make it, each layer wrapped: every strategy of FSDP 1, and whether FSDP 2 reshards."""
+    yield from (Fsdp(1, strategy) for strategy in FSDP_GATHERS)
+    yield from (Fsdp(2, strategy) for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"))
+
+
 def _least(spec: Spec) -> Spec:
-    """The run as the machine's file may make it that needs least: ZeRO-3 on all GPUs, what can be on the host there."""
+    """The run as the machine's file may make it that needs least of a GPU: ZeRO-3 on all of them, what can be on the
+    host there, whose memory another file may leave alone."""
     precision = spec.mixed_precision if "mixed_precision" in spec.stated else "bf16"
-    return _zero(replace(spec, mixed_precision=precision), 3, {"offload_optimizer": "cpu", "offload_param": "cpu"})
+    same = replace(spec, mixed_precision=precision, host_memory_bytes=None)
+    return _zero(same, 3, {"offload_optimizer": "cpu", "offload_param": "cpu"})
 
 
 def _zero(spec: Spec, stage: _Stage, offload: Mapping[str, Any]) -> Spec:

@@ -11,31 +11,35 @@ from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 
-EVERY_RANK = 512
-"""Rank of adapters of which nobody knows the rank; studies of LoRA's rank end there (arXiv 2405.09673: 256)."""
-
-_VALUES: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "attention": (("eager",), "attention that writes its scores out (which kernel is not known; others keep less)"),
-    "gradient_checkpointing": ((False,), "no layer is recomputed (which of them are is not known; that takes less)"),
-    "lora_modules_to_save": ((), "embedding and head are trained whole beside the adapters (what is, is not known)"),
-    "lora_rank": ((EVERY_RANK,), f"adapters of rank {EVERY_RANK} (of which rank is not known)"),
-    "method": (("full",), "the whole model is trained (a part of it is frozen, which takes less)"),
-    "mixed_precision": (("no", "bf16", "fp16"), "whichever mixed precision takes most (it is not known)"),
-    "quantization": (
-        ("gptq-int8", None),
-        "weights of eight bits that are unpacked to 16 (how they are quantized is not known; other ways take less)",
-    ),
-    "reference_model": ((True,), "a frozen copy of the model beside it (whether there is one is not known)"),
-    "weights_dtype": (("fp32", "bf16"), "weights in fp32 or in 16 bits, whichever take more (it is not known)"),
-    "zero_stage": ((0, 1, 2, 3), "the stage of ZeRO that takes most (which it is is not known)"),
+_VALUES: Mapping[str, tuple[Any, ...]] = {
+    "attention": ("eager",),
+    "gradient_checkpointing": (False,),
+    "mixed_precision": ("no", "bf16", "fp16"),
+    "quantization": ("gptq-int8", None),
+    "reference_model": (True,),
+    "weights_dtype": ("fp32", "bf16"),
+    "zero_stage": (0, 1, 2, 3),
 }
-"""Of settings that may be open the values that may need most, and what the estimate says of it.
+"""Of settings that may be open the values that may need most, where these are the same for every run.
 
 No kernel keeps more than eager attention, whose scores are there for every pair of tokens. Of quantised weights none
 has more than eight bits, and none more beside them than a copy in 16 bits, which plain torch's kernels for GPTQ keep
 for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`); or there are none. A dtype of 16 bits
 stands for both, beside each mixed precision.
 """
+_SAID: Mapping[str, str] = {
+    "attention": "attention that writes its scores out (which kernel is not known; others keep less)",
+    "gradient_checkpointing": "no layer is recomputed (which of them are is not known; that takes less)",
+    "lora_modules_to_save": "embedding and head are trained whole beside the adapters (what is, is not known)",
+    "method": "the whole model is trained (a part of it is frozen, which takes less)",
+    "mixed_precision": "whichever mixed precision takes most (it is not known)",
+    "quantization": "weights of eight bits that are unpacked to 16 (how they are quantized is not known; other ways "
+    "take less)",
+    "reference_model": "a frozen copy of the model beside it (whether there is one is not known)",
+    "weights_dtype": "weights in fp32 or in 16 bits, whichever take more (it is not known)",
+    "zero_stage": "the stage of ZeRO that takes most (which it is is not known)",
+}
+"""What may be open, and what the estimate says of it. A rank of adapters has no bound."""
 _EITHER = "the whole model is trained, or adapters, whichever takes more (which of them is not known)"
 _TRAINED = frozenset({"AQLM", "AWQ", "EETQ", "GPTQ", "HQQ", "NVFP4"})
 """Kinds of quantised weights, of no more than eight bits, that front ends train adapters on."""
@@ -43,16 +47,14 @@ _TRAINED = frozenset({"AQLM", "AWQ", "EETQ", "GPTQ", "HQQ", "NVFP4"})
 
 def dearest(run: Run, spec: Spec, doubtful: Sequence[str]) -> tuple[tuple[Spec, ...], tuple[str, ...]] | None:
     """The specs of which one takes no less, whatever is open, and what is said of them; None without a bound."""
-    if not set(doubtful) <= _VALUES.keys():
+    if not set(doubtful) <= _SAID.keys():
         return None
     methods = _methods(run, spec) if "method" in doubtful else (spec.method,)
     if methods is None or ("quantization" in doubtful and not _trains_quantized(run, spec, methods)):
         return None
-    options = {name: _VALUES[name][0] for name in doubtful} | ({"method": methods} if "method" in doubtful else {})
-    if "lora_modules_to_save" in options:
-        options["lora_modules_to_save"] = (_words(spec),)
-    notes = [_EITHER if name == "method" and len(methods) > 1 else _VALUES[name][1] for name in doubtful]
-    return tuple(_specs(spec, options)), tuple(notes)
+    options = {**_VALUES, "lora_modules_to_save": (_words(spec),), "method": methods}
+    notes = [_EITHER if name == "method" and len(methods) > 1 else _SAID[name] for name in doubtful]
+    return tuple(_specs(spec, {name: options[name] for name in doubtful})), tuple(notes)
 
 
 def _specs(spec: Spec, options: Mapping[str, tuple[Any, ...]]) -> Iterator[Spec]:

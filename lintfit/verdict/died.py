@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.frozen import frozen
+from lintfit.memory.engines.saving import may_reorder
 from lintfit.memory.result import Estimate, Moment
-from lintfit.memory.spec import GIB
+from lintfit.memory.spec import GIB, Spec
 from lintfit.sources.logs.model import Death, Log
 
 FRAGMENTED = 0.05
@@ -64,8 +65,8 @@ def _moment(log: Log, estimate: Estimate) -> Moment:
     return max(of_phase or estimate.moments, key=lambda moment: moment.allocated)
 
 
-def causes(log: Log, estimate: Estimate | None, tokens: int | None = None) -> tuple[Cause, ...]:
-    """What made it die, the likeliest first; ``tokens``: of a sequence, as the run has it."""
+def causes(log: Log, estimate: Estimate | None, spec: Spec | None = None) -> tuple[Cause, ...]:
+    """What made it die, the likeliest first; without a ``spec`` by the log alone."""
     death = log.death
     if death is None:
         return ()
@@ -75,8 +76,8 @@ def causes(log: Log, estimate: Estimate | None, tokens: int | None = None) -> tu
         return tuple(_host(log, estimate))
     found = [*_others(death), *_fragmented(death)]
     if estimate is not None:
-        found += _against(log, estimate, tokens)
-    found += _phase(log)
+        found += _against(log, estimate, spec.seq_len if spec is not None else None)
+    found += _phase(log, spec)
     return tuple(found)
 
 
@@ -109,12 +110,24 @@ def _host(log: Log, estimate: Estimate | None) -> Iterator[Cause]:
         return
     total = log.host_total or estimate.host_capacity_bytes
     of = f" of {_gib(total)}" if total is not None else ""
-    loading = estimate.host.load_peak >= estimate.host.steady + estimate.host.resume
-    while_ = "while the model is loaded by every process" if loading else "for what is offloaded and pinned"
-    if estimate.host.resume and not loading:
-        while_ += f", of it {_gib(estimate.host.resume)} read from the checkpoint"
-    remedy = "load on one rank (low_cpu_mem_usage, ZeRO-3's init)" if loading else "offload less, or to NVMe"
-    yield Cause("host memory", f"the run needs {_gib(estimate.host.peak)}{of} of a machine, {while_}", remedy)
+    why, remedy = _NEEDED[estimate.host.decided_by]
+    if estimate.host.resume and estimate.host.decided_by == "training":
+        why += f", of it {_gib(estimate.host.resume)} read from the checkpoint"
+    yield Cause("host memory", f"the run needs {_gib(estimate.host.peak)}{of} of a machine, {why}", remedy)
+
+
+_NEEDED = {
+    "loading": (
+        "while the model is loaded by every process",
+        "load on one rank (low_cpu_mem_usage, ZeRO-3's init)",
+    ),
+    "merging": (
+        "while adapters are merged into the model",
+        "save the adapters alone, and merge them where there is more",
+    ),
+    "training": ("for what is offloaded and pinned", "offload less, or to NVMe"),
+}
+"""What a machine's memory is needed for, and what to do where it ends."""
 
 
 def _others(death: Death) -> Iterator[Cause]:
@@ -166,8 +179,8 @@ def _against(log: Log, estimate: Estimate, tokens: int | None) -> Iterator[Cause
         )
 
 
-def _phase(log: Log) -> Iterator[Cause]:
-    """What a phase is known for."""
+def _phase(log: Log, spec: Spec | None) -> Iterator[Cause]:
+    """What a phase is known for, as far as the run is one of those."""
     if log.where.phase == "resume":
         yield Cause(
             "resuming",
@@ -181,13 +194,18 @@ def _phase(log: Log) -> Iterator[Cause]:
             "--eval_accumulation_steps 1, --prediction_loss_only True, or a smaller --per_device_eval_batch_size",
         )
     elif log.where.phase == "save":
-        yield Cause(
-            "saving",
-            "saving gathers what is sharded: a whole copy of the weights on one GPU; bitsandbytes 0.38 copies "
-            "8-bit weights, too",
-            "gather on the host (offload_to_cpu, rank0_only) or save each rank's part (SHARDED_STATE_DICT); "
-            "bitsandbytes 0.39.1 or later",
-        )
+        if spec is None or spec.engine == "fsdp" or spec.zero_stage == 3:
+            yield Cause(
+                "saving",
+                "saving gathers what is sharded: a whole copy of the weights on one GPU",
+                "gather on the host (offload_to_cpu, rank0_only) or save each rank's part (SHARDED_STATE_DICT)",
+            )
+        if spec is None or may_reorder(spec):
+            yield Cause(
+                "saving",
+                "bitsandbytes 0.38 copies all 8-bit weights on the GPU as the model is saved",
+                "bitsandbytes 0.39.1 or later",
+            )
 
 
 def _gib(size: int) -> str:

@@ -14,7 +14,6 @@ from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
-from lintfit.verdict.by_machine import by_machine
 from lintfit.verdict.capped import is_cap, with_shorter
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
@@ -49,7 +48,7 @@ def _judge(run: Run) -> Judged:
     """
     if run.spec is None:
         return Judged(run, unknown=why_unknown(run, None))
-    bound = _by_bounds(run) or by_machine(run, _judge)
+    bound = _by_bounds(run) or _by_machine(run)
     if bound is not None:
         return bound
     scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None
@@ -118,32 +117,42 @@ def _by_bounds(run: Run) -> Judged | None:
     Where nobody has counted what is open, it may fit tightly, too, with the likely peak of what takes no less; what
     somebody could state stays unknown then, and so does a model of which several GPUs have a part each.
     """
-    found = [(each, _judge(each.run)) for each in at_most(run)]
-    verdicts = {judged.verdict for _, judged in found}
+    bounds = at_most(run)
     spread = run.spec is not None and any(line in SPREADS for line in run.spec.uncounted)
-    strict = spread or any(each.can_be_told for each, _ in found)
+    strict = spread or any(each.can_be_told for each in bounds)
     enough = {Verdict.FITS} if strict else {Verdict.FITS, Verdict.TIGHT}
-    if not found or not all(_is_likely(*each) for each in found) or not verdicts <= enough:
+    found = []
+    for each in bounds:
+        judged = _judge(each.run)
+        if judged.verdict not in enough or not _is_likely(each, judged):
+            return None
+        found.append((each, judged))
+    if not found:
         return None
-    bound, judged = max(found, key=lambda each: _peak(each[1]))
+    bound, judged = max(found, key=lambda each: each[1].peak)
     result = judged.estimate
     assert result is not None and run.spec is not None
     low = min(result.peak.low, estimate(run.spec).peak.low)
     peak = Range(low, result.peak.likely + bound.extra, result.peak.high + bound.extra)
     notes = (*bound.notes, *result.assumptions)
-    verdict = Verdict.TIGHT if Verdict.TIGHT in verdicts else Verdict.FITS
+    verdict = Verdict.TIGHT if any(other.verdict is Verdict.TIGHT for _, other in found) else Verdict.FITS
     result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, verdict=verdict, assumptions=notes)
     return replace(judged, estimate=result, verdict=verdict)
+
+
+def _by_machine(run: Run) -> Judged | None:
+    """The verdict of a run of which only the machine's own file is open, where it is one whatever that says."""
+    if run.unseen_flags != ("engine",):
+        return None
+    from lintfit.verdict.by_machine import by_machine
+
+    return by_machine(run, _judge)
 
 
 def _is_likely(bound: AtMost, judged: Judged) -> bool:
     """Whether the likely peak of what takes no less is within the GPU."""
     capacity = bound.run.spec.capacity_bytes if bound.run.spec is not None else None
     return judged.estimate is not None and capacity is not None and judged.estimate.peak.likely <= capacity
-
-
-def _peak(judged: Judged) -> int:
-    return judged.estimate.peak.likely if judged.estimate is not None else 0
 
 
 def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdict:

@@ -48,3 +48,8 @@ class Judged:
     """What makes it need so much beside its settings, so that no plan for them would do."""
     moved_by: tuple[Spread, ...] = ()
     """Of a run that is tight, and not on the newest versions: those that make it so."""
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the likely peak; 0 without an estimate."""
+        return self.estimate.peak.likely if self.estimate is not None else 0

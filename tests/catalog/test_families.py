@@ -18,6 +18,8 @@ from lintfit.catalog.models import lookup
         ("/cache/LLM-Research/Llama-3___2-3B-Instruct", "meta-llama/Llama-3.2-3B-Instruct"),
         ("../Llama-3-8b-mine/checkpoint-100", "meta-llama/Meta-Llama-3-8B"),
         ("vicuna-7b-mine-v1.3", "lmsys/vicuna-7b-v1.3"),
+        ("my-qwen3-4b", "Qwen/Qwen3-4B"),
+        ("/share/Llama-2-7b-32k-bf16/2023-11-02", "meta-llama/Llama-2-7b-hf"),
     ],
 )
 def test_the_shape_is_the_one_that_the_owner_published(name: str, like: str) -> None:
@@ -30,13 +32,21 @@ def test_the_shape_is_the_one_that_the_owner_published(name: str, like: str) -> 
 @pytest.mark.parametrize(
     "name",
     [
-        "qwen-2b-x1",  # no Qwen without a version has this size
-        "gemma-2b-x1",  # the first and the second Gemma of this size differ
+        "qwen-2b-run",  # no Qwen without a version has this size
+        "gemma-2b-run",  # the first and the second Gemma of this size differ
         "mistral-7b-mine",  # 32,000 and 32,768 words
         "chinese-llama-7b",  # another vocabulary
         "llama-2-7b-lora",  # adapters alone
         "llava-llama-2-7b",
         "llama-2-7b-pruned",
+        "foo/llama-2-7b-64experts",
+        "foo/llama-3-8b-upscaled",
+        "foo/llama-7b-50kvocab",
+        "foo/tamil-llama-7b-v0.1",
+        "foo/llama-2-7b-hindi-tokenizer",
+        "foo/mplug-owl2-llama2-7b",  # sees
+        "my-llama-4-17b",  # of 16 experts or of 128
+        "my-gemma-3-2b",  # Gemma 3n says so of its own
         "llama-2-7b-qwen-7b",
         "/opt/models/13b",
         "llama-2-7b-to-13b",

@@ -129,6 +129,13 @@ def test_host_memory_while_loading() -> None:
     assert message.startswith("loading a copy of the model on each of 8 ranks takes 104.0 GiB")
 
 
+def test_host_memory_while_merging() -> None:
+    host = HostMemory(steady=10 * GIB, load_peak=90 * GIB, merge=104 * GIB)
+    estimate = an_estimate(Verdict.FITS, 10, host, 64 * GIB)
+    message = one(host_ram_short.check_run(RunContext(a_run(), estimate))).message
+    assert message.startswith("merging the adapters into the model takes 104.0 GiB")
+
+
 def a_script(trains: bool, parses: bool = False) -> Any:
     facts = types.SimpleNamespace(
         trains=trains, training_arguments=None, trainer=None, initialize=None, accelerator=None

@@ -126,6 +126,8 @@ def test_idle_pools_may_make_a_smaller_moment_the_one_that_needs_most(small: Mod
     assert layer.allocated > save.allocated
     assert layer.allocated + (side_streams(sharded, points, layer) or 0) == save.allocated + 6
     assert side_streams(sharded, (load, layer, end), load) == 0  # no stream had anything yet
+    resume = moment("checkpoint read", "resume", parameters=10, temporaries=30)
+    assert side_streams(sharded, (resume, layer, end), resume) == 0
 
 
 @given(st.integers(0, 200 * GIB), st.sampled_from((1, 8)), st.sampled_from((None, 24 * GIB, 80 * GIB)))

@@ -93,6 +93,15 @@ def test_what_they_cost() -> None:
     assert frozen == pytest.approx(2 * LLAMA_70B / 8, rel=0.01)
 
 
+@pytest.mark.parametrize("steps", [1, 4])
+def test_gradients_of_what_is_frozen_are_sharded_as_all_are(steps: int) -> None:
+    """Each of 64 ranks has its 64th of the layers', or all where it accumulates, however large the adapters are."""
+    large = {"lora_rank": 256, "lora_targets": "all-linear", "gpus": 64, "gradient_accumulation_steps": steps}
+    base = 2 * (6_738_415_616 - 2 * 32_000 * 4096)
+    found = _met("fsdp1-frozen-gradients", "0.4.0", **large)["fsdp1-frozen-gradients"].bytes
+    assert found == pytest.approx(base if steps > 1 else base / 64, rel=0.01)
+
+
 def test_what_is_not_counted_is_on_top_of_the_high_end() -> None:
     def run(version: str) -> Any:
         return estimate(spec_from_mapping({**RUNS["square-mask"], "versions": {"transformers": version}}))

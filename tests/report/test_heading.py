@@ -23,6 +23,7 @@ def first_lines(**more: Any) -> str:
         ({"trainer": "ppo"}, "PPO with a reference, a reward and a value model · full fine-tuning"),
         ({"trainer": "ppo", "method": "lora"}, "PPO with a reward and a value model · LoRA"),
         ({"trainer": "dpo"}, "DPO with a reference model · full fine-tuning"),
+        ({"reference_model": True}, "Qwen2.5-0.5B · beside it a reference model · full fine-tuning"),
         ({"trainer": "dpo", "reference_model": False}, "Qwen2.5-0.5B · full fine-tuning"),
         ({}, "Qwen2.5-0.5B · full fine-tuning"),
     ],

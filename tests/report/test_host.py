@@ -26,6 +26,13 @@ def test_each_process_that_reads_a_copy() -> None:
     assert "each of 8 processes reads 22.5 GiB" in text and "    fits" in text
 
 
+def test_copies_that_are_made_flat_are_not_what_is_read() -> None:
+    """Beside an optimizer on the host DeepSpeed flattens the parameters there, which takes two copies of them."""
+    offload = {"zero_stage": 2, "offload_optimizer": "cpu", "weights_dtype": "bf16", "mixed_precision": "bf16"}
+    text = shown(**offload, gpus=2, gpu="L4", host_memory_gib=512)
+    assert "two copies of the parameters" in text and "processes reads" not in text
+
+
 def test_resuming_and_saving_stand_beside_training() -> None:
     offload = {"gpus": 2, "zero_stage": 3, "offload_optimizer": "cpu", "mixed_precision": "bf16"}
     gathers = {"zero_optimization": {"stage3_gather_16bit_weights_on_model_save": True}}

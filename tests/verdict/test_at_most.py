@@ -203,7 +203,6 @@ Trainer(model=model, args=args, train_dataset=data).train()
     ("load", "rank", "bf16", "said"),
     [
         ('torch_dtype="bfloat16"', "8", "True", "or adapters, whichever"),
-        ('torch_dtype="bfloat16"', "rank_of(model)", "True", "adapters of rank 512"),
         ("torch_dtype=dtype_of(model)", "8", "True", "weights in fp32 or in 16 bits"),
         ('torch_dtype="bfloat16"', "8", "can_bf16()", "whichever mixed precision"),
     ],
@@ -215,6 +214,13 @@ def test_every_value_of_what_is_open_has_to_fit(tmp_path: Path, load: str, rank:
     assert small["verdict"] == "fits"
     assert any(said in line for line in small["estimate"]["assumptions"])
     (tmp_path / "train.py").write_text(SWITCHED.format(size="14", load=load, rank=rank, bf16=bf16))
+    assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == "unknown"
+
+
+def test_a_rank_that_nobody_knows_has_no_bound(tmp_path: Path) -> None:
+    command = ("check", "train.py", "--gpu", "a100-80gb", "--gpus", "1", "--seq-len", "512", "--output-format", "json")
+    text = SWITCHED.format(size="0.5", load='torch_dtype="bfloat16"', rank="rank_of(model)", bf16="True")
+    (tmp_path / "train.py").write_text(text)
     assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == "unknown"
 
 

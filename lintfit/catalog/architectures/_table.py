@@ -19,7 +19,7 @@ from lintfit.catalog.facts import NEVER, Code, before, since
 _DENSE: Mapping[str, Plain | Like] = {
     "llama": Plain(
         "Llama 1 to 3, and the many models published with its class: Yi, Vicuna, DeepSeek LLM and coder, TinyLlama",
-        code=Code(layer="LlamaDecoderLayer", liger=True, unsloth=True),
+        code=Code(layer="LlamaDecoderLayer", liger=True, unsloth=True, square_mask=True),
     ),
     "apertus": Plain(
         "Apertus: llama with an MLP without a gate, an activation that learns, and norms on the heads",
@@ -84,7 +84,9 @@ _DENSE: Mapping[str, Plain | Like] = {
         code=Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16"),
     ),
     "gemma": Plain(
-        "Gemma 1 and CodeGemma", mlp_bias=False, code=Code(layer="GemmaDecoderLayer", liger=True, unsloth=True)
+        "Gemma 1 and CodeGemma",
+        mlp_bias=False,
+        code=Code(layer="GemmaDecoderLayer", liger=True, unsloth=True, square_mask=True),
     ),
     "gemma2": Plain(
         "Gemma 2: four norms a layer, soft caps on attention scores and logits, every other layer with a window",

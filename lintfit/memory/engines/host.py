@@ -88,6 +88,11 @@ def load_peak(spec: Spec, held: Inventory) -> int:
     return copy * loaders(spec)
 
 
+def flattens(spec: Spec, held: Inventory, host: HostMemory) -> bool:
+    """Whether copies that are made flat on the host take more there than what is read of the checkpoint."""
+    return host.load_peak > load_peak(spec, held)
+
+
 READS_ONCE_SINCE = (0, 22)
 """The first accelerate under which one rank reads the checkpoint for FSDP (August 2023; an option, on by default,
 since 0.24: accelerate#2037)."""

@@ -26,7 +26,7 @@ from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
 from lintfit.memory.tensors.optimizers import flat_state_bytes, optimizer
 from lintfit.memory.tensors.parameters import Inventory, inventory, loaded_dtype
-from lintfit.memory.versions import release, since
+from lintfit.memory.versions import since
 
 if TYPE_CHECKING:
     from lintfit.memory.engines.states import States
@@ -35,8 +35,6 @@ READS_ON_HOST = (4, 28)
 """The first transformers whose Trainer reads the states of one process on the host."""
 COPIES_NOT = (2, 1)
 """The first torch whose ``Optimizer.load_state_dict`` makes no copy of what it is handed."""
-_OF_THAT_TIME = (4, 34)
-"""The transformers of October 2023, when torch 2.1 came out: an older one runs beside an older torch as a rule."""
 
 
 def on_gpu(spec: Spec, held: States) -> Components:
@@ -55,7 +53,7 @@ def copies(spec: Spec, states: int) -> int:
         return states
     if spec.engine == "fsdp":
         return 0
-    return states if reads_on_gpu(spec) and copies_what_it_reads(spec) else 0
+    return states if reads_on_gpu(spec) and not since(spec, "torch", COPIES_NOT) else 0
 
 
 def said(spec: Spec, held: States) -> Iterator[str]:
@@ -79,11 +77,6 @@ def _gib(size: int) -> str:
 def reads_on_gpu(spec: Spec) -> bool:
     """Whether the states of a run that shards nothing are read straight onto the GPU."""
     return spec.data_parallel > 1 or not since(spec, "transformers", READS_ON_HOST)
-
-
-def copies_what_it_reads(spec: Spec) -> bool:
-    stated = release(spec.versions.get("torch"))
-    return stated < COPIES_NOT if stated is not None else not since(spec, "transformers", _OF_THAT_TIME)
 
 
 def on_host(spec: Spec) -> int:

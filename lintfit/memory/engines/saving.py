@@ -38,13 +38,18 @@ def lays_out(spec: Spec) -> bool:
     return spec.quantization == "int8" and (capability is None or capability >= HAS_LAYOUTS)
 
 
+def may_reorder(spec: Spec) -> bool:
+    """Whether saving may lay int8 weights out by rows again, in a version of bitsandbytes that is stated or not."""
+    version = release(spec.versions.get("bitsandbytes"))
+    return lays_out(spec) and (version is None or REORDERS <= version < KEEPS_ORDER)
+
+
 def reordered(spec: Spec, held: Inventory) -> int:
     """Bytes of the int8 weights that bitsandbytes 0.38 and 0.39.0 make when the model is saved.
 
     One copy by rows stands in the state dict, from which PEFT picks the adapters' weights when all of it is made; the
     other takes the weight's place. alpaca-lora#350 and #424 died so after 200 steps.
     """
-    version = release(spec.versions.get("bitsandbytes"))
-    if version is None or not REORDERS <= version < KEEPS_ORDER or not lays_out(spec):
+    if release(spec.versions.get("bitsandbytes")) is None or not may_reorder(spec):
         return 0
     return sum(2 * rounded(weight.numel) * weight.copies for weight in held.weights if weight.quantised)

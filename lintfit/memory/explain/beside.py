@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lintfit.memory import framework
-from lintfit.memory.engines.host import load_peak, pinned, ranks_per_node, reads_a_part
+from lintfit.memory.engines.host import flattens, load_peak, pinned, ranks_per_node, reads_a_part
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, amount, term
-from lintfit.memory.moments import BEFORE_THE_FIRST_STEP, at_the_loss
-from lintfit.memory.result import Estimate, Moment
+from lintfit.memory.moments import at_the_loss
+from lintfit.memory.result import BEFORE_THE_FIRST_STEP, Estimate, Moment
 from lintfit.memory.rollouts.reference import (
     beside_bytes,
     beside_on_host,
@@ -98,11 +98,11 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
     """The host memory of one node: the larger of loading and the steady state."""
     if not estimate.host.peak:
         return []
-    if estimate.host.merge == estimate.host.peak:
+    if estimate.host.decided_by == "merging":
         what = "the model, and the difference of the largest matrix, while adapters are merged"
         return [term("host", what, estimate.host.merge, source="peft tuners/lora/layer.py")]
-    if estimate.host.load_peak >= estimate.host.steady + estimate.host.resume:
-        if estimate.host.load_peak > load_peak(spec, inventory(spec)):
+    if estimate.host.decided_by == "loading":
+        if flattens(spec, inventory(spec), estimate.host):
             return [_flattening(spec, estimate.host.load_peak)]
         return _load_terms(spec, estimate.host.load_peak)
     ranks = _ranks(ranks_per_node(spec))

@@ -18,6 +18,7 @@ from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import attention_of, of
 from lintfit.memory.alike import alike
+from lintfit.memory.engines.resuming import reads_on_gpu
 from lintfit.memory.engines.saving import lays_out
 from lintfit.memory.engines.zeroing import added_to
 from lintfit.memory.loss.preference import FUSED, ODDS
@@ -45,6 +46,9 @@ ROW_BY_ROW = "5.16.1"
 
 ZEROES = "1.13.1"
 """A torch version whose ``Module.zero_grad`` fills gradients with zeros."""
+
+COPIES = "2.0.1"
+"""A torch version whose ``Optimizer.load_state_dict`` copies what it is handed."""
 
 REDUCES_EACH = "1.10.1"
 """An accelerate version that reduces the gradients of every micro-batch under FSDP 2."""
@@ -148,6 +152,18 @@ def _may_keep_gradients(spec: Spec) -> bool:
     if stated is None or stated[:2] >= TORCH_2 or "torch" in spec.versions or spec.engine not in ("single", "ddp"):
         return False
     return not added_to(spec) and added_to(running(spec, "torch", ZEROES))
+
+
+TORCH_2_1 = (4, 34)
+"""The transformers version of the month in which torch 2.1 came out (October 2023)."""
+
+
+def _may_copy_states(spec: Spec) -> bool:
+    """Whether a torch of before 2.1 may run, which copies the states that it reads of a checkpoint onto the GPU."""
+    stated = release(spec.versions.get("transformers"))
+    if stated is None or stated[:2] >= TORCH_2_1 or "torch" in spec.versions or not spec.resumes:
+        return False
+    return spec.engine in ("single", "ddp") and reads_on_gpu(spec)
 
 
 LARGE_RANK = 32
@@ -432,6 +448,13 @@ DEARER = (
         _with("torch", ZEROES),
         "gradients that go behind the step, as torch 2 frees them (version not stated; torch 1, of the same "
         "months as this transformers, fills them with zeros: the high end)",
+        restated=True,
+    ),
+    Guess(
+        _may_copy_states,
+        _with("torch", COPIES),
+        "states of a checkpoint that go into their place as they are read (version not stated; torch before 2.1, of "
+        "the same months as this transformers, copies them: the high end)",
         restated=True,
     ),
     Guess(

@@ -26,8 +26,10 @@ _UNITS = {
     "gib": 2**30,
     "gb": 2**30,
     "tib": 2**40,
+    "tb": 2**40,
 }
-_SIZE = r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(bytes|[KMGT]i?B|B)"
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,6})?)"
+_SIZE = rf"{_NUMBER} ?(bytes|[KMGT]i?B|B)"
 
 _TORCH = re.compile(
     rf"(?:CUDA|HIP|XPU|NPU|MPS backend|cuda) out of memory(?: \([^()\n]{{1,200}}\))?\. "
@@ -73,7 +75,7 @@ _RAY = re.compile(
     r"killed due to (?:the node running low on memory|memory pressure \(OOM\))|NODE_OUT_OF_MEMORY|"
     r"exceeds the memory usage threshold"
 )
-_OF_NODE = re.compile(r"was ([0-9.]{1,12}) ?GB / ([0-9.]{1,12}) ?GB")
+_OF_NODE = re.compile(rf"was {_NUMBER} ?GB / {_NUMBER} ?GB")
 _KERNEL = re.compile(
     r"(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process [0-9]+|oom-kill:constraint=|"
     r"invoked oom-killer|systemd-oomd.{0,40}: Killed .{1,200} due to memory pressure"
@@ -94,7 +96,7 @@ _LAUNCHER = re.compile(
 )
 _KILLED = re.compile(r"^\s*(?:[\w./-]+: line [0-9]+: +[0-9]+ )?Killed\b|^\[[0-9]{1,3}\] +[0-9]+ killed ")
 
-_HOST = re.compile(r"CPU Virtual Memory: +used = ([0-9.]{1,12}) GB, percent = ([0-9.]{1,8})%")
+_HOST = re.compile(rf"CPU Virtual Memory: +used = {_NUMBER} GB, percent = {_NUMBER}%")
 
 
 def death(line: str, number: int) -> Death | None:
@@ -114,10 +116,7 @@ def host_memory(line: str) -> tuple[int, int] | None:
     found = _HOST.search(line[:LONGEST]) if "Virtual Memory" in line else None
     if found is None:
         return None
-    try:
-        used, share = float(found[1]), float(found[2])
-    except ValueError:  # "1.2.3"
-        return None
+    used, share = float(found[1]), float(found[2])
     return (int(used * 2**30), int(used * 2**30 / share * 100)) if share > 0 else None
 
 

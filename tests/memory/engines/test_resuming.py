@@ -47,6 +47,7 @@ def test_a_run_that_begins_has_no_such_phase() -> None:
         ({"transformers": "4.30.0"}, 1, 0, 8),
         ({"transformers": "4.30.0", "torch": "2.0.1"}, 2, 8, 8),
         ({"transformers": "4.40.0", "torch": "2.2.0"}, 2, 0, 8),
+        ({"transformers": "4.30.0"}, 2, 0, 8),
         ({}, 1, 0, 8),
     ],
 )
@@ -56,6 +57,16 @@ def test_where_the_states_are_read(versions: dict[str, str], gpus: int, copies: 
     assert _copies(result) == pytest.approx(copies * NEO, rel=0.01)
     assert result.host.resume == pytest.approx(host * NEO, rel=0.01)
     assert result.largest["resume"].components["optimizer_states"] == pytest.approx(8 * NEO, rel=0.01)
+
+
+def test_a_torch_that_nobody_states_is_the_newest_and_the_high_end_has_one_of_the_time() -> None:
+    old, new, open_ = (
+        found(versions={"transformers": "4.30.0", **torch}, gpus=2)
+        for torch in ({"torch": "2.0.1"}, {"torch": "2.1.0"}, {})
+    )
+    assert open_.peak.likely == new.peak.likely < old.peak.likely
+    assert open_.peak.high == old.peak.high
+    assert any("torch before 2.1" in line for line in open_.assumptions)
 
 
 def test_every_rank_of_deepspeed_reads_its_part_on_the_host() -> None:

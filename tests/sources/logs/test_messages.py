@@ -116,6 +116,20 @@ def test_figures_of_the_host() -> None:
     assert host_memory("CPU Virtual Memory:  used = 0.0 GB, percent = 0.0%") is None
 
 
+def test_figures_that_are_no_numbers_are_left_out() -> None:
+    node = "Memory on the node was {} / {} (0.95), which exceeds the memory usage threshold of 0.95."
+    assert (found := death(node.format("15.20GB", "16.00GB"), 1)) is not None and found.total == 16 * GIB
+    for used, total in (("1.2.3GB", "4.0GB"), ("1.2GB", "4.GB")):
+        assert (found := death(node.format(used, total), 1)) is not None
+        assert found.says == "ray" and found.used is None and found.total is None
+
+
+@pytest.mark.parametrize("unit", ["KB", "MiB", "GB", "TiB", "TB"])
+def test_every_unit_has_its_size(unit: str) -> None:
+    found = death(f"numpy.core._exceptions._ArrayMemoryError: MemoryError: Unable to allocate 2.00 {unit} for x", 1)
+    assert found is not None and found.requested == 2 << 10 * ("KMGT".index(unit[0]) + 1)
+
+
 @pytest.mark.parametrize(
     "line",
     [
