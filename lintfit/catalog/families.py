@@ -48,23 +48,24 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
 """Who publishes a family's own models, by its name in names."""
 
 _SAME = word_set("""
-    a align aligned alpha base best beta bf by cache chat checkpoint checkpoints ckpt ckpts code coder converted cpo cpt
-    data deduped dir dpo ep epoch fft final finance finetune finetuned finetuning folder for from ft full grpo hf hub
-    huggingface inst instruct instruction intermediate it iter iteration k kto last latest law legal local math medical
-    merged meta mine model models my new of old open orpo our out output outputs own path ppo pretrain pretrained
-    preview pt python pytorch release reward rl rlhf rlvr rm root run save saved science sft shard sharded shards share
-    simpo stage step steps t test the think thinking tmp to train trained training tune tuned tuning user weight weights
-    workspace your
+    a align aligned alpaca alpha base best beta bf by cache chat checkpoint checkpoints ckpt ckpts code coder
+    converted cpo cpt data deduped dir dolly dpo ep epoch evol fft final finance finetune finetuned finetuning
+    folder for from ft full grpo gsm harmless helpful hf hh hub huggingface inst instruct instruction intermediate
+    it iter iteration k kto last latest law legal local magpie math medical merged meta metamath mine model models
+    my new oasst of old open openhermes orca orpo our out output outputs own path ppo pretrain pretrained preview pt
+    python pytorch release reward rl rlhf rlvr rm root run safe safety save saved science sft shard sharded shards
+    share sharegpt simpo stage step steps t test the think thinking tmp to train trained training tulu tune tuned
+    tuning ultrachat ultrafeedback user weight weights wizardlm wizardmath workspace your
     """)
-"""Words of names that change no shape: how a model was trained, for what, and where it lies. Every other may tell of
-another shape, another vocabulary, an encoder, quantised weights, or of adapters alone."""
+"""Words of names that change no shape: how a model was trained, on which data, for what, and where it lies. Every other
+may tell of another shape, another vocabulary, an encoder, quantised weights, or of adapters alone."""
 _SIZE = lazy_pattern(r"\d+(?:x\d+)?(?:[.]\d+)?[bm]")
 _WORDS = lazy_pattern(
     r"\d+x\d+(?:\.\d+)?[bm](?![a-z])|\d+(?:\.\d+)?[bm](?![a-z])|v\d+(?:\.\d+)?(?![a-z\d])|[a-z]+|\d+(?:\.\d+)?"
 )
 _NUMBER = lazy_pattern(r"v?\d+(?:\.\d+)?")
-_POINT = lazy_pattern(r"(?<=\d)[p_](?=\d(?!\d*(?:\.\d+)?[bm](?![a-z])))")
-"""What stands for the point of a version in names of files: ``qwen2p5``, ``internlm2_5``."""
+_POINT = lazy_pattern(r"(?:(?<=\d)[p_]|(?<=v\d)-)(?=\d(?!\d*(?:\.\d+)?[bm](?![a-z])))")
+"""What stands for the point of a version in names of files: ``qwen2p5``, ``internlm2_5``, ``vicuna-v1-3``."""
 _PARTS = 2
 """Parts of a path, from its end, in which a family and a size are looked for."""
 _SHORT = frozenset({"glm", "opt", "phi", "yi"})

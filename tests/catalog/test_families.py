@@ -18,6 +18,8 @@ from lintfit.catalog.models import lookup
         ("/cache/LLM-Research/Llama-3___2-3B-Instruct", "meta-llama/Llama-3.2-3B-Instruct"),
         ("../Llama-3-8b-mine/checkpoint-100", "meta-llama/Meta-Llama-3-8B"),
         ("vicuna-7b-mine-v1.3", "lmsys/vicuna-7b-v1.3"),
+        ("./checkpoints/vicuna-v1-3-7b", "lmsys/vicuna-7b-v1.3"),
+        ("llama-7b-alpaca", "huggyllama/llama-7b"),
         ("my-qwen3-4b", "Qwen/Qwen3-4B"),
         ("/share/Llama-2-7b-32k-bf16/2023-11-02", "meta-llama/Llama-2-7b-hf"),
     ],
