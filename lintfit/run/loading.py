@@ -50,15 +50,15 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     script = sources.script.facts
     load = _trained(script.loads, script.trained_model)
     asked = load.argument("device_map") if load is not None and load.taken is not False else None
-    if sources.launch is None and asked is not None and _names_several(asked.value):
-        return "device_map"  # it is started on each rank's own GPU by nobody
+    word = asked.value if asked is not None else None
+    spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
+    if sources.launch is None and spreads:
+        return "device_map"  # nobody starts it as more than one process, which trainers refuse with such a map
     if engine is None or engine.value != "single":
         return None
     for call in sources.script.calls(*_SPLITTERS):
         if call.taken is True and call.function.startswith("tensor_parallel."):
             return "tensor_parallel"
-    word = asked.value if asked is not None else None
-    spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
     return "device_map" if spreads else None
 
 

@@ -1,1 +1,1 @@
-deepspeed --num_gpus 8 train.py --ds_config zero.json --micro_batch 4
+deepspeed --num_gpus 8 train.py --ds_config zero.json --micro_batch 2
