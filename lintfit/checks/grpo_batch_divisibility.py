@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.readers import from_commit, milder, older
 from lintfit.checks.helpers.runs import anchor, change
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.run.generation import fills_groups
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
 
@@ -32,6 +33,9 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
         return
     if any(setting is not None and setting.value is not None for setting in stated.values()):
         return
+    if not fills_groups(run, micro.value, gpus):
+        yield _too_few(run, group, micro, gpus)
+        return
     samples = gpus * micro.value * steps.value
     if samples % group.value == 0:
         return
@@ -42,6 +46,16 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
         f"multiple of num_generations {group.value}: TRL stops with ValueError",
         severity=severity,
         fix=_fix(run, gpus * micro.value, steps.value, group.value),
+        help="make the product a multiple of num_generations",
+    )
+
+
+def _too_few(run: Run, group: Setting, micro: Setting, gpus: int) -> Report:
+    return Report(
+        _place(run, group, micro),
+        f"{gpus} GPUs × micro-batch {micro.value} = {gpus * micro.value} completions are not a multiple of "
+        f"num_generations {group.value}: TRL before 0.17 stops with ValueError",
+        severity=milder(Severity.ERROR) if from_commit((run,), "trl") else Severity.ERROR,
         help="make the product a multiple of num_generations",
     )
 

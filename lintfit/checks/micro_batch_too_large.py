@@ -8,6 +8,7 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
 from lintfit.memory.result import Verdict
+from lintfit.run.generation import fills_groups
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -20,7 +21,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     for smaller in divisors(micro)[1:]:
         changes = {"micro_batch_size": smaller, "gradient_accumulation_steps": steps * micro // smaller}
         result = context.what_if(**changes)
-        if result is None or not fits(result):
+        if result is None or not fits(result) or not fills_groups(run, smaller, spec.data_parallel):
             continue
         now = most(estimate, "activations", "logits")
         samples = "the" if run.count_open else micro * steps * spec.data_parallel

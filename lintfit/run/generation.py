@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.memory.spec import Generation
 from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
 from lintfit.settings.model import Setting, is_count
 from lintfit.settings.registry import TRAINERS, default
+from lintfit.versions import COMMIT, before
+
+if TYPE_CHECKING:
+    from lintfit.run.model import Run
 
 COMPLETION = 512
 """``GRPOConfig.max_completion_length`` of TRL 1.16; also where a script caps nothing (None)."""
@@ -16,6 +20,24 @@ VLLM_SHARE = 0.3
 """``GRPOConfig.vllm_gpu_memory_utilization``."""
 PROMPT = 512
 """Tokens of a prompt where nobody says: TRL's cap for GRPO's (``max_prompt_length``, up to 0.24)."""
+
+GENERATIONS = 8
+"""``GRPOConfig.num_generations``."""
+_BY_STEP = "0.17"
+"""The first TRL whose GRPO trainer fills its groups of answers over all micro-batches of a step; before (0.15, 0.16,
+``grpo_trainer.py``), the micro-batches of all ranks have to hold whole groups."""
+
+
+def group_size(run: Run) -> int:
+    """GRPO's answers to one prompt."""
+    stated = run.value("num_generations")
+    return stated if is_count(stated) else GENERATIONS
+
+
+def fills_groups(run: Run, micro: int, ranks: int) -> bool:
+    """Whether GRPO takes micro-batches of a size on all ranks, as far as its version is known to look at them."""
+    old = "trl" + COMMIT in run.versions or before(run.versions.get("trl"), _BY_STEP) is True
+    return run.value("trainer") != "grpo" or not old or micro * ranks % group_size(run) == 0
 
 
 def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:

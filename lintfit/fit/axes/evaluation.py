@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.spec import Spec
+from lintfit.run.generation import group_size
 from lintfit.run.model import Run
 from lintfit.settings.model import is_count
-
-GENERATIONS = 8
-"""``GRPOConfig.num_generations``."""
 
 
 def options(subject: Subject) -> Iterator[Option]:
@@ -33,7 +31,4 @@ def _group(run: Run, spec: Spec) -> int:
     if spec.trainer not in ("grpo", "rloo"):
         return 1
     own = run.script.argument("num_generations_eval") if run.script is not None else None
-    for stated in (own.value if own is not None else None, run.value("num_generations")):
-        if is_count(stated):
-            return stated
-    return GENERATIONS
+    return own.value if own is not None and is_count(own.value) else group_size(run)

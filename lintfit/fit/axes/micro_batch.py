@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.fit.divisors import divisors
 from lintfit.fit.options import Option, Subject
+from lintfit.run.generation import fills_groups
 
 
 def options(subject: Subject) -> Iterator[Option]:
@@ -16,6 +17,6 @@ def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
     samples = spec.micro_batch_size * spec.gradient_accumulation_steps
     for size in divisors(samples):
-        if size != spec.micro_batch_size:
+        if size != spec.micro_batch_size and fills_groups(subject.run, size, spec.data_parallel):
             counts = 1 + subject.taking_back if size > spec.micro_batch_size else 1
             yield Option(f"micro-batch {size}", {"micro_batch_size": size}, counts=counts)

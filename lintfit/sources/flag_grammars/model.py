@@ -71,8 +71,8 @@ class Refused:
 
     @property
     def decides(self) -> bool:
-        """Whether the flag, or the one that was meant, decides how much memory the run needs."""
-        if self.refusal.plain:
+        """Whether the run stops for a flag that decides how much memory it needs, or whose likeness does."""
+        if self.refusal.plain or (self.ignored and self.parser in HUGGING_FACE):
             return False
         names = (self.name, self.refusal.known_as, self.refusal.meant or "")
         plain = [name.lstrip("-").replace("-", "_").lower() for name in names]

@@ -22,6 +22,7 @@ from lintfit.sources.flag_grammars.options import Option
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.parsers import Parser
 from lintfit.sources.script.interpreter.values import Class, Const, Field, Items, Record, Ref, Value, is_none
+from lintfit.versions import COMMIT, before
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.state import Walk
@@ -82,7 +83,7 @@ def files_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[tuple[Read, Da
         if call is None or home is None or home.path or id(call) in seen or not isinstance(parser, Parser):
             continue
         seen.add(id(call))
-        ignored = _passes_over(call, parser)
+        ignored = _passes_over(call, parser, versions)
         if call.taken is True and ignored is not None:
             try:
                 grammar = _grammar(walk, parser, versions)
@@ -99,7 +100,12 @@ _KEYS: Mapping[str, tuple[Option, ...]] = {
 """Methods that read a file of arguments, with the keys that are no field of a dataclass."""
 
 
-def _passes_over(call: Record, parser: Parser) -> bool | None:
+_REFUSES_KEYS = "0.19"
+"""The first TRL whose ``parse_args_and_config`` refuses keys of its YAML that no dataclass has
+(``fail_with_unknown_args``; 0.18.2 collects them and lets them be)."""
+
+
+def _passes_over(call: Record, parser: Parser, versions: Mapping[str, str]) -> bool | None:
     """Whether a call passes over keys that it does not know; None where that cannot be said."""
     if call.name not in _KEYS or call.spreads or call.keyword(*_REMAINING) is not None:
         return None
@@ -107,6 +113,8 @@ def _passes_over(call: Record, parser: Parser) -> bool | None:
         return None
     extra, strict = call.value(1, "allow_extra_keys"), call.keyword("fail_with_unknown_args")
     if call.name == "parse_args_and_config":
+        if "trl" + COMMIT in versions or before(versions.get("trl"), _REFUSES_KEYS) is True:
+            return True  # of one commit nobody knows, and it is not the newest
         known = operators.truth(strict) if strict is not None else True
         return None if known is None else not known
     return operators.truth(extra) if extra is not None else False
