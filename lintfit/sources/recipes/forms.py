@@ -103,16 +103,18 @@ FORMS: tuple[Form, ...] = (
         3,
         front_end="swift",
     ),
-    Form(
-        "a LitGPT recipe",
-        frozenset({"train"}),
-        word_set(
-            "checkpoint_dir devices eval lora_alpha lora_dropout lora_query lora_r model_config model_name num_nodes "
-            "precision quantize tokenizer_dir"
-        ),
-        3,
-        why=NOT_NAMED,
-        front_end="litgpt",
+    *(
+        Form(
+            "a LitGPT recipe",
+            word_set(f"train {trained}"),
+            word_set(
+                "devices eval lora_alpha lora_dropout lora_query lora_r num_nodes precision quantize tokenizer_dir"
+            ),
+            2,
+            why=NOT_NAMED,
+            front_end="litgpt",
+        )
+        for trained in ("checkpoint_dir", "model_name", "model_config")
     ),
     Form("a verl config", frozenset({"actor_rollout_ref"}), word_set("algorithm critic data hydra trainer")),
     Form("a verl config", word_set("data model trainer optim"), word_set("use_remove_padding")),
