@@ -26,7 +26,7 @@ LIBRARIES = (
     "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune", "unsloth",
 )  # fmt: skip
 
-_CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
+_CONDA = ("env*.yml", "env*.yaml", "conda*.yml", "conda*.yaml")
 _FILES = (
     "requirements*.txt",
     "constraints*.txt",
