@@ -93,11 +93,13 @@ def _of_setting(run: Run, name: str) -> str:
     setting = run.settings.get(name)
     if name == "method" and "partly_frozen" in run.settings:
         setting = run.settings["partly_frozen"]
+    if name == "trainer" and "own_head" in run.settings:
+        setting = run.settings["own_head"]
     place = setting.provenance.place if setting is not None else None
     at = f" at {place.document.path.as_posix()}:{place.document.position(place.span.start).line}" if place else ""
     detail = setting.provenance.detail if setting is not None and setting.value is UNKNOWN else ""
     why = f"; {detail}" if detail else ""
-    if name == "forward_pass" and setting is not None:
+    if setting is not None and setting.name in ("forward_pass", "own_head"):
         return f"what the forward pass keeps; {setting.provenance.detail}{at} (lintfit estimate takes the run as flags)"
     flag = f", or {_FLAGS[name]}" if name in _FLAGS else ""
     return f"{name}, which is not statically known{why} (a plain value{at}{flag})"

@@ -162,3 +162,16 @@ def test_weights_and_states_alone_can_be_too_much(tmp_path: Path) -> None:
     assert verdict(tmp_path, *no_gradients, gpu="3090") == ("does-not-fit", 0)
     assert verdict(tmp_path, *no_gradients, gpu="B200")[0] == "unknown"
     assert verdict(tmp_path, "return self.inner(input_ids)[0]", gpu="3090")[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "own"),
+    [
+        ("low_memory_loss(hidden, self.lm_head.weight, labels)", True),
+        ("loss_fct(self.lm_head(hidden), labels)", False),
+        ("torch.nn.functional.cross_entropy(self.lm_head(hidden), labels)", False),
+        ("self.loss_function(self.lm_head(hidden), labels)", False),
+    ],
+)
+def test_a_loss_that_the_class_makes_in_a_way_of_its_own(loss: str, own: bool) -> None:
+    assert said(INHERITS, "hidden = self.model(input_ids)", f"loss = {loss}", "return loss") == (False, own)

@@ -408,3 +408,19 @@ def test_hooks_that_step_as_soon_as_a_gradient_is_made(hook: str, said: bool | N
     """GaLore's ``torchrun_main.py``, whose optimizers are one for each parameter."""
     found = values(script(GALORE.replace("HOOK", hook), ""))
     assert (found["optimizer"], found.get("optimizer_in_backward")) == ("galore_adamw_8bit", said)
+
+
+@pytest.mark.parametrize("base", ["super().__init__(model=model, args=args)", "self.args = args"])
+def test_a_trainer_that_leaves_out_its_base_is_none(base: str) -> None:
+    source = script(
+        f"""
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+    class Own(Trainer):
+        def __init__(self, model, args):
+            {base}
+
+    Own(AutoModelForCausalLM.from_pretrained("gpt2"), TrainingArguments("out")).train()
+    """
+    )
+    assert (source.facts.trainer is not None) is base.startswith("super")

@@ -57,6 +57,10 @@ def test_the_precision_is_that_of_the_model(load: str, has: str, bf16: object, f
 def test_the_loss_comes_with_the_head() -> None:
     assert read()["loss"] == "chunked"
     assert "loss" not in read(kind="DPO")
+    text = SFT.replace("from trl", "from transformers").format(
+        load="", config_has='"out"', config="TrainingArguments", trainer="Trainer"
+    )
+    assert values(script(text))["loss"] == "chunked"
 
 
 def test_its_checkpointing_keeps_the_inputs_on_the_host() -> None:

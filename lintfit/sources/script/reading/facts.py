@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from lintfit.documents.python_walk import walk
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import (
+    Class,
     Const,
+    Function,
     Object,
     Record,
     Value,
@@ -180,10 +183,19 @@ def is_trainer(record: Record) -> bool:
     if (
         record.name in ("get_trainer", "SageMakerTrainer")
         or record.name.startswith("Patch")
-        or any(cls.own for cls in record.classes)
+        or any(cls.own or _starts_anew(cls) for cls in record.classes)
     ):
         return False
     return bool(_TRAINER.search(record.function)) and record.function.rpartition(".")[2][:1].isupper()
+
+
+def _starts_anew(cls: Class) -> bool:
+    """Whether a class has an ``__init__`` of its own that leaves out its base's: what the base does is not done."""
+    made = cls.member("__init__")
+    if not isinstance(made, Function) or made.node is None:
+        return False
+    calls = (node.func for node in walk(made.node) if isinstance(node, cst.Call))
+    return not any(isinstance(func, cst.Attribute) and func.attr.value == "__init__" for func in calls)
 
 
 def _partitions(record: Record) -> bool:

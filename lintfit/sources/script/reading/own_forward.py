@@ -7,10 +7,12 @@ the library's. Of several passes one is a lower bound; of what a loop runs, or a
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import libcst as cst
 
+from lintfit.documents.python_walk import walk
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.uncounted import PASSES
 from lintfit.sources.script.interpreter import models
@@ -29,6 +31,8 @@ _PARTS = frozenset({
 """Names by which classes keep what their layers are in."""
 _PLAIN = frozenset({"accelerate", "deepspeed", "lightning", "pytorch_lightning", "torch", "transformers"})
 """Packages whose classes freeze nothing by themselves."""
+_OF_LOGITS = re.compile(r"cross_entropy$|CrossEntropyLoss$|loss_f\w*$|^criterion$")
+"""Losses of logits as transformers' own classes call them: ``loss_fct``, ``self.loss_function``, …"""
 _MANY = 1000
 """Passes of a loop: nobody knows how many, nor of which part of a batch."""
 _LOOPS = (cst.For, cst.While, cst.ListComp, cst.GeneratorExp)
@@ -50,13 +54,27 @@ def read(reading: Reading) -> None:
     what = f"{made.cls.name}.forward"
     if wraps and reading.found.peft is None:
         _who_freezes(reading, made.cls, name)
-    if runs == 1 and wraps:
+    if runs == 1 and (wraps or _has_own_loss(made.cls.member("forward"))):
         reading.state("own_head", True, name, f"{made.cls.name} decides what becomes of the model's outputs")
     elif 1 < runs < _MANY and "uncounted" not in reading.settings:
         reading.state("uncounted", PASSES.format(runs, what), name)
     elif runs != 1:
         part = "the model in a loop" if runs else "a part of the model, or calls it out of sight"
         reading.state("forward_pass", True, name, f"{what} runs {part}, which is not counted")
+
+
+def _has_own_loss(forward: object) -> bool:
+    """Whether a function makes a loss, and not of logits as transformers' own does."""
+    if not isinstance(forward, Function) or forward.node is None:
+        return False
+    made = [node.value for node in walk(forward.node) if isinstance(node, cst.Assign) and _named_loss(node)]
+    calls = [node for value in made for node in walk(value) if isinstance(node, cst.Call)]
+    own = [call for call in calls if not _OF_LOGITS.search(dotted(call.func))]
+    return bool(own) and len(own) == len(calls)
+
+
+def _named_loss(node: cst.Assign) -> bool:
+    return any(dotted(target.target) == "loss" for target in node.targets)
 
 
 def _who_freezes(reading: Reading, cls: Class, node: cst.CSTNode) -> None:

@@ -179,8 +179,8 @@ def _arguments(reading: Reading, made: Object) -> None:
         reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
     elif "GRPO" in made.library and unsloth.load_of(reading) is not None:
         reading.derive("loss", UNKNOWN, "Unsloth computes GRPO's loss over parts of a batch")
-    elif unsloth.sft_load_of(reading) is not None:
-        reading.default("loss", *unsloth.loss(reading))
+    elif (by_unsloth := unsloth.loss(reading)) is not None:
+        reading.default("loss", *by_unsloth)
     elif made.library.endswith("SFTConfig"):
         _sft_loss(reading, made, record)
     _use_cache(reading, made, record)

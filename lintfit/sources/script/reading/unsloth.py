@@ -63,9 +63,16 @@ def precision(reading: Reading) -> bool:
     return True
 
 
-def loss(reading: Reading) -> tuple[str, str]:
+def loss(reading: Reading) -> tuple[str, str] | None:
     """How the loss of whole sequences is computed, and why: with the head since 2024.11.7 (Cut Cross Entropy, its own
-    since 2025.10), from whole logits before (``fused_linear_cross_entropy`` in ``unsloth/models/llama.py``)."""
+    since 2025.10), from whole logits before (``fused_linear_cross_entropy`` in ``unsloth/models/llama.py``).
+
+    It is the model's, whether TRL's trainer or transformers' own trains it; None where Unsloth has loaded none.
+    """
+    load, trainer = reading.found.trained_load, reading.found.trainer
+    plain_trainer = trainer is not None and trainer.function.startswith("transformers.") and trainer.name == "Trainer"
+    if sft_load_of(reading) is None and not (plain_trainer and load is not None and models.by_unsloth(load)):
+        return None
     if reading.at_least("unsloth", 2024, 11, 7):
         return "chunked", "Unsloth computes the loss together with the head"
     return "full", "Unsloth before 2024.11.7 makes all logits"
