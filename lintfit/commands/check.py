@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
-from lintfit.checks.helpers.registry import breaks_the_command, run_file_checks, run_run_checks
+from lintfit.checks.helpers.registry import breaks_the_command, errors_of, run_file_checks, run_run_checks
 from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
@@ -227,7 +227,7 @@ class _Pass:
             return judged
         from lintfit.fit.planner import plan
 
-        outcome = plan(judged.run, self.workspace, self.options)
+        outcome = plan(judged.run, self.workspace, self.options, errors_of)
         planned = replace(
             judged,
             plan=outcome.plan,
@@ -239,7 +239,8 @@ class _Pass:
             return planned
         from lintfit.fit.alternatives import alternatives
 
-        return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options, outcome).plans)
+        found = alternatives(judged.run, self.workspace, self.options, outcome, errors_of)
+        return replace(planned, alternatives=found.plans)
 
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(

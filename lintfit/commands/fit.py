@@ -9,7 +9,7 @@ from typing import Any
 from lintfit import __version__
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import RunContext
-from lintfit.checks.helpers.registry import breaks_the_command
+from lintfit.checks.helpers.registry import breaks_the_command, errors_of
 from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
@@ -138,13 +138,13 @@ def _answer(result: RunResult, start: int, workspace: Workspace, options: Option
         return Answer(result, start, unknown=unknown)
     run = result.run
     if asked.goal is None:
-        found = alternatives(run, workspace, options)
+        found = alternatives(run, workspace, options, stops=errors_of)
         return Answer(result, start, found.plans, found)
     answers = extremes(run, asked.goal)
     assert run.spec is not None
     search = Search(Space(Subject(run, run.spec), Effect.SAME), run.options.margin)
     fitting = [answer.fitting for answer in answers if answer.fitting is not None]
-    pen = Feasibility(run, workspace, options)
+    pen = Feasibility(run, workspace, options, errors_of)
     plans = tuple(written(run, one, search, pen) for one in fitting)
     return Answer(result, start, plans, extremes=answers)
 

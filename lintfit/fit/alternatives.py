@@ -7,7 +7,7 @@ from itertools import islice
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.feasibility import Feasibility
+from lintfit.fit.feasibility import Feasibility, Stops, no_errors
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import Outcome, attempted, displayed, plan
 from lintfit.fit.proof import decides
@@ -39,7 +39,9 @@ class Alternatives:
     shortfall: str = ""
 
 
-def alternatives(run: Run, workspace: Workspace, cli: Options, known: Outcome | None = None) -> Alternatives:
+def alternatives(
+    run: Run, workspace: Workspace, cli: Options, known: Outcome | None = None, stops: Stops = no_errors
+) -> Alternatives:
     """The best plan of each kind that nothing else beats. The run must have a spec with a capacity.
 
     ``known``: what ``check`` offers, where that has been worked out.
@@ -52,8 +54,8 @@ def alternatives(run: Run, workspace: Workspace, cli: Options, known: Outcome | 
     looked_at = search.tried.count + len(found)
     if found and not found[0][0].candidate.options:
         return Alternatives(fits=True, combinations=looked_at)
-    best = known if known is not None else plan(run, workspace, cli)
-    others = [way for _, way in _ways(run, found, search, Feasibility(run, workspace, cli))]
+    best = known if known is not None else plan(run, workspace, cli, stops)
+    others = [way for _, way in _ways(run, found, search, Feasibility(run, workspace, cli, stops))]
     listed = [best.plan] if best.plan is not None else []
     if best.closer is not None:
         listed.append(_only_likely(run, best.closer))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from lintfit.documents.workspace import Workspace
@@ -23,6 +24,14 @@ from lintfit.run.model import Run
 from lintfit.run.write import why_not
 from lintfit.settings.values import InLauncherFile
 
+Stops = Callable[[Run], Mapping[str, str]]
+"""The errors that a run stops with, whatever its memory: what each rule says."""
+
+
+def no_errors(_: Run) -> Mapping[str, str]:
+    """None: nobody asks the rules."""
+    return {}
+
 
 class Feasibility:
     """Says of changes, before anything is carried out, whether somebody writes each of them.
@@ -31,8 +40,8 @@ class Feasibility:
     files as that one leaves them.
     """
 
-    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
-        self.run, self.workspace, self.cli = run, workspace, cli
+    def __init__(self, run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors) -> None:
+        self.run, self.workspace, self.cli, self.stops = run, workspace, cli, stops
         self.care = Care(workspace)
         self._known: dict[str, str] = {}
         self._undone: dict[str, str] = {}
@@ -49,6 +58,16 @@ class Feasibility:
             names = {each.change for each in why.applied.written if each.edit.path == path}
             if path.as_posix() in why and len(names) == 1 and not names - changes.keys():
                 self.undone(changes, names.pop(), why)
+
+    def brings(self, after: Run) -> str:
+        """The error that a run stops with once a plan is written, and does not stop with now; empty for none."""
+        errors = self.stops(after)
+        new = [rule for rule in errors if rule not in self._stops_now] if errors else []
+        return f"once written, {errors[new[0]]}" if new else ""
+
+    @cached_property
+    def _stops_now(self) -> Mapping[str, str]:
+        return self.stops(self.run)
 
     def not_told(self, changes: Mapping[str, Any]) -> str:
         """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""

@@ -19,7 +19,7 @@ from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, apply_changes, uncasts
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.feasibility import Feasibility, saves_shards
+from lintfit.fit.feasibility import Feasibility, Stops, no_errors, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
 from lintfit.fit.search import Fitting, Search, at_least, widened
@@ -68,12 +68,14 @@ class Outcome:
     refused: int = 0
 
 
-def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
-    """What would make the run fit, else what may. The run must have a spec whose estimate does not fit."""
+def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors) -> Outcome:
+    """What would make the run fit, else what may. The run must have a spec whose estimate does not fit.
+
+    ``stops`` says which errors a run ends with: a plan brings none that was not there before."""
     assert run.spec is not None
     space = Space(Subject(run, run.spec), _FURTHEST)
     search = Search(space, run.options.margin)
-    feasibility = Feasibility(run, workspace, cli)
+    feasibility = Feasibility(run, workspace, cli, stops)
     refused = 0
     may_do = [search.for_tight()] if estimate(run.spec).verdict is Verdict.DOES_NOT_FIT else []
     for looking in (search, *may_do):
@@ -175,6 +177,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):
         return result
+    if reason := feasibility.brings(applied.run):
+        return LeftToPerson(reason, applied)
     assert applied.run.spec is not None
     plan = _plan(run, found, search, applied)
     fix = feasibility.care.weighed(plan.fix)

@@ -11,6 +11,7 @@ from lintfit.commands.check import check
 from lintfit.findings.model import Applicability
 from lintfit.fit import planner
 from lintfit.options.model import Options
+from tests.support import lintfit
 
 SCRIPT = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
@@ -36,3 +37,28 @@ def test_what_cannot_be_carried_out_is_counted(tmp_path: Path, monkeypatch: pyte
     after = check([tmp_path], _options())
     assert after.runs[0].plan is None or after.runs[0].plan.applicability is Applicability.DISPLAY
     assert after.refused_fixes == after.runs[0].refused_plans > 0
+
+
+MAPPED = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16"{placed})
+Trainer(model=model, args=args).train()
+"""
+LAUNCH = """\
+torchrun --nproc_per_node 8 train.py --output_dir out --bf16 True --gradient_checkpointing True \\
+    --per_device_train_batch_size 1 --deepspeed ds.json
+"""
+
+
+@pytest.mark.parametrize("placed", ["", ', device_map={"": args.device.index}'])
+def test_a_plan_brings_no_error_that_was_not_there(tmp_path: Path, placed: str) -> None:
+    (tmp_path / "train.py").write_text(MAPPED.format(placed=placed))
+    (tmp_path / "run.sh").write_text(LAUNCH)
+    (tmp_path / "ds.json").write_text('{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}')
+    flags = ("--gpu", "3090", "--seq-len", "1024", "--host-memory", "512", "--output-format", "json")
+    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    by_hand = run["plan"].get("by_hand", "")
+    assert by_hand.startswith("once written, device_map under ZeRO-3: ") is bool(placed)
+    assert run["plan"]["steps"][0]["to"] == 3

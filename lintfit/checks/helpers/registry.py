@@ -103,6 +103,12 @@ def breaks_the_command(context: RunContext) -> bool:
     return any(_breaks(module, context) for _, module in rules_for(_dialects(context.run)))
 
 
+def errors_of(run: Run) -> dict[str, str]:
+    """The errors that a run stops with, whatever its memory: what each rule says of it."""
+    found = run_run_checks(RunContext(run, None))
+    return {each.rule: each.message for each in found if each.severity is Severity.ERROR}
+
+
 def _dialects(run: Run) -> set[str]:
     """What must be there of a run for rules to be asked."""
     present: dict[str, Source | None] = {

@@ -18,9 +18,9 @@ from lintfit.sources.script.writing.file_edits import Edits, edits_in
 
 
 def moved_above(document: PythonDocument, statement: Record, target: Record) -> Edits | None:
-    """Move the statement of a call above that of an earlier one.
+    """Move the statement of a call above that of an earlier one, or that one below it, whichever has fewer lines.
 
-    None where the two do not stand in one block, or where it needs something that is bound between them.
+    None where the two do not stand in one block, or where one needs something that is bound between them.
     """
     below, above = statement.statement, target.statement
     if below is None or above is None or not document.editable:
@@ -29,7 +29,20 @@ def moved_above(document: PythonDocument, statement: Record, target: Record) -> 
     if block is None or block is not document.parent(above):
         return None
     between = _between(block, above, below)
-    if between is None or not _names(below).isdisjoint(name for node in between for name in _bound(node)):
+    if between is None:
+        return None
+    fewer = _height(document, above) < _height(document, below)
+    down = _moved_down(document, above, [*between[1:], below]) if fewer else None
+    return down if down is not None else _moved_up(document, below, above, between)
+
+
+def _moved_up(
+    document: PythonDocument,
+    below: cst.SimpleStatementLine,
+    above: cst.SimpleStatementLine,
+    between: list[cst.CSTNode],
+) -> Edits | None:
+    if not _names(below).isdisjoint(name for node in between for name in _bound(node)):
         return None
     code = _code(document, below)
     if code is None:
@@ -37,6 +50,38 @@ def moved_above(document: PythonDocument, statement: Record, target: Record) -> 
     inserted = python_edits.insert_statement_before(document, above, code)
     removed = python_edits.remove_statement(document, below)
     return edits_in(document, _with_blank_lines(document.text, document.file.newline, inserted, removed))
+
+
+def _moved_down(document: PythonDocument, above: cst.SimpleStatementLine, passed: list[cst.CSTNode]) -> Edits | None:
+    """A statement behind the last of those that follow it, of which none needs or changes what it has."""
+    used = {name for node in passed for name in _names(node)}
+    changed = {name for node in passed for name in _bound(node)}
+    code, last = _code(document, above), passed[-1]
+    if code is None or not used.isdisjoint(_bound(above)) or not changed.isdisjoint(_names(above)):
+        return None
+    assert isinstance(last, cst.SimpleStatementLine)
+    removed = python_edits.remove_statement(document, above)
+    inserted = python_edits.insert_statement_after(document, last, code)
+    return edits_in(document, (*inserted, *_without_blank_lines(document.text, removed)))
+
+
+def _height(document: PythonDocument, statement: cst.CSTNode) -> int:
+    """The lines of a statement."""
+    return document.slice(document.span(statement)).count("\n") + 1
+
+
+def _without_blank_lines(text: str, removed: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The edit with the blank lines below a statement, where as many or more stand above it."""
+    if len(removed) != 1:
+        return removed
+    (there,) = removed
+    above = _BLANK_LINES_ABOVE.search(text, 0, there.span.start)
+    below = _BLANK_LINES_BELOW.match(text, there.span.end)
+    if above is None or below is None:
+        return removed
+    if above.group().count("\n") < below.group().count("\n"):
+        return (Edit(Span(above.start(), there.span.end), there.text),)
+    return (Edit(Span(there.span.start, below.end()), there.text),)
 
 
 def configured_first(reading: Reading) -> Edits | None:

@@ -34,7 +34,8 @@ def main():
     model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path)
     data = [tokenizer(line, max_length=args.max_seq_len, truncation=True) for line in open("data.txt")]
     loader = DataLoader(data, batch_size=args.per_device_train_batch_size)
-    optimizer = deepspeed.ops.adam.FusedAdam(model.parameters(), lr=1e-5)
+    adam = deepspeed.ops.adam.DeepSpeedCPUAdam if args.offload else deepspeed.ops.adam.FusedAdam
+    optimizer = adam(model.parameters(), lr=1e-5)
     model, optimizer, _, _ = deepspeed.initialize(args=args, model=model, optimizer=optimizer, config=ds_config)
     if args.gradient_checkpointing:
         model.gradient_checkpointing_enable()
