@@ -16,7 +16,9 @@ def options(subject: Subject) -> Iterator[Option]:
         return
     if spec.facts.checkpoint_dtype not in ("bf16", "fp16"):
         return
-    dtype = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
+    dtype = half(subject)
+    if dtype == "bf16" and spec.mixed_precision != "no":
+        dtype = spec.mixed_precision
     # LitGPT's precision is that of the adapters, too.
     frozen = spec.method == "lora" and run.recipe is None
     kept = frozen or (spec.engine == "deepspeed" and spec.mixed_precision != "no")
