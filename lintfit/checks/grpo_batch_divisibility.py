@@ -18,10 +18,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.training is None or run.value("trainer") not in ("grpo", "rloo") or older((run,), "trl", "0.15"):
         return
     gpus = run.settings.get("gpus")
+    if not _is_of_trl(run):
+        return  # a trainer of the project's own, whatever its name, asks what it likes
     if gpus is None or not isinstance(gpus.value, int) or gpus.provenance.kind == "assumed":
         return
     yield from _training(run, gpus.value)
     yield from _evaluation(run, gpus.value)
+
+
+def _is_of_trl(run: Run) -> bool:
+    """Whether the trainer is TRL's, or a class of the project's that inherits from it."""
+    made = run.script.reading.found.trainer if run.script is not None else None
+    if made is None:
+        return run.script is None
+    names = [cls.library or "" for cls in made.classes] or [made.function]
+    return all(name.partition(".")[0] in ("trl", "unsloth") for name in names)
 
 
 def _training(run: Run, gpus: int) -> Iterator[Report]:

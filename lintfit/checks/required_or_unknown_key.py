@@ -248,10 +248,13 @@ def _no_zero(context: FileContext, document: DataDocument, root: Node) -> Iterat
         )
 
 
+_BATCHES = ("train_batch_size", "train_micro_batch_size_per_gpu")
+
+
 def _no_batch(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
-    if reader_of(context.runs) != "deepspeed":
-        return
-    if all(root.entry(name) is None for name in ("train_batch_size", "train_micro_batch_size_per_gpu")):
+    if reader_of(context.runs) != "deepspeed" or any(run.mentions(*_BATCHES) for run in context.runs):
+        return  # a script that speaks of one may well put it in
+    if all(root.entry(name) is None for name in _BATCHES):
         yield Report(
             _start(document, root),
             "there is no batch size: DeepSpeed stops with AssertionError "

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.context import Report, RunContext, has_room
 from lintfit.checks.helpers.runs import anchor, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
@@ -21,25 +21,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"the peak is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: {_ends(estimate)}",
-        severity=Severity.INFO if _has_room(estimate) else None,
+        severity=Severity.INFO if has_room(estimate) else None,
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )
-
-
-_ROOM = 0.85
-"""The share of the GPU up to which a likely peak leaves room for a long sample and for fragmentation."""
-
-
-def _has_room(estimate: Estimate) -> bool:
-    return estimate.capacity_bytes is not None and estimate.peak.likely <= _ROOM * estimate.capacity_bytes
 
 
 def _ends(estimate: Estimate) -> str:
     """What a peak means that is close to the GPU's size, on either side of it."""
     if estimate.capacity_bytes is not None and estimate.peak.likely > estimate.capacity_bytes:
         return "it likely runs out of memory, and may just fit"
-    if _has_room(estimate):
+    if has_room(estimate):
         return "it likely fits, and only the upper end of the estimate does not"
     return "a long sample or a fragmented heap is enough to run out of memory"
 

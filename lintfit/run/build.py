@@ -30,7 +30,7 @@ from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
-from lintfit.run.versions import versions_of, with_transformers
+from lintfit.run.versions import versions_of, with_project_of, with_transformers
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.flag_grammars.refused import of_launch
@@ -55,6 +55,10 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     versions = versions_of(origin.path, workspace.root, options, asked_by(origin.path, workspace))
     with workspace.asked() as looked_for:
         run = _Builder(origin, workspace, options, versions).run()
+        if run.script is not None and run.script.document.path != origin.path:
+            told = with_project_of(run.script.document.path, workspace.root, versions)
+            if told is not versions:
+                run, versions = _Builder(origin, workspace, options, told).run(), told
         dated = with_transformers(dated_by(run, versions))
         if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
             # With a floor alone the newest version, and with it the run, is the same.

@@ -66,7 +66,8 @@ class Changes:
             return True
         if any(map(self.has, _goes_by(run, root))):
             return True
-        return any(speaks_for(file, run.origin.path, root) for file in self.files)
+        own = {run.origin.path, *([run.script.document.path] if run.script is not None else ())}
+        return any(speaks_for(file, path, root) for file in self.files for path in own)
 
 
 def _goes_by(run: Run, root: Path) -> Iterator[Path]:

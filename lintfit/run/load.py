@@ -77,7 +77,8 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
             if each is not None and each.script is not None and each.script.facts.trains:
                 runs.append(each)
                 taken |= _taken(each)
-    for origin in _lonely_data(documents, taken, workspace):
+    lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
+    for origin in _lonely_data(lonely, taken, workspace):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
             continue
@@ -262,6 +263,10 @@ def _further(run: Run | None, workspace: Workspace, cli: Options, mistakes: Mist
         return
     for index in range(1, run.script.trainings):
         yield _built(replace(run.origin, index=index), workspace, cli, mistakes)
+
+
+_OF_TESTS = frozenset({"fixtures", "test", "testdata", "tests"})
+"""Folders whose recipes nobody trains from: tests read them."""
 
 
 def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Iterable[Origin]:

@@ -39,6 +39,17 @@ def versions_of(path: Path, root: Path, options: Options, own: Mapping[str, Aske
     return with_transformers(Versions(known, sources))
 
 
+def with_project_of(script: Path, root: Path, versions: Versions) -> Versions:
+    """The same, with what the files around a script say of libraries that nothing near its launch speaks of."""
+    known, told = dict(versions), _libraries(dict.fromkeys(versions, ("", "")))
+    more = {name: asked for name, asked in asked_near(script, root).items() if _library(name) not in told}
+    if not more:
+        return versions
+    sources = {**versions.sources, **{name: source for name, (_, source) in more.items()}}
+    known |= {name: version for name, (version, _) in more.items()}
+    return with_transformers(Versions(known, sources))
+
+
 def _library(name: str) -> str:
     return name.removesuffix(FLOOR).removesuffix(COMMIT)
 

@@ -133,3 +133,14 @@ def test_a_command_whose_recipe_only_predicts_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "predict.yaml").write_text(FACTORY.replace("do_train: true", "do_predict: true"))
     (tmp_path / "run.sh").write_text("llamafactory-cli train predict.yaml\n")
     assert _checked(tmp_path, "run.sh")["runs"] == []
+
+
+def test_a_recipe_that_tests_read_is_no_run(tmp_path: Path) -> None:
+    text = "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 1\nsequence_len: 512\ndatasets: []\n"
+    for folder in ("recipes", "tests/fixtures"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "full.yaml").write_text(text)
+    found = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert [run["id"] for run in found] == ["recipes/full.yaml"]
+    (named,) = lintfit("check", "tests/fixtures/full.yaml", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert named["id"] == "tests/fixtures/full.yaml"

@@ -58,7 +58,7 @@ def test_a_trainer_in_which_nothing_comes_from_a_library(tmp_path: Path, base: s
     _, results = load_runs([tmp_path], Options(gpu="RTX 3090"))
     (script,) = [result.run.script for result in results]
     assert script is not None
-    assert (script.facts.trainer is not None) is (base == "(Trainer)")
+    assert script.facts.trainer is None
 
 
 @pytest.mark.parametrize(

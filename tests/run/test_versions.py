@@ -315,3 +315,18 @@ def test_requirements_that_take_no_time(text: str) -> None:
     before = time.process_time()
     assert not [match for match in requirements._REQUIREMENT.finditer(text) if len(match["asked"]) < 50]
     assert time.process_time() - before < 5
+
+
+def test_the_project_of_a_script_speaks_where_that_of_its_launch_is_silent(tmp_path: Path) -> None:
+    folder = tmp_path / "part" / "src"
+    folder.mkdir(parents=True)
+    (tmp_path / "jobs").mkdir()
+    (folder / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer\n"
+        'Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2")).train()\n'
+    )
+    (tmp_path / "jobs" / "run.sh").write_text("python part/src/train.py\n")
+    (tmp_path / "requirements.txt").write_text("transformers==4.40.0\n")
+    (tmp_path / "part" / "setup.py").write_text('deps = ["trl==0.14.0", "transformers==4.30.0"]\n')
+    (result,) = load_runs([tmp_path], Options())[1]
+    assert (result.run.versions["transformers"], result.run.versions["trl"]) == ("4.40.0", "0.14.0")

@@ -64,6 +64,17 @@ class FileContext:
         return found if found is not None and found.sure else None
 
 
+_ROOM = 0.85
+"""The share of the GPU up to which a likely peak leaves room for a long sample and for fragmentation."""
+
+
+def has_room(estimate: Estimate | None) -> bool:
+    """Whether the likely peak leaves room on the GPU, whatever the high end does."""
+    if estimate is None or estimate.capacity_bytes is None:
+        return False
+    return estimate.peak.likely <= _ROOM * estimate.capacity_bytes
+
+
 _SHORTEST: Memo[Estimate | None] = Memo(64)
 """Estimates of runs with short samples, for which several rules ask."""
 _TRAINED: Memo[Estimate | None] = Memo(64)
@@ -135,8 +146,8 @@ class RunContext:
         match self.verdict_of_training:
             case Verdict.DOES_NOT_FIT:
                 return Severity.ERROR
-            case Verdict.TIGHT if self.longest is not None:
-                return Severity.INFO  # it fits with samples shorter than their cap: tight-fit says up to which
+            case Verdict.TIGHT if self.longest is not None or has_room(self.estimate):
+                return Severity.INFO  # it fits with samples shorter than their cap, or likely so: tight-fit says it
             case Verdict.TIGHT | Verdict.UNKNOWN:
                 return Severity.WARNING
             case Verdict.FITS:

@@ -179,7 +179,8 @@ def _included(option: Option, around: Surroundings) -> Iterator[Setting]:
         len([gpu for gpu in host.partition(":")[2].split(",") if gpu.strip()]) or slots.get(host.partition(":")[0], 0)
         for host in hosts
     ]
-    known = option.value is not None and all(counts)
+    named = [gpu.strip() for host in hosts for gpu in host.partition(":")[2].split(",")]
+    known = option.value is not None and all(counts) and all(gpu.isdigit() for gpu in named if gpu)
     yield Setting("gpus", sum(counts) if known else UNKNOWN, provenance)
     if option.value is not None and len(hosts) > 1:
         yield Setting("nodes", len(hosts), provenance)

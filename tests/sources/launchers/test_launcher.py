@@ -130,6 +130,7 @@ def test_several_launches_in_order(shell_document: Read) -> None:
         ("deepspeed --num_gpus 4 --num_nodes 2 train.py", 8, 2),
         ("deepspeed --num_gpus 4 --hostfile hosts train.py", UNKNOWN, UNKNOWN),
         ("deepspeed --include localhost:0,3 train.py", 2, None),
+        ("deepspeed --include localhost:gpu_ids train.py", UNKNOWN, None),
         ("deepspeed -i host1:0,1@host2:0,1,2 train.py", 5, 2),
         ("deepspeed --include host1 train.py", UNKNOWN, None),
         ("deepspeed --exclude localhost:0 train.py", UNKNOWN, None),

@@ -207,6 +207,14 @@ def test_saved_adapters_or_new_ones_are_adapters_either_way() -> None:
     assert read(text).settings["method"].value == "lora"
 
 
+def test_each_of_pefts_classes_loads_an_adapter() -> None:
+    text = """
+    from peft import PeftModelForSequenceClassification
+    model = PeftModelForSequenceClassification.from_pretrained(model, "saved", is_trainable=True)
+    """
+    assert read(text).settings["method"].value == "lora"
+
+
 def test_a_head_put_on_a_model_loads_nothing() -> None:
     text = """
     import torch

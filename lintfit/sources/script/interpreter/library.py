@@ -9,7 +9,7 @@ from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import command_lines, config_files, operators, parsers
 from lintfit.sources.script.interpreter.functions import FUNCTIONS, GO_THROUGH
 from lintfit.sources.script.interpreter.methods import AT_ONCE, CHANGES, GROWS, method
-from lintfit.sources.script.interpreter.models import is_arguments, is_dataclass_parser, is_model
+from lintfit.sources.script.interpreter.models import is_adapted_class, is_arguments, is_dataclass_parser, is_model
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import (
     Choice,
@@ -36,7 +36,7 @@ _WRAPPERS = frozenset({
     "get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training",
     "prepare_model_for_training", "compile", "DistributedDataParallel", "DataParallel", "FullyShardedDataParallel",
     "DDP", "FSDP", "DP", "patch_peft_model", "apply_liger_kernel", "fully_shard", "unwrap_model", "prepare_model",
-    "add_adapter", "convert_sync_batchnorm", "PeftModel", "PeftModelForCausalLM",
+    "add_adapter", "convert_sync_batchnorm",
 })  # fmt: skip
 _RUNNERS = frozenset({"Fire", "spawn", "notebook_launcher", "launch", "run", "elastic_launch", "Typer", "typer", "cli"})
 
@@ -146,7 +146,7 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
         if record.positional:
             made.attributes.setdefault("output_dir", record.positional[0])
         return made
-    if last in _WRAPPERS or last == "from_pretrained":
+    if last in _WRAPPERS or is_adapted_class(last) or last == "from_pretrained":
         made.base = _model_argument(record)
     if last in ("FastLanguageModel", "FastModel", "FastVisionModel"):
         return made
@@ -234,7 +234,7 @@ def _object_method(interpreter: Evaluator, record: Record) -> Value:
             if found is not None:
                 return found
     made = Object(record.node, record.function, record, open=record.spreads)
-    if record.name in _WRAPPERS or record.name == "from_pretrained":
+    if record.name in _WRAPPERS or is_adapted_class(record.name) or record.name == "from_pretrained":
         made.base = _model_argument(record)
     if (
         made.base is None

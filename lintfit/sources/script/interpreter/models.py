@@ -28,6 +28,7 @@ _CONSTRUCTED = re.compile(r"(Model|LMHeadModel|For[A-Z]\w+)$")
 _ARGUMENTS = re.compile(
     r"(TrainingArguments|(SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|PPOv2|RLOO|Reward|PRM|BCO|XPO|OnlineDPO|NashMD|GKD|Iterative\w*)Config)$"
 )
+_ADAPTED = re.compile(r"PeftModel(For\w+)?")
 _DATACLASS_PARSER = re.compile(r"(Hf|H4)ArgumentParser$|TrlParser$|ArgumentParserPlus$")
 
 
@@ -72,12 +73,22 @@ def owner_of(record: Record) -> str:
     return record.function.rpartition(".")[0].rpartition(".")[2]
 
 
+def loads_adapter(record: Record) -> bool:
+    """Whether a call puts a saved adapter of PEFT's into a model."""
+    return record.name == "from_pretrained" and _ADAPTED.fullmatch(owner_of(record)) is not None
+
+
+def is_adapted_class(name: str) -> bool:
+    """Whether a name is that of one of PEFT's classes of models with adapters."""
+    return _ADAPTED.fullmatch(name) is not None
+
+
 def is_model_load(record: Record) -> bool:
     """Whether a call makes a model from a checkpoint or a config (not a tokenizer, config or processor)."""
     if record.name not in _LOADERS:
         return False
     owner = owner_of(record)
-    if owner in ("PeftModel", "PeftModelForCausalLM"):
+    if _ADAPTED.fullmatch(owner):
         return False
     return bool(_MODEL_CLASS.search(owner)) and not _NOT_MODELS.search(owner)
 
@@ -128,7 +139,8 @@ def is_model(made: Object) -> bool:
             return True
         if each.cls is not None and (each.cls.library or "").endswith(("nn.Module", ".Module", "PreTrainedModel")):
             return True
-        if each.kind.rpartition(".")[2] in ("PeftModel", "create_model", "get_model", "load_model", "build_model"):
+        kind = each.kind.rpartition(".")[2]
+        if _ADAPTED.fullmatch(kind) or kind in ("create_model", "get_model", "load_model", "build_model"):
             return True
     return False
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
-from lintfit.sources.script.interpreter import operators
+from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Object, Record, alternatives, objects
 from lintfit.sources.script.reading import freezing
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
@@ -63,7 +63,7 @@ def method(reading: Reading, load: Record | None) -> None:
 
 def _saved(reading: Reading, made: Record) -> None:
     """What the config of an adapter decides that lies ready: it comes with the adapter, and is not read."""
-    if made.function.endswith("PeftModel.from_pretrained"):
+    if models.loads_adapter(made):
         for name in ("lora_rank", "lora_targets", "lora_modules_to_save"):
             reading.state(name, UNKNOWN, made.node, "the saved adapter's own config decides it")
 
@@ -93,7 +93,7 @@ def _all_linear(reading: Reading, config: Record) -> None:
 def _wraps(record: Record) -> bool:
     """Whether a call puts adapters into a model: PEFT's function, or one of its classes."""
     made = record.function.startswith("peft.") and record.name.startswith("PeftModel")
-    return made or record.name == "get_peft_model" or record.function.endswith("PeftModel.from_pretrained")
+    return made or record.name == "get_peft_model" or models.loads_adapter(record)
 
 
 def _wrapped(reading: Reading) -> bool | None:
@@ -129,7 +129,7 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
                 return (record, each) if wanted else (replace(record, taken=None), each)
         if record.name == "get_peft_model" and record.function.startswith("unsloth"):
             return record, None
-        if record.name == "from_pretrained" and record.function.endswith("PeftModel.from_pretrained"):
+        if models.loads_adapter(record):
             trainable = record.keyword("is_trainable")
             if trainable is not None and operators.truth(trainable):
                 return record, None
