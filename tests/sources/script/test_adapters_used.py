@@ -210,9 +210,12 @@ def test_saved_adapters_or_new_ones_are_adapters_either_way() -> None:
 def test_each_of_pefts_classes_loads_an_adapter() -> None:
     text = """
     from peft import PeftModelForSequenceClassification
+    from trl import GRPOConfig, GRPOTrainer
     model = PeftModelForSequenceClassification.from_pretrained(model, "saved", is_trainable=True)
+    GRPOTrainer(model=model, args=GRPOConfig("out", beta=0.1), reward_funcs=reward).train()
     """
-    assert read(text).settings["method"].value == "lora"
+    found = read(text).settings
+    assert (found["method"].value, found["reference_model"].value) == ("lora", False)
 
 
 def test_a_head_put_on_a_model_loads_nothing() -> None:

@@ -23,7 +23,7 @@ _PREFIX = "the model's own code trains a prefix where one is asked for"
 
 def method(reading: Reading, load: Record | None) -> None:
     config = _adapter(reading)
-    wrapped = _wrapped(reading)
+    wrapped = carries_adapter(reading)
     if config is None:
         if wrapped is not None and wrapped is not False:
             wrapping = _wrapping(reading)
@@ -96,7 +96,7 @@ def _wraps(record: Record) -> bool:
     return made or record.name == "get_peft_model" or models.loads_adapter(record)
 
 
-def _wrapped(reading: Reading) -> bool | None:
+def carries_adapter(reading: Reading) -> bool | None:
     """Whether the trained model carries an adapter: in every branch that may have made it, in none, in some (None)."""
     answers = set()
     for option in alternatives(reading.found.trained) if reading.found.trained is not None else ():

@@ -14,6 +14,7 @@ from lintfit.sources.script.reading import (
     engines,
     inference_models,
     lengths,
+    lora,
     own_evaluation,
     own_forward,
     own_gradients,
@@ -125,9 +126,9 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
             named = isinstance(plain(handed), str)  # TRL loads what it is given the name of
             reading.put("reference_model", handed, record, to=True if named or objects_of(handed) else UNKNOWN)
         return
-    adapter = record.keyword("peft_config")
-    peft = reading.found.peft
-    with_adapter = not sure_none(adapter) or (peft is not None and peft.taken is True)
+    adapter, peft = record.keyword("peft_config"), reading.found.peft
+    config_used = peft is not None and peft.taken is True
+    with_adapter = not sure_none(adapter) or config_used or lora.carries_adapter(reading) is True
     made = reading.found.arguments
     if kind in ("grpo", "rloo") and made is not None:
         beta = reading.attribute(made, "beta")
