@@ -20,7 +20,7 @@ from lintfit.fit.applying import (
 )
 from lintfit.fit.care import Care
 from lintfit.options.model import Options
-from lintfit.run.model import Run
+from lintfit.run.model import ANY_OF_THE_MACHINE, Run
 from lintfit.run.write import why_not
 from lintfit.settings.values import InLauncherFile
 
@@ -71,6 +71,9 @@ class Feasibility:
 
     def not_told(self, changes: Mapping[str, Any]) -> str:
         """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
+        engine = self.run.settings.get("engine")
+        if engine is not None and engine.provenance is ANY_OF_THE_MACHINE and "engine" not in changes:
+            return "which engine the run has is in the file that `accelerate config` wrote on the machine"
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
             return ""

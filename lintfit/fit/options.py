@@ -34,6 +34,10 @@ class Effect(IntEnum):
         return Applicability.SAFE if self is Effect.SAME else Applicability.UNSAFE
 
 
+NEW_ENGINE = 2
+"""As how many changes an engine in the place of another ranks: its config, and what names it."""
+
+
 @frozen
 class Subject:
     """The run that is planned for. ``recomputes``: whether it goes on to recompute activations where it does so; only

@@ -32,8 +32,23 @@ def _flash_attention(run: Run) -> str | None:
     stated, own = run.settings.get("attention"), run.settings.get("own_attention")
     if stated is not None:
         return _where(stated) if stated.value == "flash_attention_2" else None
+    if (asked := _asked_in_passing(run)) is not None:
+        return asked
     patched = own is not None and any(kernel == "flash_attention_2" for kernel, _ in own.value.values())
     return "the project puts in " if patched else None
+
+
+def _asked_in_passing(run: Run) -> str | None:
+    """A word of the launch or of its files for FlashAttention 2 that nothing has been made of: it may well be taken."""
+    launch = run.launch
+    flag = launch.flag("attn_implementation") or launch.flag("attn_impl") if launch is not None else None
+    if flag is not None:
+        return f"--{flag.name} asks for " if flag.value == "flash_attention_2" else None
+    if run.recipe is not None or not run.mentions("flash_attention_2"):
+        return None
+    document = next(each for each in run.documents if "flash_attention_2" in each.text)
+    line = document.text[: document.text.index("flash_attention_2")].count("\n") + 1
+    return f"{document.path.as_posix()}:{line} speaks of "
 
 
 def _where(setting: Setting | None) -> str:

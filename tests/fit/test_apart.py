@@ -71,6 +71,19 @@ def test_a_name_that_was_untrue_before_is_no_reason_for_a_copy(tmp_path: Path) -
     assert json.loads((tmp_path / "ds_fp16.json").read_text())["zero_optimization"]["stage"] == 3
 
 
+BY_VARIABLE = """\
+config="zero2.json"
+accelerate launch --num_processes 4 --use_deepspeed --deepspeed_config_file "${config}" train.py \\
+    --output_dir out --bf16 True --gradient_checkpointing True --per_device_train_batch_size 1 \\
+    --deepspeed "${config}"
+"""
+
+
+def test_a_variable_that_names_a_config_twice_names_the_other(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=BY_VARIABLE, zero2_dot_json=ZERO2)
+    assert fixed(tmp_path) == BY_VARIABLE.replace("zero2.json", "zero3_offload.json")
+
+
 def test_a_json_of_the_tree_that_says_it_comes_before_a_new_one(tmp_path: Path) -> None:
     there = json.loads(ZERO2)
     there["zero_optimization"] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from lintfit.fit.options import Effect, Option, Subject
+from lintfit.fit.options import NEW_ENGINE, Effect, Option, Subject
 from lintfit.settings.values import Fsdp
 from lintfit.versions import before
 
@@ -48,7 +48,7 @@ def _new(subject: Subject) -> Iterator[Option]:
     for name, offloads in ((f"FSDP{version}", False), (f"FSDP{version} offloaded to the host", True)):
         changes = {"engine": "fsdp", "fsdp": Fsdp(version, "FULL_SHARD", offloads)}
         note = "FSDP shards parameters, gradients and states, and reduces gradients in the precision of the training"
-        yield Option(name, changes, Effect.NUMERICS, note, kind=name)
+        yield Option(name, changes, Effect.NUMERICS, note, kind=name, counts=NEW_ENGINE)
 
 
 def _version(subject: Subject) -> Literal[1, 2]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.fit.axes import fsdp
-from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
+from lintfit.fit.options import LEAVE, NEW_ENGINE, Effect, Option, Subject, half
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.settings.registry import ZERO
 from lintfit.sources.training import BringsConfigs
@@ -113,7 +113,7 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
     if spec.engine == "fsdp":
         changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
-    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name)
+    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name, counts=NEW_ENGINE)
 
 
 def can_shard(subject: Subject) -> bool:
