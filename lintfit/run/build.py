@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.files import ReadError
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
 from lintfit.options.config import config_for
@@ -216,6 +217,7 @@ class _Builder:
         """
         sources = self.sources
         found = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
+        found = tuple(each for each in found if not self._is_to_fill_in(each))
         of_front_end = sources.recipe.refused if sources.recipe is not None else ()
         if not of_front_end:
             return found
@@ -227,6 +229,11 @@ class _Builder:
 
         leave = [each for each in of_front_end if is_open(each)]
         return tuple(each for each in found if each not in leave)
+
+    def _is_to_fill_in(self, refused: Refused) -> bool:
+        """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``)."""
+        flag = self.sources.launch.flag(refused.name.lstrip("-").replace("-", "_")) if self.sources.launch else None
+        return flag is not None and flag.value is not None and is_to_fill_in(flag.value)
 
     def _launch(self) -> Launch | None:
         from lintfit.sources.launchers.launcher import read_launch

@@ -144,3 +144,11 @@ def test_a_recipe_that_tests_read_is_no_run(tmp_path: Path) -> None:
     assert [run["id"] for run in found] == ["recipes/full.yaml"]
     (named,) = lintfit("check", "tests/fixtures/full.yaml", "--output-format", "json", cwd=tmp_path).json["runs"]
     assert named["id"] == "tests/fixtures/full.yaml"
+
+
+def test_a_file_of_llama_factorys_to_talk_to_a_model_is_no_recipe(tmp_path: Path) -> None:
+    text = "model_name_or_path: Qwen/Qwen2.5-0.5B\nadapter_name_or_path: saved\ntemplate: qwen\nfinetuning_type: lora\n"
+    (tmp_path / "chat.yaml").write_text(text)
+    (tmp_path / "sft.yaml").write_text(f"{text}dataset: own\ndo_train: true\noutput_dir: out\n")
+    found = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert [run["id"] for run in found] == ["sft.yaml"]

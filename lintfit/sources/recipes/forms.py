@@ -57,15 +57,16 @@ TRAINER = word_set("""
 """Keys of transformers' TrainingArguments and of TRL's, as recipes write them at their top."""
 
 FORMS: tuple[Form, ...] = (
-    Form(
-        "a LLaMA-Factory recipe",
-        frozenset({"model_name_or_path"}),
-        word_set(
-            "cutoff_len dataset dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"
-        ),
-        2,
-        never=word_set("export_dir infer_backend do_predict do_eval n_shot"),
-        front_end="llamafactory",
+    *(
+        Form(
+            "a LLaMA-Factory recipe",
+            word_set(f"model_name_or_path {trained_on}"),
+            word_set("cutoff_len dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"),
+            1,
+            never=word_set("export_dir infer_backend do_predict do_eval n_shot"),
+            front_end="llamafactory",
+        )
+        for trained_on in ("dataset", "do_train", "output_dir")  # without these it is one to talk to
     ),
     Form(
         "a LLaMA-Factory recipe",
