@@ -257,3 +257,37 @@ def test_files_of_words_in_front_of_the_command_line(asked: str, line: str, batc
 
     found = values(script(ARGS_FILES.format(asked=asked), line, open_arguments=opened))
     assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == batch
+
+
+BESIDE = """
+from dataclasses import dataclass
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+@dataclass
+class Own:
+    name: str = "m"
+
+parser = HfArgumentParser((Own, TrainingArguments))
+parser.add_argument("--length", type=int, default=128)
+{parsed}
+model = AutoModelForCausalLM.from_pretrained(own.name)
+tokenizer = tokenize(max_length=more.length)
+Trainer(model=model, args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    "parsed",
+    [
+        "own, args, more = parser.parse_args_into_dataclasses()",
+        "own, args, more = parser.parse_args_into_dataclasses()\nmore = parser.parse_args()",
+    ],
+)
+def test_what_is_declared_beside_the_classes_comes_behind_them(parsed: str) -> None:
+    source = script(BESIDE.format(parsed=parsed), "--name own --length 64 --per_device_train_batch_size 2")
+    found = values(source)
+    assert (found["model"], found["micro_batch_size"]) == ("own", 2)
+    (length,) = {made.attributes["length"].value for made in source.walk.parsed if "length" in made.attributes}
+    assert length == 64
+    arguments = next(made for made in source.walk.parsed if made.kind.endswith("TrainingArguments"))
+    assert "length" not in arguments.attributes

@@ -109,7 +109,9 @@ def parser_method(interpreter: Evaluator, record: Record, parser: parsers.Parser
                     parser.fields[passed.name].default = passed.value
             return Const(record.node, None)
         case "parse_args" | "parse_known_args" if parser.classes:
-            return _dataclasses(interpreter, record, parser)[0]
+            made_of_all = _dataclasses(interpreter, record, parser)
+            whole = made_of_all[0] if len(made_of_all) == 1 else _in_one(parser, made_of_all)
+            return whole if name == "parse_args" else Items(record.node, [whole, Items(record.node, open=True)])
         case "parse_args" | "parse_known_args":
             walk.parses = True
             flags = {**_from_files(interpreter, parser), **walk.flags}
@@ -221,13 +223,26 @@ def _dataclasses(interpreter: Evaluator, record: Record, parser: parsers.Parser)
     given = {**_in_front(interpreter, record), **walk.flags}
     flags = {name: flag for name, flag in given.items() if name != "config" or named is None}
     walk.step(_work(sum(len(cls.all_fields()) for cls in parser.classes if isinstance(cls, Class)), len(flags)))
-    made = parsers.dataclass_objects(parser, flags, walk.assume, unread, walk.defaults.names)
+    own = {flag.name for flag, _ in parsers.assign(parser.fields.values(), flags).values()}
+    of_classes = {name: flag for name, flag in flags.items() if flag.name not in own}
+    made = parsers.dataclass_objects(parser, of_classes, walk.assume, unread, walk.defaults.names)
     if isinstance(table, Table):
         parsers.from_file(made, table, walk.defaults.names)
     for each in made:
         each.call = record
         each.open |= interpreter.is_unread(each.kind)
-    walk.parsed += made
     for each in made:
         interpreter.post_init(each)
+    if parser.fields:  # what ``add_argument`` declares beside the classes comes behind them, in a namespace
+        made.append(parsers.namespace(parser, flags, (), walk.assume))
+        made[-1].call = record
+    walk.parsed += made
     return made
+
+
+def _in_one(parser: parsers.Parser, made: list[Object]) -> Object:
+    """The namespace of argparse's own ``parse_args``, which has the fields of all classes."""
+    attributes = {name: value for each in made for name, value in each.attributes.items()}
+    return Object(
+        parser.origin, "argparse.Namespace", attributes=attributes, parsed=True, open=any(e.open for e in made)
+    )
