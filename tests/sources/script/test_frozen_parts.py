@@ -116,6 +116,8 @@ NAMED = "for n, p in model.named_parameters():\n    "
         (ALL_OFF + "model.lm_head.requires_grad = True", ("*",)),
         ("model.model.embed_tokens.weight.requires_grad = False", ("*embed_tokens.weight",)),
         (ALL_OFF + "if False:\n    model.requires_grad_(True)", ("*",)),
+        (ALL_OFF + NAMED + "if 'tower' in n:\n        p.requires_grad_(True)\n" + NAMED
+            + "if 'tower' not in n and 'proj' not in n:\n        p.requires_grad_(True)", ("!*tower*", "*proj*")),
         ("model.requires_grad_(False)\nfor p in model.parameters():\n    p.requires_grad = True", None),
         ("for p in model.parameters():\n    p.requires_grad = True", None),
         ("for p in model.parameters():\n    p.requires_grad_()", None),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from lintfit.documents.python_reader import PythonDocument
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.operators import switched
 from lintfit.sources.script.interpreter.state import Gradient
@@ -55,7 +56,7 @@ def read(reading: Reading) -> None:
             reading.settings.pop("partly_frozen", None)
         if patterns:
             first = first or event.node
-        if event.of_text and any(not each.startswith("!") for each in added or ()):
+        if event.of_text and any(not each.startswith("!") and not _BESIDE.search(each) for each in added or ()):
             reading.state("partly_frozen", True, event.node, _FROZEN)
     if first is None:
         return
@@ -74,7 +75,7 @@ def _all_seen(reading: Reading) -> bool:
     ]
     seen = []
     for node, holder, taken in switched_at:
-        path, index = chain(reading.calls.script, holder, names)
+        path, index = chain(_document(reading, node), holder, names)
         known = bool(path) and path[0] in names and index != UNTOLD
         if taken is False or known or is_trained(reading.found, holder.value):
             seen.append(reading.calls.place(node))
@@ -82,6 +83,14 @@ def _all_seen(reading: Reading) -> bool:
         any(place.document is document and place.span.start <= offset < place.span.end for place in seen)
         for document, offset in switched_on(reading.calls)
     )
+
+
+def _document(reading: Reading, node: cst.CSTNode) -> PythonDocument:
+    """The file that a statement stands in; the script, where that is none that was read."""
+    try:
+        return reading.calls.document_of(node)
+    except KeyError:
+        return reading.calls.script
 
 
 class _Event(NamedTuple):
@@ -121,7 +130,7 @@ def _events(reading: Reading, names: set[str | None]) -> list[_Event]:
         if gradient.source is None:
             found.append((gradient.order, False, _of_one(reading, gradient, names)))
             continue
-        by_name = switches(reading.calls.script, gradient)
+        by_name = switches(_document(reading, gradient.node), gradient)
         others = by_name is None or by_name[0].picked.others
         found.append((gradient.order, not others, _event(reading, _holder(gradient), gradient.node, names, by_name)))
     return [event for _, _, event in sorted(found, key=itemgetter(0, 1)) if event is not None]
@@ -148,7 +157,7 @@ def _event(
 ) -> _Event | None:
     """What a statement does to the model; None where it is about another, or does nothing that is sure to parts beside
     the language model. ``told``: what it does to the module that has the parameters."""
-    path, index = chain(reading.calls.script, holder, names)
+    path, index = chain(_document(reading, node), holder, names)
     of_text = _of_language_model(reading, path, names, holder.value)
     by_another_name = len(path) == 1 and is_trained(reading.found, holder.value)
     mine = bool(path) and (path[0] in names or by_another_name)
@@ -168,11 +177,26 @@ def _added(before: list[str], event: _Event) -> list[str] | None:
         named = [f"{event.path}.{name}" if event.path else name for name in switch.picked.names]
         if switch.picked.others:  # those of these names stay what they are
             if before not in ([], ["*"]):
-                return None
+                if event.path or not _speak_of(before, switch.picked.names):
+                    return None
+                frozen = {name: _is_frozen(before, name) for name in switch.picked.names}
+                found += [f"{marked}*", *(f"{'' if frozen[name] else '!'}{name}" for name in frozen)]
+                continue
             found.append(f"{marked}{event.path or '*'}")
             marked = "" if before else "!"
         found += [f"{marked}{name}" for name in ([event.path] if event.path and switch.picked == EVERY else named)]
     return found if before or any(not each.startswith("!") for each in found) else []
+
+
+def _speak_of(patterns: list[str], names: tuple[str, ...]) -> bool:
+    """Whether patterns are each about all parameters, or about those of one of these names alone."""
+    return all(each.lstrip("!") == "*" or any(name.strip("*") in each for name in names) for each in patterns)
+
+
+def _is_frozen(patterns: list[str], name: str) -> bool:
+    """Whether what has a name is frozen, by the last pattern that speaks of it."""
+    speaking = (each for each in reversed(patterns) if each.lstrip("!") == "*" or name.strip("*") in each)
+    return not next(speaking, "!").startswith("!")
 
 
 def _path(names: list[str], of_text: bool) -> str:

@@ -85,6 +85,11 @@ def _asked(test: cst.BaseExpression | None, name: str | None) -> Picked | None:
             if both[0] is None or both[1] is None or both[0].others or both[1].others:
                 return None
             return Picked((*both[0].names, *both[1].names))
+        case cst.BooleanOperation(operator=cst.And()):
+            both = _asked(test.left, name), _asked(test.right, name)
+            if both[0] is None or both[1] is None or not (both[0].others and both[1].others):
+                return None
+            return Picked((*both[0].names, *both[1].names), others=True)
         case cst.Comparison(
             left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=cst.Name(value))]
         ):
