@@ -27,7 +27,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     absent = used.provenance.kind == "default"
     yield Report(
         asked.whole,
-        f"Accelerator accumulates {asked.value} steps, DeepSpeed {used.value}"
+        f"Accelerator is asked to accumulate {asked.value} steps, DeepSpeed {used.value}"
         f"{' (its file says nothing)' if absent else ''}: DeepSpeed's value wins{_batch(run, asked.value, used.value)}",
         related=related(place, "DeepSpeed's value"),
         fix=_fix(run),

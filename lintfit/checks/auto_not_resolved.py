@@ -7,7 +7,7 @@ from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import Reader, older, reader_of
 from lintfit.checks.helpers.trees import data_of, dotted, entries, without
 from lintfit.checks.helpers.wording import listed
-from lintfit.documents.model import DataDocument, Entry
+from lintfit.documents.model import DataDocument, Entry, Kind
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.schema.sections import Key, keys, load
 from lintfit.settings.model import Place
@@ -36,10 +36,16 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if entry.value.value == "auto":
             key = described.get(path)
             outcome = _raw(path, key) if reader == "deepspeed" else _hugging_face(key, reader)
-            if outcome is not None:
+            if outcome is not None and not (reader == "deepspeed" and _is_filled(context, path[-1])):
                 groups.setdefault(outcome, []).append((path, entry))
     for outcome, autos in groups.items():
         yield _report(document, outcome, autos, older(context.runs, "deepspeed", "0.17.1"))
+
+
+def _is_filled(context: FileContext, name: str) -> bool:
+    """Whether a script that hands the file to DeepSpeed speaks of a key: it may well put a value there before."""
+    scripts = (doc for run in context.runs for doc in run.documents if doc.kind is Kind.PYTHON)
+    return any(f'"{name}"' in doc.text or f"'{name}'" in doc.text for doc in scripts)
 
 
 def _hugging_face(key: Key | None, reader: Reader) -> Outcome | None:

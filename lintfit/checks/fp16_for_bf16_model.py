@@ -29,7 +29,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     without = severity is Severity.INFO and run.hardware.gpu is not None
     yield Report(
         place,
-        f"{run.facts.name} was trained in bf16, and fp16 is on: activations beyond 65,504 overflow, and {_then(run)}",
+        f"{run.facts.name} was trained in bf16, and fp16 is on: an activation beyond 65,504 overflows: {_then(run)}",
         severity=severity,
         fix=_fix(run) if severity is Severity.WARNING else None,
         help="this GPU has no bf16: watch the loss scale, or train adapters in fp32"
@@ -41,7 +41,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _then(run: Run) -> str:
     """What comes of an overflow: DeepSpeed stops at the smallest scale, torch's GradScaler goes on without a step."""
     if run.value("engine") == "deepspeed":
-        return "the loss scale falls until the run stops (DeepSpeed: Current loss scale already at minimum)"
+        return "the loss scale falls, at last until the run stops (DeepSpeed: Current loss scale already at minimum)"
     return "steps are skipped while the loss scale falls"
 
 

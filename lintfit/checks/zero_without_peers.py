@@ -20,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     stage, gpus = run.value("zero_stage"), run.value("gpus")
     if run.value("engine") != "deepspeed" or stage not in (1, 2, 3) or gpus != 1:
         return
+    if run.script is not None and not run.script.facts.trains:
+        return  # it prepares data, or what trains is out of sight
     if any(run.settings[name].value not in ("none", None) for name in _OFFLOADS if name in run.settings):
         return
     stated = stated_at(run, "gpus")

@@ -163,7 +163,8 @@ class Apart:
             said = {"fsdp": "fsdp", "ddp": "ddp"}.get(aim["engine"], "")
             named = _ENGINES.sub(said, _STAGE.sub("", stem)) if _ENGINES.search(stem) else stem
             if named == stem and aim["engine"] == "fsdp" and _ENGINES.search(stem):
-                return f"{stem}_offload" if self._shards_on_host else f"{stem}_changed"
+                changed = aim["mixed_precision"] if self._halved else "changed"
+                return f"{stem}_offload" if self._shards_on_host else f"{stem}_{changed}"
             return named if named != stem and said else f"{stem}_{said or 'changed'}"
         offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
         plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))

@@ -22,6 +22,8 @@ def unsupported(run: Run) -> Iterator[str]:
     if gpu.native_bf16 is False:
         if run.spec.mixed_precision == "bf16":
             yield f"{_where(run.settings.get('mixed_precision'))}bf16, which {gpu.name} does not have"
+        elif run.spec.weights_dtype == "bf16" and run.spec.engine != "deepspeed":  # which casts them
+            yield f"{_where(run.settings.get('weights_dtype'))}bf16 weights, which {gpu.name} does not have"
         tf32 = run.training.argument("tf32") if run.training is not None else None
         if tf32 is not None and tf32.value is True:
             yield f"{_where(tf32)}TF32, which {gpu.name} does not have"

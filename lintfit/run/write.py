@@ -299,18 +299,27 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             edits.extend(written)
             states_it = True
     author = run.training
-    if author is not None:
+    if author is not None and not (states_it and _handed_on(run, name)):
         written = author.write(name, value)
         if written is None and not (states_it and name not in author.settings):
             return None
         edits.extend(written or ())
         states_it = True
-    elif not states_it and run.deepspeed is not None:
+    elif author is None and not states_it and run.deepspeed is not None:
         written = run.deepspeed.write(name, value)
         if written is None:
             return None
         edits.extend(written)
     return tuple(edits) if edits or states_it else None
+
+
+def _handed_on(run: Run, name: str) -> bool:
+    """Whether ``accelerate launch`` hands its file's accumulation on to the Accelerator of a loop, which takes it in
+    the place of its own argument (``ACCELERATE_GRADIENT_ACCUMULATION_STEPS``), and the launch says none."""
+    if name != "gradient_accumulation_steps" or run.accelerate is None or has_trainer(run):
+        return False
+    launch = run.launch
+    return launch is not None and launch.launcher == "accelerate" and launch.flag(name) is None
 
 
 def _write_precision(run: Run, value: Literal["bf16", "fp16", "no"] | None) -> tuple[FileEdit, ...] | None:

@@ -153,3 +153,15 @@ def test_activation_checkpointing_of_fsdp_is_taken_over(tmp_path: Path) -> None:
     assert "--deepspeed" in after
     assert "--fsdp" not in after
     assert "--gradient_checkpointing True" in after
+
+
+def test_gpus_by_a_number_beyond_those_that_there_are_get_no_plan(tmp_path: Path) -> None:
+    launch = "CUDA_VISIBLE_DEVICES={} " + RUN.format(config="ds.json").replace("4 train", "2 train")
+    for name, numbers in (("a.sh", "0,1"), ("b.sh", "4,5")):
+        (tmp_path / name).write_text(launch.format(numbers))
+    tree(tmp_path, ds_dot_json=ZERO2)
+    found = [
+        lintfit("check", name, "--gpus", "4", "--seq-len", "1024", *CARDS, "--output-format", "json", cwd=tmp_path)
+        for name in ("a.sh", "b.sh")
+    ]
+    assert [each.json["runs"][0]["plan"] is None for each in found] == [False, True]

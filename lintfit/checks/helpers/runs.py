@@ -182,9 +182,14 @@ def cards(run: Run) -> str:
 
 
 def starts_too_many(run: Run) -> bool:
-    """Whether a launch starts more processes than there are GPUs: its ranks are others as soon as that is mended, and
-    so is what fits."""
+    """Whether a launch starts more processes than there are GPUs, or asks for ones by a number beyond: its ranks are
+    others as soon as that is mended, and so is what fits."""
     gpus, there = run.settings.get("gpus"), run.hardware.available
+    visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
+    if there is not None and visible is not None and isinstance(visible.value, str):
+        numbers = [int(each) for each in visible.value.split(",") if each.strip().isdigit()]
+        if numbers and max(numbers) >= there:
+            return True
     if gpus is None or there is None or not is_count(gpus.value) or gpus.provenance.kind == "option":
         return False
     return gpus.value > there

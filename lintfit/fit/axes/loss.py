@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.versions import before
+from lintfit.versions import COMMIT, before
 
 
 def has_liger(run: Run, spec: Spec) -> bool:
     """Whether a flag gives this model Liger's loss: transformers' ``use_liger_kernel``, since 4.45."""
+    if "transformers" + COMMIT in run.versions:
+        return False  # of one commit nobody knows
     return spec.facts.code.liger and before(run.versions.get("transformers"), "4.45") is not True
 
 

@@ -63,7 +63,7 @@ FORMS: tuple[Form, ...] = (
             word_set(f"model_name_or_path {trained_on}"),
             word_set("cutoff_len dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"),
             1,
-            never=word_set("export_dir infer_backend do_predict do_eval n_shot"),
+            never=word_set("export_dir infer_backend do_predict do_eval n_shot tokenized_path"),
             front_end="llamafactory",
         )
         for trained_on in ("dataset", "do_train", "output_dir")  # without these it is one to talk to

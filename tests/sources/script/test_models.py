@@ -325,3 +325,19 @@ def test_a_model_without_weights_has_the_dtype_of_what_fills_it(context: str, kn
     Trainer(model=model, args=TrainingArguments("out")).train()
     """
     assert (values(script(text))["weights_dtype"] is not UNKNOWN) == known
+
+
+@pytest.mark.parametrize(("line", "name"), [("--model_name_or_path own", "own"), ("--other own", None)])
+def test_a_model_made_out_of_sight_is_none_that_a_default_names(line: str, name: str | None) -> None:
+    text = """
+    from dataclasses import dataclass
+    from transformers import HfArgumentParser, Trainer, TrainingArguments
+    from somewhere import make
+    @dataclass
+    class Own:
+        model_name_or_path: str = "facebook/opt-125m"
+        other: str = ""
+    own, args = HfArgumentParser((Own, TrainingArguments)).parse_args_into_dataclasses()
+    Trainer(model=make(own), args=args).train()
+    """
+    assert values(script(text, line)).get("model") == name

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
+from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import engines, image_size, lora, quantization, unsloth
@@ -194,6 +195,8 @@ def _named_by_flag(reading: Reading) -> None:
     for made in reading.walk.parsed:
         for name in models.CONFIG_NAMES:
             value = made.attributes.get(name)
+            if isinstance(value, Const) and not isinstance(value.origin, Flag) and reading.walk.assume:
+                continue  # the default of a field that the launch leaves alone: another one may name the model
             if value is not None and isinstance(known := plain(value), str):
                 why = f"the script's {name} is taken for the model that is trained"
                 provenance = Provenance("assumed", why, reading.place_of(value.origin))
