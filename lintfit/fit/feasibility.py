@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from lintfit.documents.model import Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.applying import (
     AFTER_ENGINE,
@@ -20,6 +22,7 @@ from lintfit.fit.applying import (
 )
 from lintfit.fit.care import Care
 from lintfit.options.model import Options
+from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import ANY_OF_THE_MACHINE, Run
 from lintfit.run.write import why_not
 from lintfit.settings.values import InLauncherFile
@@ -127,8 +130,10 @@ def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a change to ZeRO-3 would leave a script without its weights: it saves ``state_dict()`` of the whole model,
     of which ZeRO-3 leaves every rank a placeholder (DeepSpeed: ``zero/partition_parameters.py``)."""
     taken, spec = run.settings.get("whole_state_dict"), run.spec
-    if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3 or taken is None:
+    if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3:
         return ""
+    if taken is None:
+        return _on_one_rank(run)
     place = taken.provenance.place
     if taken.value is not True or place is None:
         return ""
@@ -139,6 +144,30 @@ def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
         f"{place.document.path.as_posix()}:{line} saves state_dict() of the model, which ZeRO-3 shards: "
         "write trainer.save_model() or DeepSpeed's GatheredParameters there"
     )
+
+
+_ONE_RANK = re.compile(
+    r"^(?P<indent>[ \t]{0,40})if [^\n]{0,120}?(?:is_(?:local_)?main_process|\brank(?:\(\))? *(?:==|<=) *0)\b"
+    r"[^\n]{0,120}\n"
+    r"(?:(?P=indent)[ \t][^\n]{0,300}\n|[ \t]{0,40}\n){0,12}?(?P=indent)[ \t][^\n]{0,200}?"
+    r"(?:unwrap_model\(|(?:model|module|engine|policy|actor)\w{0,30}\.(?:generate|save_pretrained|state_dict)\()",
+    re.MULTILINE,
+)
+"""A loop of a project's own that runs or saves the model on one rank."""
+
+
+def _on_one_rank(run: Run) -> str:
+    """Why ZeRO-3 would leave a loop of a script's own waiting, or without its weights: one rank alone runs or saves the
+    model, whose parameters the others have to gather with it."""
+    if run.script is None or has_trainer(run) or run.mentions(*_GATHERS, "get_state_dict("):
+        return ""
+    for document in run.documents:
+        found = _ONE_RANK.search(document.text) if document.kind is Kind.PYTHON else None
+        if found is not None:
+            line = document.position(found.start("indent")).line
+            where = f"{document.path.as_posix()}:{line}"
+            return f"{where} runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them"
+    return ""
 
 
 def _in_its_place(changes: Mapping[str, Any], name: str) -> str:

@@ -39,3 +39,42 @@ def test_only_a_call_saves_what_zero3_shards(
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
     assert ("saves state_dict() of the model" in saves_shards(judged.run, {"zero_stage": 3})) is refused
+
+
+LOOP = """\
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for batch in loader:
+    accelerator.backward(model(**batch).loss)
+    optimizer.step()
+if accelerator.is_main_process:
+    print("done")
+    {saved}
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "refused"),
+    [
+        ('accelerator.unwrap_model(model).save_pretrained("out")', True),
+        ("model.generate(**question)", True),
+        ('tokenizer.save_pretrained("out")', False),
+        ('model.save_pretrained("out", state_dict=accelerator.get_state_dict(model))', False),
+    ],
+)
+def test_a_loop_that_runs_its_model_on_one_rank_gets_no_zero3(
+    saved: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(LOOP.format(saved=saved))
+    Path("accelerate.yaml").write_text(ACCELERATE)
+    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    reason = saves_shards(judged.run, {"zero_stage": 3})
+    assert reason == (
+        "train.py:10 runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them" * refused
+    )
