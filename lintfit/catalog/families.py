@@ -52,9 +52,9 @@ _SAME = word_set("""
     converted cpo cpt data deduped dir dolly dpo ep epoch evol fft final finance finetune finetuned finetuning
     folder for from ft full grpo gsm harmless helpful hf hh hub huggingface inst instruct instruction intermediate
     it iter iteration k kto last latest law legal local magpie math medical merged meta metamath mine model models
-    my new oasst of old open openhermes orca orpo our out output outputs own path ppo pretrain pretrained preview pt
-    python pytorch release reward rl rlhf rlvr rm root run safe safety save saved science sft shard sharded shards
-    share sharegpt simpo stage step steps t test the think thinking tmp to train trained training tulu tune tuned
+    my new oasst of old open openhermes orca orpo our out output outputs own path pissa ppo pretrain pretrained preview
+    pt python pytorch r release reward rl rlhf rlvr rm root run safe safety save saved science sft shard sharded
+    shards share sharegpt simpo stage step steps t test the think thinking tmp to train trained training tulu tune tuned
     tuning ultrachat ultrafeedback user weight weights wizardlm wizardmath workspace your
     """)
 """Words of names that change no shape: how a model was trained, on which data, for what, and where it lies. Every other

@@ -20,6 +20,7 @@ from lintfit.catalog.models import lookup
         ("vicuna-7b-mine-v1.3", "lmsys/vicuna-7b-v1.3"),
         ("./checkpoints/vicuna-v1-3-7b", "lmsys/vicuna-7b-v1.3"),
         ("llama-7b-alpaca", "huggyllama/llama-7b"),
+        ("output/PiSSA-Llama-2-7b-r128", "meta-llama/Llama-2-7b-hf"),
         ("my-qwen3-4b", "Qwen/Qwen3-4B"),
         ("/share/Llama-2-7b-32k-bf16/2023-11-02", "meta-llama/Llama-2-7b-hf"),
     ],
