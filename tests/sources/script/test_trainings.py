@@ -424,3 +424,21 @@ def test_a_trainer_that_leaves_out_its_base_is_none(base: str) -> None:
     """
     )
     assert (source.facts.trainer is not None) is base.startswith("super")
+
+
+def test_a_copy_of_transformers_trainer_is_a_trainer() -> None:
+    source = script(
+        """
+    from transformers import AutoModelForCausalLM, TrainingArguments
+
+    class Trainer:
+        def __init__(self, model, args):
+            self.args = args
+
+        def compute_loss(self, model, inputs):
+            return model(**inputs).loss
+
+    Trainer(AutoModelForCausalLM.from_pretrained("gpt2"), TrainingArguments("out")).train()
+    """
+    )
+    assert source.facts.trainer is not None

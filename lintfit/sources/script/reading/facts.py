@@ -190,8 +190,9 @@ def is_trainer(record: Record) -> bool:
 
 
 def _starts_anew(cls: Class) -> bool:
-    """Whether a class has an ``__init__`` of its own that leaves out its base's: what the base does is not done."""
-    made = cls.member("__init__")
+    """Whether a class has an ``__init__`` of its own that leaves out its base's: what the base does is not done. A copy
+    of a library's class, which has none, is the library's."""
+    made = cls.member("__init__") if cls.library is not None else None
     if not isinstance(made, Function) or made.node is None:
         return False
     calls = (node.func for node in walk(made.node) if isinstance(node, cst.Call))
