@@ -31,7 +31,8 @@ class Keys:
 
 @frozen
 class Form:
-    """A kind of recipe by its top-level keys: all of ``needs``, and as many of ``some`` as ``count``.
+    """A kind of recipe by its top-level keys: all of ``needs``, one of ``one_of`` where there are any, and as many of
+    ``some`` as ``count``.
 
     ``front_end`` is who trains from it, None where that is not one that lintfit knows or where a script reads it.
     """
@@ -40,12 +41,15 @@ class Form:
     needs: frozenset[str]
     some: frozenset[str]
     count: int = 1
+    one_of: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
     why: str = NOT_YET
     front_end: FrontEnd | None = None
 
     def matches(self, keys: Keys) -> bool:
-        return self.needs <= keys.top and len(self.some & keys.top) >= self.count and not self.never & keys.top
+        if not self.needs <= keys.top or self.never & keys.top or (self.one_of and not self.one_of & keys.top):
+            return False
+        return len(self.some & keys.top) >= self.count
 
 
 TRAINER = word_set("""
@@ -57,16 +61,13 @@ TRAINER = word_set("""
 """Keys of transformers' TrainingArguments and of TRL's, as recipes write them at their top."""
 
 FORMS: tuple[Form, ...] = (
-    *(
-        Form(
-            "a LLaMA-Factory recipe",
-            word_set(f"model_name_or_path {trained_on}"),
-            word_set("cutoff_len dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"),
-            1,
-            never=word_set("export_dir infer_backend do_predict do_eval n_shot tokenized_path"),
-            front_end="llamafactory",
-        )
-        for trained_on in ("dataset", "do_train", "output_dir")  # without these it is one to talk to
+    Form(
+        "a LLaMA-Factory recipe",
+        frozenset({"model_name_or_path"}),
+        word_set("cutoff_len dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"),
+        one_of=word_set("dataset do_train output_dir"),  # without these it is one to talk to
+        never=word_set("export_dir infer_backend do_predict do_eval n_shot tokenized_path"),
+        front_end="llamafactory",
     ),
     Form(
         "a LLaMA-Factory recipe",
@@ -104,18 +105,14 @@ FORMS: tuple[Form, ...] = (
         3,
         front_end="swift",
     ),
-    *(
-        Form(
-            "a LitGPT recipe",
-            word_set(f"train {trained}"),
-            word_set(
-                "devices eval lora_alpha lora_dropout lora_query lora_r num_nodes precision quantize tokenizer_dir"
-            ),
-            2,
-            why=NOT_NAMED,
-            front_end="litgpt",
-        )
-        for trained in ("checkpoint_dir", "model_name", "model_config")
+    Form(
+        "a LitGPT recipe",
+        frozenset({"train"}),
+        word_set("devices eval lora_alpha lora_dropout lora_query lora_r num_nodes precision quantize tokenizer_dir"),
+        2,
+        one_of=word_set("checkpoint_dir model_config model_name"),
+        why=NOT_NAMED,
+        front_end="litgpt",
     ),
     Form("a verl config", frozenset({"actor_rollout_ref"}), word_set("algorithm critic data hydra trainer")),
     Form("a verl config", word_set("data model trainer optim"), word_set("use_remove_padding")),
