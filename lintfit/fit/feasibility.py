@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from lintfit.documents.model import Kind
+from lintfit.documents.model import Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.applying import (
     AFTER_ENGINE,
@@ -25,6 +25,7 @@ from lintfit.options.model import Options
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import ANY_OF_THE_MACHINE, Run
 from lintfit.run.write import why_not
+from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 
 Stops = Callable[[Run], Mapping[str, str]]
@@ -139,9 +140,8 @@ def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
         return ""
     if run.mentions(*_GATHERS):
         return ""
-    line = place.document.position(place.span.start).line
     return (
-        f"{place.document.path.as_posix()}:{line} saves state_dict() of the model, which ZeRO-3 shards: "
+        f"{place} saves state_dict() of the model, which ZeRO-3 shards: "
         "write trainer.save_model() or DeepSpeed's GatheredParameters there"
     )
 
@@ -164,9 +164,8 @@ def _on_one_rank(run: Run) -> str:
     for document in run.documents:
         found = _ONE_RANK.search(document.text) if document.kind is Kind.PYTHON else None
         if found is not None:
-            line = document.position(found.start("indent")).line
-            where = f"{document.path.as_posix()}:{line}"
-            return f"{where} runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them"
+            place = Place(document, Span(*found.span("indent")))
+            return f"{place} runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them"
     return ""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.documents.model import Span
 from lintfit.run.model import Run
-from lintfit.settings.model import Setting
+from lintfit.settings.model import Place, Setting
 
 
 def unsupported(run: Run) -> Iterator[str]:
@@ -49,12 +50,10 @@ def _asked_in_passing(run: Run) -> str | None:
     if run.recipe is not None or not run.mentions("flash_attention_2"):
         return None
     document = next(each for each in run.documents if "flash_attention_2" in each.text)
-    line = document.text[: document.text.index("flash_attention_2")].count("\n") + 1
-    return f"{document.path.as_posix()}:{line} speaks of "
+    at = document.text.index("flash_attention_2")
+    return f"{Place(document, Span(at, at))} speaks of "
 
 
 def _where(setting: Setting | None) -> str:
     place = setting.provenance.place if setting is not None else None
-    if place is None:
-        return "it uses "
-    return f"{place.document.path.as_posix()}:{place.document.position(place.span.start).line} has "
+    return f"{place} has " if place is not None else "it uses "

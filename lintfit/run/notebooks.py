@@ -11,7 +11,7 @@ from lintfit.documents.model import Kind
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.run.requirements import Asked, asked_in
-from lintfit.settings.model import Provenance, Setting
+from lintfit.settings.model import Place, Provenance, Setting
 
 _INSTALLERS = lazy_pattern(r"(?:.*/)?(?:pip|pip3|uv|conda|mamba|poetry)|(?:.*/)?python[\d.]*")
 
@@ -51,8 +51,7 @@ def _installs(path: Path, workspace: Workspace) -> Iterator[tuple[str, str]]:
     for command in document.commands if isinstance(document, ShellDocument) else ():
         words = [word.value for word in command.words if word.value is not None]
         if words and _INSTALLERS.fullmatch(words[0]) and "install" in words[1:5]:
-            where = f"{path.as_posix()}:{document.position(command.span.start).line}"
-            yield "\n".join(words), where
+            yield "\n".join(words), str(Place(document, command.span))
 
 
 def machine_of(path: Path, workspace: Workspace) -> Mapping[str, Setting]:

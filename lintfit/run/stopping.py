@@ -31,7 +31,7 @@ def evaluates_nothing(run: Run) -> Stop | None:
     call = run.script.evaluates_nothing if run.script is not None else None
     if call is None:
         return None
-    why = f"what it evaluates: it is to evaluate as it trains, and the trainer{_at(call.place)} has no eval_dataset"
+    why = f"what it evaluates: it is to evaluate as it trains, and the trainer at {call.place} has no eval_dataset"
     return Stop(call.place, why, "pass one, or turn evaluation off")
 
 
@@ -53,8 +53,3 @@ def loads_on_one_gpu(run: Run) -> Stop | None:
         return None
     why = f"all {ranks.value} processes load the model onto GPU 0, for want of a device_map"
     return Stop(calls[0].place, why, 'device_map={"": PartialState().process_index}', len(calls))
-
-
-def _at(place: Place) -> str:
-    line = place.document.position(place.span.start).line
-    return f" at {place.document.path.as_posix()}:{line}"

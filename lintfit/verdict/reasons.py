@@ -96,7 +96,7 @@ def _of_setting(run: Run, name: str) -> str:
     if name == "trainer" and "own_head" in run.settings:
         setting = run.settings["own_head"]
     place = setting.provenance.place if setting is not None else None
-    at = f" at {place.document.path.as_posix()}:{place.document.position(place.span.start).line}" if place else ""
+    at = f" at {place}" if place else ""
     detail = setting.provenance.detail if setting is not None and setting.value is UNKNOWN else ""
     why = f"; {detail}" if detail else ""
     if setting is not None and setting.name in ("forward_pass", "own_head"):
