@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lintfit.documents.edits import apply
@@ -84,6 +84,24 @@ def _behind(
             for i, (before, new) in pairs
         ):
             yield (edit,)
+
+
+def in_variable(text: str, edits: Sequence[Edit]) -> Edit | None:
+    """The one edit of a variable's value that does what edits of all words do that are the variable; None where they
+    are not all, or are no such words, or where the variable is set more than once or to anything but a plain word."""
+    replaced = {text[edit.span.start : edit.span.end] for edit in edits}
+    written = {edit.text.strip("\"'") for edit in edits}
+    word = next(iter(replaced)) if len(replaced) == len(written) == 1 else ""
+    match = _REFERENCE.fullmatch(word)
+    if match is None or word.startswith("-"):
+        return None
+    name = re.escape(match["braced"] or match["plain"])
+    uses = re.findall(rf"\$\{{?{name}\b", text)
+    setting = rf"(?m)^[ \t]*(?:export[ \t]+)?{name}=([\"']?)(?P<value>[^\s\"'$]+)\1[ \t]*$"
+    lines = list(re.finditer(setting, text))
+    if len(uses) != len(edits) or len(lines) != 1:
+        return None
+    return Edit(Span(*lines[0].span("value")), written.pop())
 
 
 def prints(command: Command) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lintfit.documents.model import DataDocument, Edit, FileEdit, Span
+from lintfit.documents.model import DataDocument, FileEdit
+from lintfit.documents.shell_computed import in_variable
 from lintfit.run.model import Run
 from lintfit.sources.data_writer import edits
 
@@ -26,7 +26,7 @@ def pointed_at(run: Run, document: DataDocument, name: str) -> tuple[FileEdit, .
             if given.value is not None and _is(given.value, document)
         ]
         if named:
-            return None if None in named else _in_one_place([edit for each in named for edit in each or ()])
+            return None if None in named else _together([edit for each in named for edit in each or ()])
     yaml = run.accelerate.document if run.accelerate is not None else None
     stated = yaml.root.get(*_IN_YAML) if yaml is not None and yaml.root is not None else None
     if yaml is not None and stated is not None and isinstance(stated.value, str) and _is(stated.value, document):
@@ -42,27 +42,13 @@ def _named_by(flag: Flag, name: str) -> tuple[FileEdit, ...] | None:
     return flag.write(_beside(flag.value, name)) if flag.write is not None else None
 
 
-_REFERENCE = re.compile(r"\"?\$\{?(?P<name>\w+)\}?\"?")
-
-
-def _in_one_place(found: list[FileEdit]) -> tuple[FileEdit, ...]:
-    """The edits; one where the variable is set that all of them stand in the place of, and that nothing else uses."""
+def _together(found: list[FileEdit]) -> tuple[FileEdit, ...]:
+    """The edits; one where the variable is set that all of them stand in the place of."""
     document = found[0].document if found else None
     if document is None or len(found) < 2 or any(each.document is not document for each in found):
         return tuple(found)
-    replaced = {document.text[each.edit.span.start : each.edit.span.end] for each in found}
-    written = {each.edit.text.strip("\"'") for each in found}
-    reference = _REFERENCE.fullmatch(next(iter(replaced))) if len(replaced) == len(written) == 1 else None
-    if reference is None:
-        return tuple(found)
-    variable = re.escape(reference["name"])
-    uses = re.findall(rf"\$\{{?{variable}\b", document.text)
-    setting = rf"(?m)^[ \t]*(?:export[ \t]+)?{variable}=([\"']?)(?P<value>[^\s\"'$]+)\1[ \t]*$"
-    lines = list(re.finditer(setting, document.text))
-    if len(uses) != len(found) or len(lines) != 1:
-        return tuple(found)
-    span = Span(*lines[0].span("value"))
-    return (FileEdit(document.path, Edit(span, written.pop()), document),)
+    edit = in_variable(document.text, [each.edit for each in found])
+    return (FileEdit(document.path, edit, document),) if edit is not None else tuple(found)
 
 
 def _naming(flags: Iterable[Flag], document: DataDocument) -> list[Flag]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import FileText
-from lintfit.documents.shell_computed import referenced
+from lintfit.documents.model import Edit, FileText, Span
+from lintfit.documents.shell_computed import in_variable, referenced
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.shell_edits import set_flag
 from lintfit.documents.shell_reader import read_shell
@@ -55,3 +56,20 @@ def test_a_variable_that_has_come_to_what_was_written_for_it_stands_again() -> N
     assert referenced(read(text), "MICRO=2\ntrain --micro 2 --eval $MICRO\n") == text.replace("16", "2")
     apart = "MICRO=1\ntrain --micro 2 --eval $MICRO\n"
     assert referenced(read(text), apart) == apart
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('CONFIG=a.json\nrun --x "$CONFIG" --y "$CONFIG"\n', 'CONFIG=b.json\nrun --x "$CONFIG" --y "$CONFIG"\n'),
+        ('CONFIG=a.json\nrun --x "$CONFIG" --y "$CONFIG"\necho $CONFIG\n', None),  # somebody else's, too
+        ('CONFIG=a.json\nCONFIG=c.json\nrun --x "$CONFIG" --y "$CONFIG"\n', None),
+        ("CONFIG=$1\nrun --x $CONFIG --y $CONFIG\n", None),
+        ("CONFIG=a.json\nrun --x=$CONFIG --y=$CONFIG\n", "CONFIG=b.json\nrun --x=$CONFIG --y=$CONFIG\n"),
+        ("run --x a.json --y a.json\n", None),
+    ],
+)
+def test_all_words_that_are_a_variable_are_changed_where_it_is_set(script: str, expected: str | None) -> None:
+    words = [Span(*match.span(1)) for match in re.finditer(r"--[xy][ =](\S+)", script)]
+    edit = in_variable(script, [Edit(word, "b.json") for word in words])
+    assert (apply(script, [edit]) if edit is not None else None) == expected
