@@ -281,6 +281,8 @@ Trainer(model=model, args=TrainingArguments({token}, deepspeed={token}, bf16=Tru
 @example(LINES[1], "0")
 @example(LINES[3], "0")
 @example(LINES[7], "0")
+@example(LINES[9], "1" * MANY)
+@example(LINES[9], "²")
 @ONCE
 def test_on_a_launch_line(folder: Path, line: str, token: str) -> None:
     _check(folder, {"run.sh": line.replace("{}", token) + "\n", "train.py": BY_FLAGS})

@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.checks.helpers.context import RunContext
 from lintfit.checks.helpers.wording import gib
 from lintfit.documents.model import Span
+from lintfit.documents.numerals import whole
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -185,11 +186,10 @@ def starts_too_many(run: Run) -> bool:
     """Whether a launch starts more processes than there are GPUs, or asks for ones by a number beyond: its ranks are
     others as soon as that is mended, and so is what fits."""
     gpus, there = run.settings.get("gpus"), run.hardware.available
-    visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
-    if there is not None and visible is not None and isinstance(visible.value, str):
-        numbers = [int(each) for each in visible.value.split(",") if each.strip().isdigit()]
-        if numbers and max(numbers) >= there:
-            return True
-    if gpus is None or there is None or not is_count(gpus.value) or gpus.provenance.kind == "option":
+    if there is None:
         return False
-    return gpus.value > there
+    visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
+    numbers = visible.value.split(",") if visible is not None and isinstance(visible.value, str) else []
+    if any(number is not None and number >= there for number in map(whole, numbers)):
+        return True
+    return gpus is not None and is_count(gpus.value) and gpus.provenance.kind != "option" and gpus.value > there
