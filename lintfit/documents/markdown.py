@@ -36,6 +36,9 @@ _SET_OFF = lazy_pattern(
 """A line of an indented block that may start something."""
 _DATA = word_set("json jsonc json5 yaml yml")
 _NAMES = lazy_pattern(r"[\w.-]*[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
+_PYTHON = word_set("python py python3")
+_SCRIPT_NAME = lazy_pattern(r"#[ \t]*(?:[Ff]ile(?:name)?:[ \t]*)?`?([\w.-]+(?:/[\w.-]+)*\.py)`?[ \t]*\r?\n")
+_IMPORTS = lazy_pattern(r"^(?:import|from)[ \t]+\w", re.MULTILINE)
 _QUOTE = lazy_pattern(r"^[ \t]*(?:>[ \t]?)+")
 
 
@@ -143,8 +146,13 @@ def shells(text: str) -> Iterator[str]:
 
 
 def shown_files(text: str) -> Iterator[tuple[str, Block]]:
-    """The JSON and YAML files that a page shows: blocks with a file's name in the line above them or in their first."""
+    """The files that a page shows: JSON and YAML with a file's name in the line above or in the first of the block,
+    Python that imports something below a comment that is a file's name alone (``# train.py``)."""
     for block in blocks(text):
+        if block.language in _PYTHON and not block.quoted:
+            script = _SCRIPT_NAME.match(text, block.start, block.end)
+            if script is not None and _IMPORTS.search(text, script.end(), block.end):
+                yield script[1], block
         if block.language not in _DATA or block.quoted:
             continue
         opening = text.rfind("\n", 0, block.start - 1) + 1

@@ -44,6 +44,13 @@ def test_prose_in_a_block_without_a_language_is_no_command() -> None:
     assert commands(page(text)) == [["python", "train.py", "--a", "1"]]
 
 
+def test_a_line_that_only_sets_a_variable_counts_in_a_block_without_a_language() -> None:
+    text = "```\nmodel=phi\nlr='1e-5'  # small\nx == 3\nf(a=1,\nb=2,\nc=3)\npython train.py --m $model --lr $lr --b $b\n```\n"
+    assert [[word.value for word in each.words] for each in page(text).commands] == [
+        ["python", "train.py", "--m", "phi", "--lr", "1e-5", "--b", None]
+    ]
+
+
 def test_prompts_and_what_is_printed() -> None:
     text = "```console\n$ cd x\n$ python train.py \\\n>   --lr 1\n{'loss': 1.0}\npython is printed here train.py\n```\n"
     document = page(text)
@@ -115,6 +122,12 @@ def test_files_that_a_page_shows() -> None:
         ("ds/zero2.json", '{"a": 1}\n'),
         ("acc.yaml", "# acc.yaml\nb: 2\n"),
     ]
+
+
+def test_scripts_that_a_page_shows() -> None:
+    shown = "# train.py\nfrom trl import SFTTrainer\n"
+    text = f"```python\n{shown}```\n\n```python\n# see train.py\nimport a\n```\n\n```python\n# b.py\nx = 1\n```\n"
+    assert [(name, text[block.start : block.end]) for name, block in shown_files(text)] == [("train.py", shown)]
 
 
 def test_a_block_that_is_not_closed() -> None:
