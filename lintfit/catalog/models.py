@@ -50,8 +50,12 @@ COPY = lazy_pattern(
     re.IGNORECASE,
 )
 """What copies of a model in another dtype or quantisation have behind its name."""
-TRAINED = lazy_pattern(r"^(?:your|my)[-_]|[-_](?:sft|dpo|rlhf|kto|orpo|grpo|simpo)(?:-full|-lora)?$", re.IGNORECASE)
-"""What stands around a model's name where somebody has trained it further: its shape is the same."""
+TRAINED = lazy_pattern(
+    r"^(?:(?:your|my|the|path[-_ ]?to)[-_ ]){1,3}|[-_](?:sft|dpo|rlhf|kto|orpo|grpo|simpo)(?:-full|-lora)?$",
+    re.IGNORECASE,
+)
+"""What stands around a model's name where somebody has trained it further, or is told where it lies (``path-to-…``):
+its shape is the same."""
 
 
 def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:

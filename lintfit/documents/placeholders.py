@@ -1,4 +1,7 @@
-"""Words of a documented command that are to be filled in: ``path/to/model``, ``<your model>``, ``{model}``, ``xxx``."""
+"""Words of a documented command that are to be filled in: ``path/to/model``, ``<your model>``, ``{model}``, ``xxx``.
+
+What names something by its size is no such word, wherever it is to lie: ``path/to/llama-7b``, ``<path-to-qwen2-7b>``.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,25 @@ _TO_FILL_IN = lazy_pattern(
     r"|^\.\.\.$|placeholder|changeme",
     re.IGNORECASE,
 )
+_OF_A_SIZE = lazy_pattern(r"[A-Za-z][\w. -]*?(?<![\d.])\d+(?:[._]\d+)?[Bb](?![A-Za-z\d])[\w. -]*")
+"""A name with a number of parameters in it, as models have."""
+_MOST_OF_A_NAME = 200
+_OF_A_FILE = (".json", ".jsonl", ".yaml", ".yml", ".txt", ".csv", ".parquet", ".pt", ".pth", ".bin", ".ckpt")
 
 
 def without_angles(text: str) -> str:
     """A command with ``<what is to be filled in>`` as a variable that nobody sets, which a shell would take for
-    redirects; as long as it was."""
+    redirects; as long as it was. One that names a model by its size is that name in quotes."""
     if "<" not in text:
         return text
-    return _IN_ANGLES.sub(lambda match: "$" + re.sub(r"[^A-Za-z0-9_]|^(?=\d)", "_", match.group()[1:]), text)
+    return _IN_ANGLES.sub(_without_angles, text)
+
+
+def _without_angles(match: re.Match[str]) -> str:
+    inside = match.group()[1:]
+    if inside.endswith(">") and _names_a_size(inside[:-1]):
+        return f'"{inside[:-1]}"'
+    return "$" + re.sub(r"[^A-Za-z0-9_]|^(?=\d)", "_", inside)
 
 
 def is_to_fill_in(text: str) -> bool:
@@ -44,6 +58,14 @@ def unfilled(command: Command) -> Command:
 
 
 def _unfilled(word: Word) -> Word:
-    if word.value is None or word.value.endswith(".py") or not is_to_fill_in(word.value):
+    if word.value is None or word.value.endswith(".py") or not is_to_fill_in(word.value) or _names_a_size(word.value):
         return word
     return replace(word, value=None)
+
+
+def _names_a_size(word: str) -> bool:
+    """Whether the last part of a path, or a word, is a model's name as far as its size tells (``path/to/llama-7b``)."""
+    last = word.rstrip("/").rpartition("/")[2]
+    if len(last) > _MOST_OF_A_NAME or "xx" in last.lower() or last.endswith(_OF_A_FILE):
+        return False
+    return _OF_A_SIZE.fullmatch(last) is not None

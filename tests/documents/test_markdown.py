@@ -109,6 +109,23 @@ def test_other_words_are_what_they_are(word: str) -> None:
     assert page(f"```\ntorchrun train.py --model {word}\n```\n").commands[0].words[-1].value == word.strip("'")
 
 
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("path/to/llama-7b", "path/to/llama-7b"),
+        ("/your/path/Qwen2.5-7B-Instruct/", "/your/path/Qwen2.5-7B-Instruct/"),
+        ("<path-to-Qwen2-VL-2B-Instruct>", "path-to-Qwen2-VL-2B-Instruct"),
+        ("<your llama 7b>", "your llama 7b"),
+        ("path/to/data_7b.json", None),
+        ("<llama-7b|llama-13b>", None),
+        ("path/to/xxx-7b", None),
+    ],
+)
+def test_a_model_of_a_size_is_named_wherever_it_is_to_lie(word: str, value: str | None) -> None:
+    words = page(f"```bash\ntorchrun train.py --lr 1 --model {word}\n```\n").commands[0].words
+    assert words[-1].value == value
+
+
 def test_an_edit_stays_in_its_block() -> None:
     text = "# A\n\n> ```bash\n> torchrun train.py --lr 1\n> ```\n\nMore.\n"
     document = page(text)
