@@ -48,17 +48,21 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
 """Who publishes a family's own models, by its name in names."""
 
 _SAME = word_set("""
-    a align aligned alpaca alpha base best beta bf by cache chat checkpoint checkpoints ckpt ckpts code coder
-    converted cpo cpt data deduped dir dolly dpo ep epoch evol fft final finance finetune finetuned finetuning
-    folder for from ft full grpo gsm harmless helpful hf hh hub huggingface inst instruct instruction intermediate
-    it iter iteration k kto last latest law legal local magpie math medical merged meta metamath mine model models
-    my new oasst of old open openhermes orca orpo our out output outputs own path pissa ppo pretrain pretrained preview
-    pt python pytorch r release reward rl rlhf rlvr rm root run safe safety save saved science sft shard sharded
-    shards share sharegpt simpo stage step steps t test the think thinking tmp to train trained training tulu tune tuned
-    tuning ultrachat ultrafeedback user weight weights wizardlm wizardmath workspace your
+    a align aligned alpaca alpha base best beta bf bs by cache chat checkpoint checkpoints ckpt ckpts code coder
+    converted cpo cpt data deduped deepspeed deita dir dolly dpo e ep epoch evol exp experiment experiments fft final
+    finance finetune finetuned finetuning folder for from ft full gpu gpus grpo gsm harmless helpful helpsteer hf hh
+    hub huggingface inst instruct instruction intermediate ipo it iter iteration k kto last latest law legal len local
+    log logs lr magpie math medical merged meta metamath mine model models multigpu my new numina numinamath oasst of
+    offline old online open openhermes or orca orpo our out output outputs own path pissa ppo pretrain pretrained
+    preview pt python pytorch r raft reinforce rejection release result results reward rl rlhf rloo rlvr rm root run
+    safe safety sampling save saved science seed seq sft shard sharded shards share sharegpt simpo spin sppo stage step
+    steps t test the think thinking tmp to tofu train trained training tulu tune tuned tuning ultrachat ultrafeedback
+    user warmup wd weight weights wizardlm wizardmath workspace your zero
     """)
 """Words of names that change no shape: how a model was trained, on which data, for what, and where it lies. Every other
 may tell of another shape, another vocabulary, an encoder, quantised weights, or of adapters alone."""
+_MADE_OF = {"vicuna": "llama", "zephyr": "mistral"}
+"""Families whose models are another family's, trained further: a name may say both (``llama-vicuna-7b``)."""
 _SIZE = lazy_pattern(r"\d+(?:x\d+)?(?:[.]\d+)?[bm]")
 _WORDS = lazy_pattern(
     r"\d+x\d+(?:\.\d+)?[bm](?![a-z])|\d+(?:\.\d+)?[bm](?![a-z])|v\d+(?:\.\d+)?(?![a-z\d])|[a-z]+|\d+(?:\.\d+)?"
@@ -72,6 +76,8 @@ _SHORT = frozenset({"glm", "opt", "phi", "yi"})
 """Names of families that are folders or people as well: they count in the last part of a path alone."""
 _VERSION_LAST = frozenset({"mistral", "mixtral", "vicuna"})
 """Families that have their version behind the size (``Mistral-7B-v0.3``)."""
+_ALL_VERSIONS = frozenset({"vicuna"})
+"""Families that have published nothing without a version, and that people name without one all the same."""
 _SHAPES = word_set("""
     model_type hidden_size n_embd d_model num_hidden_layers n_layer n_layers num_layers num_attention_heads n_head
     n_heads num_key_value_heads multi_query_group_num head_dim kv_channels intermediate_size ffn_hidden_size ffn_dim
@@ -93,8 +99,10 @@ def named(name: str) -> Named | None:
     """What a name says; None where it does not say family and size, or tells of something else."""
     words: list[str] = _WORDS.findall(_POINT.sub(".", name.lower()))
     families = {word for word in words if word in OWNERS}
+    families -= {_MADE_OF.get(family, "") for family in families}
     sizes = {word for word in words if _SIZE.fullmatch(word)}
-    others = {word for word in words if word not in families | sizes and not _NUMBER.fullmatch(word)}
+    known = families | sizes | {_MADE_OF.get(family, "") for family in families}
+    others = {word for word in words if word not in known and not _NUMBER.fullmatch(word)}
     if len(families) != 1 or len(sizes) != 1 or not others <= _SAME:
         return None
     (family,), (size,) = families, sizes
@@ -130,7 +138,7 @@ def published(path: str, ids: Sequence[str], config_of: ConfigOf) -> str | None:
         for name, said in _published(tuple(ids))
         if (said.family, said.size) == (wanted.family, wanted.size) and wanted.version in ("", said.version)
     }
-    if wanted.version not in same.values():
+    if wanted.version not in same.values() and (wanted.version or wanted.family not in _ALL_VERSIONS):
         return None
     shapes = {tuple(str(config_of(name)[0].get(key)) for key in sorted(_SHAPES)) for name in same}
     return next(iter(same)) if len(shapes) == 1 else None

@@ -56,6 +56,10 @@ TRAINED = lazy_pattern(
 )
 """What stands around a model's name where somebody has trained it further, or is told where it lies (``path-to-…``):
 its shape is the same."""
+_SAVED = lazy_pattern(
+    r"(?:/(?:checkpoint|global_?step|step|epoch)[-_]?[\w-]*|/v[\dx]+-[\dx-]+|/(?:final|merged?|latest|best))+$", re.IGNORECASE
+)
+"""Folders that a training saves below the one that is named after its model: ``checkpoint-100``, ms-swift's ``v0-…``."""
 
 
 def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
@@ -336,6 +340,7 @@ def lookup(model: str) -> ModelFacts | None:
     known = _by_lower().get(wanted.lower())
     if known is not None:
         return _known(known)
+    wanted = _SAVED.sub("", wanted)
     owner, _, last = wanted.lower().rpartition("/")
     bare = COPY.sub("", last)
     own = _by_lower().get(f"{owner}/{bare}")

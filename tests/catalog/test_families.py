@@ -22,6 +22,10 @@ from lintfit.catalog.models import lookup
         ("llama-7b-alpaca", "huggyllama/llama-7b"),
         ("output/PiSSA-Llama-2-7b-r128", "meta-llama/Llama-2-7b-hf"),
         ("my-qwen3-4b", "Qwen/Qwen3-4B"),
+        ("out/my-qwen2.5-3b_simpo_lr_1e-5_epoch_3", "Qwen/Qwen2.5-3B"),
+        ("./checkpoints/llama-vicuna-7b", "lmsys/vicuna-7b-v1.5"),
+        ("out/Qwen3-30B-A3B-Instruct-2507/v0-20250101-120000/checkpoint-100", "Qwen/Qwen3-30B-A3B-Instruct-2507"),
+        ("path-to-Llama-2-13b-hf", "meta-llama/Llama-2-13b-hf"),
         ("/share/Llama-2-7b-32k-bf16/2023-11-02", "meta-llama/Llama-2-7b-hf"),
     ],
 )
