@@ -35,6 +35,20 @@ def test_a_return_in_an_undecided_branch_does() -> None:
     assert source.facts.trainer.taken is None
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "name"),
+    [
+        ("(*kept, left)", "['a/b', 'c/d', 'rest']", "kept[1]"),
+        ("first, *rest", "['x', 'y', 'c/d']", "rest[1]"),
+        ("first, *rest, last", "('x', 'c/d')", "last"),
+        ("first, *rest", "['c/d', *unknown()]", "first"),
+    ],
+)
+def test_a_starred_name_takes_what_the_others_leave(left: str, right: str, name: str) -> None:
+    text = trained("").replace("'a/b'", name).replace("import torch\n", f"import torch\n{left} = {right}\n")
+    assert values(script(text))["model"] == "c/d"
+
+
 def test_environment_variables() -> None:
     text = trained("").replace("'a/b'", "os.environ.get('BASE', 'a/b')").replace("import torch\n", "import os, torch\n")
     assert values(script(text))["model"] == "a/b"

@@ -168,7 +168,8 @@ class Assignments(Invocations):
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
         elements = [element.value for element in target.elements]
-        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+        stars = [i for i, element in enumerate(target.elements) if isinstance(element, cst.StarredElement)]
+        starred = bool(stars)
         if isinstance(value, Choice):
             rows = [o for o in value.options if isinstance(o, Items) and len(o.items) == len(elements)]
             value = (
@@ -184,11 +185,26 @@ class Assignments(Invocations):
         elif elements and isinstance(value, Object) and value.call is not None and not starred:
             parts = [value, *(Unknown(target) for _ in elements[1:])]
         elif isinstance(value, Items) and starred:
-            parts = [*value.items[: len(elements)], *(Unknown(target) for _ in elements)][: len(elements)]
+            parts = _around_star(value, stars[0], len(elements), target)
         else:
             parts = [Unknown(target) for _ in elements]
         for element, part in zip(elements, parts, strict=True):
             self.bind(element, part, scope)
+
+
+def _around_star(value: Items, star: int, count: int, target: cst.CSTNode) -> list[Value]:
+    """What ``first, *rest, last = value`` binds: the items before the star, a list of those that it takes, those behind.
+
+    Of items that are not all known, those from the star on are not.
+    """
+    behind = count - star - 1
+    if len(value.items) < star + (0 if value.open else behind):
+        return [Unknown(target) for _ in range(count)]
+    if value.open:
+        rest = Items(target, value.items[star:], open=True)
+        return [*value.items[:star], rest, *(Unknown(target) for _ in range(behind))]
+    end = len(value.items) - behind
+    return [*value.items[:star], Items(target, value.items[star:end]), *value.items[end:]]
 
 
 def _is_computed(value: Const) -> bool:
