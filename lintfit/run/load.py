@@ -27,7 +27,7 @@ from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.front_ends import FrontEnd, is_front_end
-from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_training_script, only_defines
+from lintfit.sources.script.prefilter import is_test, may_train, maybe_notebook, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
@@ -223,11 +223,20 @@ def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script or the recipe does."""
     if run.recipe is not None and not run.recipe.trains and not run.broken:
         return False
-    if run.launch is None or run.launch.sure or run.broken:
+    if run.launch is None or run.broken:
         return True
+    if run.launch.sure:
+        return not _only_runs_a_model(run)
     if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
+
+
+def _only_runs_a_model(run: Run) -> bool:
+    """Whether a script that is read loads a model and does nothing that a training does, in any of its files."""
+    if run.script is None or run.script.facts.trains or not run.script.facts.loads:
+        return False
+    return not any(may_train(document.text) for document in run.documents if document.kind is Kind.PYTHON)
 
 
 def _only_evaluates(run: Run) -> bool:
