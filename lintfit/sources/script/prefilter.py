@@ -73,8 +73,26 @@ def _outside_functions(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 def _acts(statement: ast.stmt, own: set[str]) -> bool:
     """Whether a statement does something: a call, a loop, or a value that a function of the module's own gives."""
     match statement:
-        case ast.Expr(value=ast.Call() | ast.Await()) | ast.For() | ast.While():
+        case ast.Expr(value=ast.Call() as call):
+            return not _sets_up(call)
+        case ast.Expr(value=ast.Await()) | ast.For() | ast.While():
             return True
         case ast.Assign(value=ast.Call(func=ast.Name(id=name))) | ast.AnnAssign(value=ast.Call(func=ast.Name(id=name))):
             return name in own
     return False
+
+
+_SETS_UP = frozenset({
+    "datasets", "faulthandler", "gc", "logger", "logging", "nltk", "np", "numpy", "os", "print", "random", "sys", "torch",
+    "transformers", "warnings",
+})  # fmt: skip
+"""Names whose calls set something up where no function is handed to them: ``logger.setLevel(...)``."""
+
+
+def _sets_up(call: ast.Call) -> bool:
+    function = call.func
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    handed = (*call.args, *(keyword.value for keyword in call.keywords))
+    named = isinstance(function, ast.Name) and function.id in _SETS_UP
+    return named and not any(isinstance(each, ast.Name) for each in handed)

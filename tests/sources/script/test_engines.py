@@ -199,6 +199,20 @@ def test_the_trainers_fsdp_from_a_file() -> None:
     assert (found["fsdp"], found["gradient_checkpointing"]) == (Fsdp(1), True)
 
 
+@pytest.mark.parametrize(
+    ("handed", "used", "trains"),
+    [
+        ("batches", "model.generate(ids)", False),
+        ("model, batches", "model(**batch)", False),
+        ("model, optimizer, batches", "helper(model)", True),
+        ("model, batches", "accelerator.backward(model(**batch).loss)", True),
+    ],
+)
+def test_what_accelerate_spreads_for_an_evaluation_trains_nothing(handed: str, used: str, trains: bool) -> None:
+    text = f"from accelerate import Accelerator\n{HEAD}accelerator = Accelerator()\naccelerator.prepare({handed})\n{used}\n"
+    assert script(text, "").facts.trains is trains
+
+
 def test_without_fsdp_its_config_says_nothing() -> None:
     assert trainer("fsdp_config={'activation_checkpointing': True}")["gradient_checkpointing"] is False
 

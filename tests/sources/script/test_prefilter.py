@@ -44,6 +44,8 @@ def test_a_file_of_tests_by_its_name_and_its_content(name: str, text: str, expec
         ("for batch in loader:\n    step(batch)\n", False),
         ("trainer.train()\n", False),
         ("def f(:\n", False),
+        ("import logging\nlogger = logging.getLogger()\nlogger.setLevel(1)\ndef f():\n    pass\n", True),
+        ("import torch\ndef f(rank):\n    pass\ntorch.multiprocessing.spawn(f)\n", False),
     ],
 )
 def test_a_module_that_does_nothing_when_it_is_run(text: str, expected: bool) -> None:

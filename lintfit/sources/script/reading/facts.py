@@ -217,11 +217,26 @@ _STEPS = re.compile(r"\w*backward|step|train_batch")
 
 
 def _only_runs(record: Record) -> bool:
-    """Whether an engine is given nothing to train with, as one that ZeRO-Inference streams a model through is."""
-    if record.name != "initialize" or record.spreads:
+    """Whether an engine is given nothing to train with, as one that ZeRO-Inference streams a model through is, or a
+    model and batches that Accelerate spreads for an evaluation."""
+    if record.spreads:
         return False
-    asked = (record.value(0, "args"), record.value(2, "optimizer"), record.value(3, "model_parameters"))
-    return all(value is None for value in (*asked, record.value(4, "training_data")))
+    if record.name == "prepare":
+        return not any(_FOR_STEPS.search(_written(passed.node.value)) for passed in record.passed)
+    optimizer = record.value(2, "optimizer")
+    if optimizer is None and record.value(0, "args") is not None:
+        return False
+    if optimizer is not None and not (isinstance(optimizer, Const) and optimizer.value is None):
+        return False
+    return all(value is None for value in (record.value(3, "model_parameters"), record.value(4, "training_data")))
+
+
+_FOR_STEPS = re.compile(r"opt|sched|^\*|^[a-z]$", re.IGNORECASE)
+"""What an argument is called that may be an optimizer, or one of several."""
+
+
+def _written(node: cst.BaseExpression) -> str:
+    return cst.Module([]).code_for_node(node)
 
 
 def cast_target(record: Record) -> str | None:
