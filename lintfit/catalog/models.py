@@ -57,7 +57,8 @@ TRAINED = lazy_pattern(
 """What stands around a model's name where somebody has trained it further, or is told where it lies (``path-to-…``):
 its shape is the same."""
 _SAVED = lazy_pattern(
-    r"(?:/(?:checkpoint|global_?step|step|epoch)[-_]?[\w-]*|/v[\dx]+-[\dx-]+|/(?:final|merged?|latest|best))+$", re.IGNORECASE
+    r"(?:/(?:checkpoint|global_?step|step|epoch)[-_]?[\w-]*|/v[\dx]+-[\dx-]+|/(?:final|merged?|latest|best))+$",
+    re.IGNORECASE,
 )
 """Folders that a training saves below the one that is named after its model: ``checkpoint-100``, ms-swift's ``v0-…``."""
 

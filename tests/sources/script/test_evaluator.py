@@ -49,6 +49,21 @@ def test_a_starred_name_takes_what_the_others_leave(left: str, right: str, name:
     assert values(script(text))["model"] == "c/d"
 
 
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("class C:\n    def __init__(self, d):\n        self.__dict__ = d\nc = C({'name': 'c/d'})", "c.name"),
+        ("class C:\n    def __init__(self, d):\n        self.__dict__.update(d)\nc = C({'name': 'c/d'})", "c.name"),
+        ("from huggingface_hub import snapshot_download", "snapshot_download(repo_id='c/d', local_dir='x')"),
+        ("from modelscope import snapshot_download", "snapshot_download('c/d', cache_dir='x')"),
+        ("from trl import ModelConfig\nc = ModelConfig(model_name_or_path='c/d')", "c.model_name_or_path"),
+    ],
+)
+def test_where_a_models_name_is_kept(before: str, name: str) -> None:
+    text = trained("").replace("'a/b'", name).replace("import torch\n", f"import torch\n{before}\n")
+    assert values(script(text))["model"] == "c/d"
+
+
 def test_environment_variables() -> None:
     text = trained("").replace("'a/b'", "os.environ.get('BASE', 'a/b')").replace("import torch\n", "import os, torch\n")
     assert values(script(text))["model"] == "a/b"

@@ -93,9 +93,15 @@ class Assignments(Invocations):
                     if isinstance(holder, Ref) and target.attr.value == "forward":
                         self._replaced(holder, value)
                     if isinstance(holder, Object):
-                        self.store(holder.attributes, target.attr.value, value)
+                        self._put(holder, target.attr.value, value)
             case cst.Subscript():
                 self._store_item(target, value, scope)
+
+    def _put(self, holder: Object, name: str, value: Value) -> None:
+        """``holder.name = value``; ``holder.__dict__ = table`` sets all that the table holds."""
+        items = value.items if name == "__dict__" and isinstance(value, Table) else {name: value}
+        for key, each in items.items():
+            self.store(holder.attributes, str(key), each)
 
     def _flagged(self, target: cst.Attribute, value: Value, scope: Scope) -> None:
         """Note a model, or a part of one, that is told to recompute; its config has no say once it is built."""

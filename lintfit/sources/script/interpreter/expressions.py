@@ -194,7 +194,7 @@ class Expressions(Evaluator):
                 self.walk.read.setdefault(id(holder), set()).add(name)
             return holder.attributes[name]
         if name == "__dict__":
-            return Table(node, dict(holder.attributes), open=not holder.parsed)
+            return Table(node, holder.attributes, open=not holder.parsed)
         if name in ("module", "model") and holder.base is not None:
             return holder.base
         if holder.cls is not None and (found := holder.cls.member(name)) is not None:

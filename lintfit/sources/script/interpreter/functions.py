@@ -367,11 +367,26 @@ GO_THROUGH = frozenset({
 })  # fmt: skip
 """Those that go through the whole of what they are handed."""
 
+
+def _downloaded(interpreter: Evaluator, record: Record) -> Value:
+    """The folder of a model that was downloaded: its name says as much (huggingface_hub 0.34, ``snapshot_download``;
+    modelscope 1.28, the same)."""
+    return record.value(0, "repo_id", "model_id") or Unknown(record.node)
+
+
 FUNCTIONS: dict[str, Handler] = {
     **omegaconf.FUNCTIONS,
     **dict.fromkeys(("json.load", "json.loads", "hjson.load", "json5.load", "commentjson.load"), _reader(Kind.JSON)),
     **dict.fromkeys(("yaml.safe_load", "yaml.load", "yaml.full_load", "yaml.unsafe_load"), _reader(Kind.YAML)),
     **dict.fromkeys(("easydict.EasyDict", "munch.munchify", "munch.Munch", "addict.Dict", "box.Box"), _first),
+    **dict.fromkeys(
+        (
+            "huggingface_hub.snapshot_download",
+            "modelscope.snapshot_download",
+            "modelscope.hub.snapshot_download.snapshot_download",
+        ),
+        _downloaded,
+    ),
     "pathlib.Path": _join_path,
     "os.path.dirname": _path(posixpath.dirname),
     "os.path.basename": _path(posixpath.basename),

@@ -146,6 +146,8 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
         if record.positional:
             made.attributes.setdefault("output_dir", record.positional[0])
         return made
+    if last in ("ModelConfig", "ScriptArguments") and name.startswith("trl."):
+        made.attributes |= {passed.name: passed.value for passed in record.passed if passed.name is not None}
     if last in _WRAPPERS or is_adapted_class(last) or last == "from_pretrained":
         made.base = _model_argument(record)
     if last in ("FastLanguageModel", "FastModel", "FastVisionModel"):
