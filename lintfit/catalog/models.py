@@ -60,7 +60,8 @@ _SAVED = lazy_pattern(
     r"(?:/(?:checkpoint|global_?step|step|epoch)[-_]?[\w-]*|/v[\dx]+-[\dx-]+|/(?:final|merged?|latest|best))+$",
     re.IGNORECASE,
 )
-"""Folders that a training saves below the one that is named after its model: ``checkpoint-100``, ms-swift's ``v0-…``."""
+"""Folders that a training saves below the one that is named after its model: ``checkpoint-100``, ms-swift's
+``v0-…``."""
 
 
 def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:

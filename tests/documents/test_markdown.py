@@ -45,7 +45,8 @@ def test_prose_in_a_block_without_a_language_is_no_command() -> None:
 
 
 def test_a_line_that_only_sets_a_variable_counts_in_a_block_without_a_language() -> None:
-    text = "```\nmodel=phi\nlr='1e-5'  # small\nx == 3\nf(a=1,\nb=2,\nc=3)\npython train.py --m $model --lr $lr --b $b\n```\n"
+    text = "```\nmodel=phi\nlr='1e-5'  # small\nx == 3\nf(a=1,\nb=2,\nc=3)\n"
+    text += "python train.py --m $model --lr $lr --b $b\n```\n"
     assert [[word.value for word in each.words] for each in page(text).commands] == [
         ["python", "train.py", "--m", "phi", "--lr", "1e-5", "--b", None]
     ]

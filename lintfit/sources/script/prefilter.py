@@ -83,8 +83,8 @@ def _acts(statement: ast.stmt, own: set[str]) -> bool:
 
 
 _SETS_UP = frozenset({
-    "datasets", "faulthandler", "gc", "logger", "logging", "nltk", "np", "numpy", "os", "print", "random", "sys", "torch",
-    "transformers", "warnings",
+    "datasets", "faulthandler", "gc", "logger", "logging", "nltk", "np", "numpy", "os", "print", "random", "sys",
+    "torch", "transformers", "warnings",
 })  # fmt: skip
 """Names whose calls set something up where no function is handed to them: ``logger.setLevel(...)``."""
 

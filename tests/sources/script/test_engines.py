@@ -209,7 +209,8 @@ def test_the_trainers_fsdp_from_a_file() -> None:
     ],
 )
 def test_what_accelerate_spreads_for_an_evaluation_trains_nothing(handed: str, used: str, trains: bool) -> None:
-    text = f"from accelerate import Accelerator\n{HEAD}accelerator = Accelerator()\naccelerator.prepare({handed})\n{used}\n"
+    made = f"accelerator = Accelerator()\naccelerator.prepare({handed})\n{used}\n"
+    text = f"from accelerate import Accelerator\n{HEAD}{made}"
     assert script(text, "").facts.trains is trains
 
 

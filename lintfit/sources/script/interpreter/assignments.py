@@ -199,7 +199,7 @@ class Assignments(Invocations):
 
 
 def _around_star(value: Items, star: int, count: int, target: cst.CSTNode) -> list[Value]:
-    """What ``first, *rest, last = value`` binds: the items before the star, a list of those that it takes, those behind.
+    """What ``first, *rest, last = value`` binds: the items before the star, a list of those it takes, those behind.
 
     Of items that are not all known, those from the star on are not.
     """
