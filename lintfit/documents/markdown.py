@@ -11,8 +11,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.model import Span
 from lintfit.documents.placeholders import without_angles
-from lintfit.documents.written_commands import STARTED, WORDS, commands_in, has_prompts, joined, of_prompts, passed_over
+from lintfit.documents.written_commands import (
+    ASSIGNED,
+    STARTED,
+    WORDS,
+    commands_in,
+    has_prompts,
+    joined,
+    of_prompts,
+    passed_over,
+)
 from lintfit.frozen import frozen, word_set
 
 SUFFIXES = (".md", ".markdown", ".mdx")
@@ -131,7 +141,11 @@ def starts_something(text: str) -> bool:
 
 
 def shells(text: str) -> Iterator[str]:
-    """The page with blanks for all but the commands of one block, up to its end, for each that may start something."""
+    """The page with blanks for all but the commands of one block, up to its end, for each that may start something.
+
+    What the page sets above it stays, too: who follows the page has it in the shell that the block is typed into.
+    """
+    kept_lines = _set_once(text)
     for block in with_commands(text):
         lines = text[block.start : block.end].splitlines(keepends=True)
         if block.quoted:
@@ -142,7 +156,37 @@ def shells(text: str) -> Iterator[str]:
             kept = map(joined, lines)
         else:
             kept = commands_in(lines)
-        yield passed_over(block.start) + without_angles("".join(kept))
+        yield _above(text, kept_lines, block.start) + without_angles("".join(kept))
+
+
+_SETS = lazy_pattern(
+    r"^[ \t]*(?:[$%][ \t]+)?(?P<set>(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\r\n]*))$", re.MULTILINE
+)
+_WHOLE = lazy_pattern(rf"(?:export[ \t]+)?{ASSIGNED}")
+
+
+def _set_once(text: str) -> list[Span]:
+    """Where the blocks of a page set a variable on a line of its own, of those that it always gives the same value."""
+    if "=" not in text or "$" not in text:
+        return []
+    found: dict[str, list[re.Match[str]]] = {}
+    for block in blocks(text):
+        if (block.language in _SHELLS or not block.language) and not block.quoted:
+            for match in _SETS.finditer(text, block.start, block.end):
+                found.setdefault(match["name"], []).append(match)
+    once = (matches for matches in found.values() if len({match["value"].strip() for match in matches}) == 1)
+    spans = [Span(*each.span("set")) for matches in once for each in matches if _WHOLE.fullmatch(each["set"])]
+    return sorted(spans, key=lambda span: span.start)
+
+
+def _above(text: str, kept: Sequence[Span], end: int) -> str:
+    """A comment as long as what stands in front of a block, but for the lines that are kept."""
+    made, position = "", 0
+    for span in (*(each for each in kept if each.end < end), Span(end, end)):
+        between = span.start - position
+        made += ("\n" + passed_over(between - 1) if made else passed_over(between)) + text[span.start : span.end]
+        position = span.end
+    return made
 
 
 def shown_files(text: str) -> Iterator[tuple[str, Block]]:

@@ -29,11 +29,11 @@ WORDS = (
 PROMPT = r"(?:\([\w.-]+\)[ \t]*+)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*+(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
 """What stands in front of it: a shell's prompt, IPython's ``!``."""
 
-_ASSIGNED = r"[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|(?:\$\{\w+\}|[^\s\"'`,;()\[\]{}=])++)[ \t]*+(?:#.*)?\r?\n?$"
+ASSIGNED = r"[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|(?:\$\{\w+\}|[^\s\"'`,;()\[\]{}=<>|&])++)[ \t]*+(?:#.*)?\r?\n?$"
 """A line that sets a variable for the commands below it: ``model=phi``."""
 _COMMAND = lazy_pattern(
     rf"^[ \t]*+(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:{PROMPT})?`?"
-    rf"(?P<command>{STARTS}.*|export[ \t]+[A-Za-z_]\w*=.*|cd[ \t]+\S+[ \t]*$|{_ASSIGNED})"
+    rf"(?P<command>{STARTS}.*|export[ \t]+[A-Za-z_]\w*=.*|cd[ \t]+\S+[ \t]*$|{ASSIGNED})"
 )
 _PROMPT = lazy_pattern(rf"^[ \t]*+(?:{PROMPT})(?=[^\s=])")
 _LOOSE_END = lazy_pattern(r"\\([ \t]+(?:#[^\r\n]*)?)(?=\r?\n?$)")

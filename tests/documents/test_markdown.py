@@ -70,11 +70,13 @@ def test_blocks_in_lists_and_quotations() -> None:
     assert commands(page(text)) == [["torchrun", "train.py", "--a", "1"], ["torchrun", "train.py", "--a", "2"]]
 
 
-def test_each_block_is_a_shell_of_its_own() -> None:
-    text = "```bash\nM=a\ncd x\ntorchrun train.py --m $M\n```\n```bash\ntorchrun train.py --m $M\n```\n"
-    first, second = (command for command in page(text).commands if command.words[0].text == "torchrun")
+def test_each_block_is_a_shell_of_its_own_but_for_what_the_page_sets_once() -> None:
+    text = "```bash\nM=a\nN=1\ncd x\ntorchrun train.py --m $M\n```\n```\nN=2\n```\n```\n# then\nexport O='b c'\n```\n"
+    document = page(text + '```bash\ntorchrun train.py --m $M --n $N --o "$O" --p $P\n```\n```sh\nP=1\n```\n')
+    first, second = (command for command in document.commands if command.words[0].text == "torchrun")
     assert (first.words[3].value, first.folder) == ("a", "x")
-    assert (second.words[3].value, second.folder) == (None, ".")
+    assert ([second.words[index].value for index in (3, 5, 7, 9)], second.folder) == (["a", None, "b c", None], ".")
+    assert document.position(second.span.start).line == 15
 
 
 @pytest.mark.parametrize("end", ["\\ ", "\\  # how many", "\\\t"])
