@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents import door
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page
+from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -48,7 +49,19 @@ class Locator:
                 if name == (self.launch.script if self.launch is not None else None):
                     self.base = base
                 return candidate
-        return self._anywhere(path)
+        return self._from_outside(path) or self._anywhere(path)
+
+    def _from_outside(self, path: Path) -> Path | None:
+        """What a relative path leads to that begins above the project: with the folder of the checkout itself, or where
+        it is to be filled in (``path_to_project/train.py``, ``<your path>/project/src/train.py``)."""
+        first, *rest = path.parts or ("",)
+        root = self.workspace.root.name.removesuffix("-main").removesuffix("-master")
+        to_fill_in = first.startswith("<") or is_to_fill_in(first)
+        if first != root and not to_fill_in:
+            return None
+        tails = [Path(*rest[start:]) for start in range(max(1, len(rest) - 1) if to_fill_in else 1)] if rest else []
+        found = (base / tail for tail in tails for base in self.bases() if self.workspace.exists(base / tail))
+        return next(found, None)
 
     def _anywhere(self, path: Path) -> Path | None:
         """What is started from a folder that nothing names: the one file below of that name, or path.

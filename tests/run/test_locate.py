@@ -97,3 +97,15 @@ def test_fastchats_scripts_are_known_by_their_path(tmp_path: Path) -> None:
         tmp_path, {"run.sh": f"torchrun fastchat/train/train_mem.py {flags} {FLAGS}\ntorchrun train_mem.py {flags}\n"}
     )
     assert run(tmp_path, "run.sh")["verdict"] == "fits"
+
+
+def test_a_path_below_a_folder_that_is_to_be_filled_in_is_the_projects(tmp_path: Path) -> None:
+    line = f"torchrun path_to_project/src/train.py {FLAGS} --deepspeed path_to_project/configs/zero.json\n"
+    write(tmp_path, {"run.sh": line, "src/train.py": SCRIPT, "configs/zero.json": ZERO})
+    assert run(tmp_path, "run.sh")["verdict"] == "fits"
+
+
+def test_a_path_below_the_checkouts_own_folder_is_the_projects(tmp_path: Path) -> None:
+    line = f"torchrun project/src/train.py {FLAGS} --deepspeed project/zero.json\n"
+    write(tmp_path / "project", {"run.sh": line, "src/train.py": SCRIPT, "zero.json": ZERO, ".git/HEAD": ""})
+    assert run(tmp_path / "project", "run.sh")["verdict"] == "fits"
