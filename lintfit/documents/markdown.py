@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.model import Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import without_angles
 from lintfit.documents.written_commands import (
     ASSIGNED,

@@ -41,9 +41,16 @@ def without_angles(text: str) -> str:
 
 def _without_angles(match: re.Match[str]) -> str:
     inside = match.group()[1:]
-    if inside.endswith(">") and _names_a_size(inside[:-1]):
-        return f'"{inside[:-1]}"'
-    return "$" + re.sub(r"[^A-Za-z0-9_]|^(?=\d)", "_", inside)
+    return size_in_quotes(match) or "$" + re.sub(r"[^A-Za-z0-9_]|^(?=\d)", "_", inside)
+
+
+def size_in_quotes(match: re.Match[str]) -> str | None:
+    """What stands in angles as a word in quotes where it names a model by its size; None where it does not, or where
+    there are quotes around it."""
+    inside = match.group()[1:]
+    quoted = match.string[max(0, match.start() - 1) : match.start()] in ("'", '"')
+    named = inside.endswith(">") and not quoted and _names_a_size(inside[:-1])
+    return f'"{inside[:-1]}"' if named else None
 
 
 def is_to_fill_in(text: str) -> bool:

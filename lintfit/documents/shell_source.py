@@ -9,6 +9,7 @@ import tree_sitter
 import tree_sitter_bash
 
 from lintfit.documents.model import Problem, Span
+from lintfit.documents.placeholders import size_in_quotes
 
 _PLACEHOLDER = re.compile(
     r"(?<==)<[^<>|&;\n]*[^<>|&;\s]>|(?<=[ \t])<[A-Za-z](?:[\w ./-]*\w)?>(?=[\s_/]|\Z)"
@@ -32,6 +33,10 @@ def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
+def _to_fill_in(match: re.Match[str]) -> str:
+    return size_in_quotes(match) or "$" + re.sub(r"\W", "_", match.group()[1:])
+
+
 class Source:
     """The text of a script and its tree. Offsets are characters of the file."""
 
@@ -46,7 +51,7 @@ class Source:
             self.text = _QUOTED_SLASH.sub('"/"', self.text)
         # What is to be filled in is not known, like a variable that nobody sets.
         if "<" in self.text:
-            self.text = _PLACEHOLDER.sub(lambda match: "$" + re.sub(r"\W", "_", match.group()[1:]), self.text)
+            self.text = _PLACEHOLDER.sub(_to_fill_in, self.text)
         data = self.text.encode("utf-8", "surrogatepass")
         self._characters: list[int] | None = None
         if len(data) != len(self.text):

@@ -341,3 +341,16 @@ def test_a_model_made_out_of_sight_is_none_that_a_default_names(line: str, name:
     Trainer(model=make(own), args=args).train()
     """
     assert values(script(text, line)).get("model") == name
+
+
+@pytest.mark.parametrize(
+    ("resumed", "model"),
+    [("last_checkpoint", "a/b"), ("args.resume_checkpoint", "a/b"), ("other_model()", UNKNOWN)],
+)
+def test_a_load_of_the_runs_own_checkpoint_is_of_the_model_that_it_began_with(resumed: str, model: object) -> None:
+    text = (
+        "from transformers import AutoModelForCausalLM, Trainer\n"
+        f"if saved_before():\n    model = AutoModelForCausalLM.from_pretrained({resumed})\n"
+        "else:\n    model = AutoModelForCausalLM.from_pretrained('a/b')\nTrainer(model=model).train()\n"
+    )
+    assert values(script(text))["model"] == model

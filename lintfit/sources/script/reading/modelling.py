@@ -9,6 +9,7 @@ from typing import Any
 from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import models, operators
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import engines, image_size, lora, quantization, unsloth
 from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
@@ -16,6 +17,7 @@ from lintfit.sources.training_words import kernel_of
 
 _FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
 """Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``)."""
+_CHECKPOINT = re.compile(r"(?:^|_)(?:last|latest|resume|resumed)_?\w*(?:checkpoint|ckpt)|resume_from", re.IGNORECASE)
 _BY_TYPE = frozenset({"AutoModelForCausalLM", "AutoLigerKernelForCausalLM"})
 """Classes that take the one or the other, by the checkpoint's ``model_type`` (``Code.text_by_auto``)."""
 
@@ -81,7 +83,17 @@ def _model(reading: Reading, load: Record) -> None:
         return
     known = plain(value)
     texts = {plain(name) for name in names if name is not None and isinstance(plain(name), str)}
+    if known is UNKNOWN and len(texts) == 1 and not load.taken and _is_of_checkpoint(load):
+        begun = next(name for name in names if name is not None and isinstance(plain(name), str))
+        reading.put("model", begun, load, to=plain(begun))
+        return
     reading.put("model", value, load, to=known if load.taken or len(texts) <= 1 else UNKNOWN)
+
+
+def _is_of_checkpoint(load: Record) -> bool:
+    """Whether a load goes on from what a run of the same model has saved: ``from_pretrained(last_checkpoint)``."""
+    first = load.passed[0].node.value if load.passed else None
+    return first is not None and _CHECKPOINT.search(dotted(first).rpartition(".")[2]) is not None
 
 
 def _same_role(reading: Reading, load: Record) -> list[Record]:
