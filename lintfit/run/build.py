@@ -22,6 +22,7 @@ from lintfit.run.examples import is_example
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.files import RunFiles
 from lintfit.run.hardware import find_hardware
+from lintfit.run.in_unknown_folder import with_name_in_folder
 from lintfit.run.lacking import SCRIPT, named_recipes
 from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.notebooks import asked_by, machine_of
@@ -146,7 +147,7 @@ class _Builder:
 
     def _resolved(self) -> Run:
         sources = self.sources
-        settings = resolve(sources)
+        settings = with_name_in_folder(resolve(sources), sources.launch)
         hardware = find_hardware(sources, settings)
         settings = on_card(settings, hardware.gpu)
         folders = (self.files.locator.base, self.origin.path.parent)

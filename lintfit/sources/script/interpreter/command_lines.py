@@ -72,7 +72,7 @@ def fire(interpreter: Evaluator, record: Record) -> Value:
             interpreter.enter(Function(constructor.origin, constructor.node, constructor.scope, made))
         method = target.member(words.pop(0)) if words else None
         target = Function(method.origin, method.node, method.scope, made) if isinstance(method, Function) else None
-    if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
+    if isinstance(target, Function) and id(target.node) not in interpreter.walk.ran:
         return interpreter.enter(target, words)
     return Unknown(record.node)
 

@@ -217,6 +217,8 @@ class Interpreter(Imports):
 
     def _run(self, node: cst.FunctionDef | cst.Lambda, scope: Scope) -> Value:
         self.walk.entered.add(id(node))
+        if self.walk.branch.taken is not False:
+            self.walk.ran.add(id(node))
         follows = self._follows.get(id(node), 0)
         frames = self.walk.frames
         if isinstance(node, cst.Lambda):

@@ -124,7 +124,7 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
         return command_lines.fire(interpreter, record)
     if last in _RUNNERS and record.positional and record.taken is not False:
         target = record.positional[0]
-        if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
+        if isinstance(target, Function) and id(target.node) not in interpreter.walk.ran:
             if (handed := _handed_to_processes(record, last)) is not None:
                 return interpreter.follow(target, handed)
             return interpreter.enter(target, interpreter.walk.positional if name == "typer.run" else ())

@@ -175,6 +175,8 @@ class Walk:
     """Those of them after which a process group is there."""
     entered: set[int] = field(default_factory=set)
     """Ids of the function nodes that were followed."""
+    ran: set[int] = field(default_factory=set)
+    """Those of them that may run: not only in a branch that is surely not taken."""
     statement: cst.SimpleStatementLine | None = None
     assigned_to: str | None = None
     commands: dict[int, dict[str, Function]] = field(default_factory=dict)
