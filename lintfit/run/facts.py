@@ -11,11 +11,15 @@ from lintfit.catalog.quantized import quantization_section
 from lintfit.documents import door
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
-_OF_IMAGES = lazy_pattern(r"(torchvision\.models|timm|diffusers)\.|torch\.nn\.Conv[123]d$")
+_OF_IMAGES = lazy_pattern(
+    r"(torchvision\.models|timm|diffusers|detectron2|mmcv|mmdet|mmseg|mmpretrain|ultralytics|segmentation_models_pytorch)\."
+    r"|torch\.nn\.Conv[123]d$"
+)
 _TRANSFORMERS = lazy_pattern(r"transformers\.\w*(Auto|Model|For[A-Z])|torch\.nn\.(Transformer\w*|MultiheadAttention)$")
 """Calls that make a language model, or may."""
 
@@ -109,13 +113,18 @@ def facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
 def missing_model(settings: Mapping[str, Setting]) -> tuple[str, ...]:
     """What the user has to state for a run whose model is not known."""
     model = settings.get("model")
-    if model is None or not isinstance(model.value, str):
+    if model is None or not isinstance(model.value, str) or _is_to_fill_in(model.value):
         return ("the model (--model, or model in lintfit.toml)",)
     from lintfit.catalog import models
 
     near = models.suggest(model.value)
     meant = f"; did you mean {near}?" if near else ""
     return (f'the shape of "{model.value}" (--model-config FILE, or model-config in lintfit.toml{meant})',)
+
+
+def _is_to_fill_in(name: str) -> bool:
+    """Whether a name stands for another one: ``path/to/model``, ``<your path>``, ``xxx``, a variable."""
+    return is_to_fill_in(name) or name.startswith(("<", "$"))
 
 
 def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:

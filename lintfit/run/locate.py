@@ -46,7 +46,7 @@ class Locator:
         for base in self.bases():
             candidate = base / path
             if self.workspace.exists(candidate):
-                if name == (self.launch.script if self.launch is not None else None):
+                if self.launch is not None and name == self.launch.script:
                     self.base = base
                 return candidate
         return self._from_outside(path) or self._anywhere(path)
@@ -71,7 +71,7 @@ class Locator:
         several it is the one from whose folder the launch's other files are found, too.
         """
         launch = self.launch
-        if launch is None or path.as_posix() != launch.script:
+        if launch is None or launch.script is None or path != Path(launch.script):
             return None
         tail = path.parts if ".." not in path.parts else path.parts[-1:]
         if len(tail) == 1 and not is_documented(launch.document):

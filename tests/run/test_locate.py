@@ -31,9 +31,10 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def test_the_one_script_of_that_path_says_from_which_folder(tmp_path: Path) -> None:
-    files = {"scripts/run.sh": f"torchrun src/own/train.py {FLAGS} --deepspeed zero.json\n"}
-    write(tmp_path, {**files, "part/src/own/train.py": SCRIPT, "part/zero.json": ZERO})
-    assert run(tmp_path, "scripts/run.sh")["verdict"] == "fits"
+    for script in ("src/own/train.py", "./src/own/train.py"):
+        files = {"scripts/run.sh": f"torchrun {script} {FLAGS} --deepspeed ./zero.json\n"}
+        write(tmp_path, {**files, "part/src/own/train.py": SCRIPT, "part/zero.json": ZERO})
+        assert run(tmp_path, "scripts/run.sh")["verdict"] == "fits"
 
 
 def test_of_two_scripts_it_is_the_one_beside_which_the_config_is(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def unknown(folder: Path, monkeypatch: pytest.MonkeyPatch, made: str, options: O
     [
         ("import torchvision\nnet = torchvision.models.resnet50()\n", "torchvision.models.resnet50"),
         ("import timm\nnet = timm.create_model('vit_base_patch16_224')\n", "timm.create_model"),
+        ("from detectron2.modeling import build_model\nnet = build_model(cfg)\n", "detectron2.modeling.build_model"),
         (OWN.format("Conv2d"), "torch.nn.Conv2d"),
         (
             "from diffusers import UNet2DConditionModel\nnet = UNet2DConditionModel.from_pretrained('a/b')\n",
