@@ -291,3 +291,13 @@ def test_what_is_declared_beside_the_classes_comes_behind_them(parsed: str) -> N
     assert length == 64
     arguments = next(made for made in source.walk.parsed if made.kind.endswith("TrainingArguments"))
     assert "length" not in arguments.attributes
+
+
+def test_what_a_launcher_starts_may_have_been_seen_in_a_branch_that_does_not_run() -> None:
+    source = script(
+        "from accelerate import notebook_launcher\nfrom transformers import AutoModelForCausalLM, Trainer\n"
+        "def train():\n    Trainer(model=AutoModelForCausalLM.from_pretrained('a/b')).train()\n"
+        "if False:\n    train()\nnotebook_launcher(train, num_processes=2)\n"
+    )
+    assert values(source)["model"] == "a/b"
+    assert source.facts.trainer is not None and source.facts.trainer.taken is True
