@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sources.scripts import script, values
+from tests.sources.scripts import script, trained, values
 
 MODEL = "import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
 PARTS = """
@@ -337,3 +337,11 @@ SHOWS = """class Shows(TrainerCallback):
 def test_a_method_that_generates_pads_its_prompt(method: str, asked: str, length: int | None) -> None:
     settings = script(GENERATES.format(method=method, asked=asked)).settings
     assert (settings["seq_len"].value if "seq_len" in settings else None) == length
+
+
+@pytest.mark.parametrize("name", ["maxlen", "max_sequence_length", "context_length"])
+def test_other_names_of_a_length(name: str) -> None:
+    head = "import argparse\nparser = argparse.ArgumentParser()\n"
+    text = f"{head}parser.add_argument('--{name}', type=int, default=512)\nargs = parser.parse_args()\n"
+    source = script(text + trained(f"data = cut(data, args.{name})"), f"--{name} 300")
+    assert values(source)["seq_len"] == 300

@@ -41,7 +41,7 @@ def guards_device(test: str, body: bool) -> bool:
 
 
 LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
-           "sequence_length", "seq_len", "max_len", "context_length")  # fmt: skip
+           "sequence_length", "seq_len", "max_len", "context_length", "maxlen", "max_sequence_length")  # fmt: skip
 """What scripts call the length of a sequence in tokens."""
 
 
