@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lintfit.catalog.models import lookup
@@ -17,7 +16,7 @@ _REFERENCE = lazy_pattern(r"\$(?:\{[^{}]*\}|\([^()]*\)|[A-Za-z_]\w*|[\d@*#?])|`[
 _WHY = "in a folder that is not known; its name is taken for the published model's"
 
 
-def with_name_in_folder(settings: Mapping[str, Setting], launch: Launch | None) -> Mapping[str, Setting]:
+def with_name_in_folder(settings: dict[str, Setting], launch: Launch | None) -> dict[str, Setting]:
     """The settings with the model that a flag names at the end of a path of which the beginning is not known."""
     setting = settings.get("model")
     if launch is None or setting is None or setting.value is not UNKNOWN or setting.provenance.place is None:
