@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lintfit.catalog.models import lookup
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
@@ -38,6 +37,8 @@ def named_at_end(text: str) -> str | None:
 
     Right behind a reference, without a slash, only a published name counts: the variable is then a folder.
     """
+    from lintfit.catalog.models import lookup
+
     references = [*_REFERENCE.finditer(text)]
     behind = text[references[-1].end() :].rstrip("/") if references else ""
     whole, slash, rest = behind.partition("/")
