@@ -169,11 +169,9 @@ def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]
     if optimizer is not None and not optimizer.known:
         values["optimizer"] = LOWER_BOUNDS["optimizer"]
         doubtful.append("optimizer")
-    if trainer is not None and not trainer.known:
-        doubtful.append("trainer")
-    if "own_head" in settings and (trainer is None or not trainer.known):
+    if (trainer is not None and not trainer.known) or ("own_head" in settings and trainer is None):
         values["trainer"] = WITHOUT_LOGITS
-        doubtful += ["trainer"] if trainer is None else []
+        doubtful.append("trainer")
     if "forward_pass" in settings:
         values |= LEAST_FORWARD
         doubtful.append("forward_pass")

@@ -95,3 +95,13 @@ def test_adapters_whose_places_cannot_be_told_are_everywhere(tmp_path: Path, tex
     spec = _spec(tmp_path, lora=text)
     assert spec.lora_targets == (DEFAULTS["lora_targets"] if targets is None else targets)
     assert ("lora_targets" in spec.stated) is isinstance(targets, tuple)
+
+
+def test_of_a_trainer_that_is_not_known_no_logits_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(
+        "llamafactory-cli train --stage ppo --do_train --model_name_or_path Qwen/Qwen2.5-0.5B --reward_model a/b "
+        "--dataset a --template qwen --finetuning_type full --output_dir out --bf16\n"
+    )
+    _, (run,) = load_runs((tmp_path / "run.sh",), Options())
+    assert not run.run.settings["trainer"].known
+    assert run.run.spec is not None and run.run.spec.trainer == "classification"
