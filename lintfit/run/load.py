@@ -80,7 +80,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
     for origin in _lonely_data(lonely, taken, workspace, tuple(runs)):
         run = _built(origin, workspace, cli, mistakes)
-        if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
+        if run is not None and origin.kind == "recipe" and _is_for_the_tree(run, workspace):
             continue
         if run is not None and (origin.kind == "config" or run.training is not None):
             runs.append(run)
@@ -321,9 +321,9 @@ _AS_TRL = frozenset({"alignment", "open_r1"})
 """Packages whose scripts hand what they declare beside TRL's classes to its trainers (alignment-handbook, open-r1)."""
 
 
-def _has_keys_of_the_tree(run: Run, workspace: Workspace) -> bool:
-    """Whether a recipe that is taken for TRL's has keys that only a dataclass of the tree has: what its script trains
-    by them, TRL's command does not."""
+def _is_for_the_tree(run: Run, workspace: Workspace) -> bool:
+    """Whether a recipe that is taken for TRL's is for a trainer of the tree's own, or has keys that only a dataclass of
+    the tree has: what its script trains by them, TRL's command does not."""
     recipe = run.recipe
     if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
         return False
@@ -331,6 +331,8 @@ def _has_keys_of_the_tree(run: Run, workspace: Workspace) -> bool:
     from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
     reads, path = key_reads(workspace), recipe.document.path
+    if reads.trained_otherwise(path):
+        return True
     keys = recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ()
     found = (reads.declared(path, key) for key in keys if key not in _HANDBOOK)
     return any(places and all(_AS_TRL.isdisjoint(place.parts) for place in places) for places in found)
