@@ -28,6 +28,7 @@ from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.offloaded_optimizer import asked_in_vain
+from lintfit.run.unused_search import ARGUMENT, searches_beside_reentrant
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
@@ -106,6 +107,8 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
         wanted = [change for change, _ in refused]
     if asked_in_vain(copy.run) is not None and asked_in_vain(run) is None:
         copy.change("optimizer", "adamw_torch")  # what then trains is DeepSpeed's AdamW
+    if searches_beside_reentrant(copy.run) and not searches_beside_reentrant(run):
+        copy.change(ARGUMENT, False)
     copy.take_existing()
     copy.keep_variables()
     made = copy.so_far()

@@ -35,6 +35,8 @@ from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.gpu_support import unsupported
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken
+from lintfit.verdict.judge import decided_by_images
+from lintfit.verdict.reasons import IMAGES
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -179,6 +181,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return result
     if reason := feasibility.brings(applied.run):
         return LeftToPerson(reason, applied)
+    if search.tight and applied.run.spec is not None and decided_by_images(applied.run.spec, None):
+        return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
     assert applied.run.spec is not None
     plan = _plan(run, found, search, applied)
     fix = feasibility.care.weighed(plan.fix)

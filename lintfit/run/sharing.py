@@ -13,6 +13,7 @@ from pathlib import Path
 from lintfit.boundary import Mistakes
 from lintfit.documents import door
 from lintfit.documents.files import ReadError, kind_of
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
@@ -176,10 +177,16 @@ def changed_settings(before: Run, after: Run) -> tuple[str, ...]:
 
 
 def _documents(other: Run, run: Run) -> bool:
-    """Whether a launch line is but the written command of a recipe that is looked at alone: the same training."""
-    if run.origin.kind != "recipe" or run.recipe is None or other.recipe is None:
+    """Whether a launch line is but the written command of a run that is looked at: the same training.
+
+    That is the command of a recipe that is looked at alone, and one of a page that comes to the run's own settings.
+    """
+    if run.origin.kind == "recipe" and run.recipe is not None and other.recipe is not None:
+        same = resolved(other.recipe.document.path) == resolved(run.recipe.document.path)
+        return same and set(changed_settings(run, other)) <= _OF_MACHINES
+    if not is_page(other.origin.path) or run.script is None or other.script is None:
         return False
-    same = resolved(other.recipe.document.path) == resolved(run.recipe.document.path)
+    same = resolved(other.script.document.path) == resolved(run.script.document.path)
     return same and set(changed_settings(run, other)) <= _OF_MACHINES
 
 

@@ -67,7 +67,7 @@ def test_what_is_said_of_all_that_is_cheaper_holds_for_the_whole_space(described
     for candidate in search.space:
         changed = changed_spec(spec, candidate.changes)
         rank = search.rank(candidate, changed)
-        less = candidate.effect <= found.candidate.effect and rank[2] <= found.rank[2]
+        less = candidate.effect <= found.candidate.effect and rank[1] <= found.rank[1]
         if not less or candidate.changes == found.candidate.changes or not suffices(estimate(changed), search.limit):
             continue
         if "costs less time among them" in said:

@@ -21,8 +21,6 @@ GATHER: Mapping[str, int] = {
 """Elements: a tenth of DeepSpeed's defaults and a fifth of its prefetch bucket; ZeRO-3's paper runs use less."""
 
 NAMES = frozenset(GATHER)
-_MOVED = 4
-"""As many changes a plan ranks that moves the ZeRO of an Accelerate YAML into a JSON of its own."""
 _WORTH = 2
 """A value below this many times the smaller one stays."""
 
@@ -30,7 +28,8 @@ _WORTH = 2
 def options(subject: Subject) -> Iterator[Option]:
     """One alternative for stages 1 and 2 and one for stage 3; ``space.consistent`` takes the one that counts.
 
-    An Accelerate YAML has no keys for them: a DeepSpeed JSON then takes the place of its ZeRO.
+    Each key is a change, for nobody has a reason for these numbers but this one. An Accelerate YAML has no keys for
+    them: a DeepSpeed JSON then takes the place of its ZeRO, and what a key of the YAML does comes first.
     """
     run, spec = subject.run, subject.spec
     by_file = zero_in_launcher_file(run) and can_shard(subject)
@@ -42,8 +41,7 @@ def options(subject: Subject) -> Iterator[Option]:
     for name, wanted in (("smaller reduce buckets", REDUCE), ("smaller ZeRO-3 buffers", GATHER)):
         changes = {key: size for key, size in wanted.items() if current[key] >= _WORTH * size}
         if changes and (wanted is GATHER or spec.zero_stage != 3):
-            # Two files for one: what a key of the YAML does comes first.
-            yield Option(name, changes, counts=1 if by_json else _MOVED)
+            yield Option(name, changes, counts=len(changes), splits=not by_json)
 
 
 def _current(config: ZeroConfig) -> dict[str, int]:

@@ -29,7 +29,7 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return writer.argument(("use_liger_kernel",), True)
         case "loss" if value == "chunked":
             return writer.argument(("loss_type",), "chunked_nll")
-        case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache":
+        case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache" | "ddp_find_unused_parameters":
             return writer.argument((name,), value)
         case "zero_stage" | "offload_optimizer" | "offload_param":
             return writer.zero(name, value)
