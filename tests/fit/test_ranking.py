@@ -239,3 +239,27 @@ def test_what_leaves_more_of_the_training_and_may_fit_is_named_beside_a_plan(tmp
     assert near["by_hand"].startswith("it may take up to ")
     assert any("four bits" in effect for effect in first["effects"])
     assert not any("four bits" in effect for effect in near["effects"])
+
+
+def test_a_key_of_an_accelerate_yaml_comes_before_a_json_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n"
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype="bfloat16")\n'
+        "Trainer(model=model, args=args).train()\n"
+    )
+    (tmp_path / "zero3.yaml").write_text(
+        "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: none\n"
+        "  offload_param_device: none\n  zero3_init_flag: true\nmixed_precision: bf16\nnum_processes: 6\n"
+    )
+    launch = "accelerate launch --config_file zero3.yaml train.py --output_dir out --bf16 True"
+    (tmp_path / "run.sh").write_text(f"{launch} --per_device_train_batch_size 1 --gradient_checkpointing True\n")
+    options = Options(gpu="GeForce RTX 3090", isolated=True, seq_len=1024, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    assert judged.run.spec is not None
+    search = Search(Space(Subject(judged.run, judged.run.spec), Effect.SAME), Margin())
+    found = [one.candidate for one in search.of_class(Effect.SAME)]
+    assert {one.splits for one in found} == {True, False}
+    assert [one.splits for one in found] == sorted(one.splits for one in found)
+    offloads = ("cpu" in (one.changes.get("offload_optimizer"), one.changes.get("offload_param")) for one in found)
+    assert next(offloads)
