@@ -224,6 +224,8 @@ def ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_WITH)
     # Where adapters are switched on by a flag, the branch that cast the whole model may not be taken any more.
     late = {"weights_dtype", "reference_model"} if together else set()
+    if together and "method" not in wanted:
+        late.add("gradient_checkpointing")  # a script's own preparation of a quantized base may switch it on
     asked = [(name, value) for name, value in wanted.items() if spec is None or getattr(spec, name, None) != value]
     yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_WITH, *late})
     if together:

@@ -185,8 +185,34 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     root = document.root if isinstance(document, DataDocument) else None
     if flag is None and (root is None or root.get(other) is None):  # the switch follows from another word
         return recipe.write(half, True)
+    if flag is None and isinstance(document, DataDocument) and (swap := _renamed_switch(run, document, half)):
+        return swap
     off, on = recipe.write_argument(other, False), recipe.write_argument(half, True)
     return (*off, *on) if off is not None and on is not None else None
+
+
+_OFF_UNSAID = frozenset({"llamafactory", "trl"})
+"""Front ends that train without a 16-bit type that the recipe does not name, or where it names the other one
+(``TrainingArguments.bf16`` is false; TRL 0.16 and up has ``bf16`` on only where ``fp16`` is not)."""
+
+
+def _renamed_switch(run: Run, document: DataDocument, half: Half) -> Edits:
+    """A recipe's switch in place, where the front end is without the type that nobody names."""
+    from lintfit.sources.recipes.forms import front_end_of
+
+    started_by = run.launch.launcher if run.launch is not None else None
+    known = {started_by, front_end_of(document.text, document.kind)}
+    return _renamed_key(document, _OTHER[half], half) if known & _OFF_UNSAID else ()
+
+
+def _renamed_key(document: DataDocument, old: str, new: str) -> Edits:
+    """A switch of a recipe under its other name, nothing where that is there as well."""
+    from lintfit.documents.data_edits import CannotEdit, rename
+
+    try:
+        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (old,), new))
+    except CannotEdit:
+        return ()
 
 
 def _loading(run: Run, half: Half) -> Edits | None:
@@ -259,17 +285,12 @@ def _config(run: Run, half: Half) -> Edits | None:
 
 def _renamed_block(document: DataDocument, half: Half) -> Edits:
     """The block under its other name, where it says no more than ``enabled``: fp16's have a scale, bf16's none."""
-    from lintfit.documents.data_edits import CannotEdit, rename
-
     block = document.root.get(_OTHER[half]) if document.root is not None else None
     if block is None or [entry.key for entry in block.entries] != ["enabled"]:
         return ()
     if block.entries[0].value.value is not True:
         return ()  # "auto" is for whoever starts another training with this file
-    try:
-        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (_OTHER[half],), half))
-    except CannotEdit:
-        return ()
+    return _renamed_key(document, _OTHER[half], half)
 
 
 def _within(inner: Place, outer: Place) -> bool:

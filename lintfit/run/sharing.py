@@ -181,13 +181,12 @@ def _documents(other: Run, run: Run) -> bool:
 
     That is the command of a recipe that is looked at alone, and one of a page that comes to the run's own settings.
     """
-    if run.origin.kind == "recipe" and run.recipe is not None and other.recipe is not None:
-        same = resolved(other.recipe.document.path) == resolved(run.recipe.document.path)
-        return same and set(changed_settings(run, other)) <= _OF_MACHINES
-    if not is_page(other.origin.path) or run.script is None or other.script is None:
+    if not is_page(other.origin.path) and not (run.origin.kind == "recipe" and run.recipe is not None):
         return False
-    same = resolved(other.script.document.path) == resolved(run.script.document.path)
-    return same and set(changed_settings(run, other)) <= _OF_MACHINES
+    started, own = (each.recipe or each.script for each in (other, run))
+    if started is None or own is None or resolved(started.document.path) != resolved(own.document.path):
+        return False
+    return set(changed_settings(run, other)) <= _OF_MACHINES
 
 
 _OF_MACHINES = frozenset({"gpus", "nodes", "visible_devices"})
