@@ -21,7 +21,7 @@ from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.existing import existing
+from lintfit.fit.existing import existing, passed_over
 from lintfit.frozen import frozen, replace
 from lintfit.options.model import Options
 from lintfit.run.build import build
@@ -48,7 +48,8 @@ class Written:
 class Applied:
     """What the files look like with the changes made, the run read from them, and which file each change went to.
 
-    ``refused`` names the changes that nothing writes: they are left to a person.
+    ``refused`` names the changes that nothing writes: they are left to a person. ``beside``: what keeps a file that is
+    there from standing in for a new one.
     """
 
     texts: Mapping[Path, str]
@@ -57,6 +58,7 @@ class Applied:
     edits: tuple[FileEdit, ...]
     written: tuple[Written, ...]
     refused: frozenset[str] = frozenset()
+    beside: str = ""
 
 
 class LeftToPerson(str):
@@ -116,6 +118,17 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
     return LeftToPerson(reason, made) if reason else made
 
 
+def with_edits(
+    run: Run, made: Applied, name: str, edits: Sequence[FileEdit], workspace: Workspace, cli: Options
+) -> Applied | str:
+    """What changes have left, with further edits under a name; why not, where those reach into other runs."""
+    copy = _Copy(run, workspace, cli, ())
+    copy.run, copy.texts, copy.places = made.run, dict(made.texts), dict(made.places)
+    copy.written = list(made.written)
+    reason = copy.edit(name, edits) or copy.apart.why_not(copy.texts)
+    return reason or copy.so_far()
+
+
 class _Copy:
     """The files of a run as the changes so far have left them, and the run that they make."""
 
@@ -128,7 +141,8 @@ class _Copy:
 
     def so_far(self, refused: frozenset[str] = frozenset()) -> Applied:
         edits = tuple(difference(self.texts, self._workspace))
-        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused)
+        beside = passed_over(self.run, self.texts, self._workspace)
+        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused, beside)
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
@@ -141,17 +155,24 @@ class _Copy:
                 return why_not(self.run, name, value)
             if not made:
                 break
-            edits = self.apart.redirected(self.run, made, self.texts)
-            if isinstance(edits, str):
-                return edits
-            if reason := reach.why_not(edits, self._workspace):
+            if reason := self.edit(name, made):
                 return reason
-            self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
-            self.written += [Written(name, edit) for edit in edits]
-            self.places.setdefault(name, edits[0].path)
             if name == "deepspeed_config_file":
-                self.places.update(dict.fromkeys(ZERO, edits[0].path))
-            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+                self.places.update(dict.fromkeys(ZERO, self.places[name]))
+        return ""
+
+    def edit(self, name: str, made: Sequence[FileEdit]) -> str:
+        """Make the edits of a change, those of a config that others have in a copy of it; why not, where they reach
+        further."""
+        edits = self.apart.redirected(self.run, made, self.texts)
+        if isinstance(edits, str):
+            return edits
+        if reason := reach.why_not(edits, self._workspace):
+            return reason
+        self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
+        self.written += [Written(name, edit) for edit in edits]
+        self.places.setdefault(name, edits[0].path)
+        self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
         return ""
 
     def take_existing(self) -> None:

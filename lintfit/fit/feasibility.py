@@ -9,16 +9,19 @@ from typing import Any
 
 from lintfit.documents.model import Kind, Span
 from lintfit.documents.workspace import Workspace
+from lintfit.findings.model import Applicability, Finding
 from lintfit.fit.applying import (
     AFTER_ENGINE,
     AFTER_FILE,
     MADE_WRITABLE_BY,
     PATHS,
+    Applied,
     Change,
     LeftToPerson,
     applied,
     ordered,
     uncasts,
+    with_edits,
 )
 from lintfit.fit.care import Care
 from lintfit.options.model import Options
@@ -28,13 +31,17 @@ from lintfit.run.write import why_not
 from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 
-Stops = Callable[[Run], Mapping[str, str]]
+Stops = Callable[[Run], Mapping[str, Finding]]
 """The errors that a run stops with, whatever its memory: what each rule says."""
 
 
-def no_errors(_: Run) -> Mapping[str, str]:
+def no_errors(_: Run) -> Mapping[str, Finding]:
     """None: nobody asks the rules."""
     return {}
+
+
+_MENDS = 2
+"""Errors of a plan's own that are mended with it."""
 
 
 class Feasibility:
@@ -63,14 +70,27 @@ class Feasibility:
             if path.as_posix() in why and len(names) == 1 and not names - changes.keys():
                 self.undone(changes, names.pop(), why)
 
-    def brings(self, after: Run) -> str:
-        """The error that a run stops with once a plan is written, and does not stop with now; empty for none."""
+    def brings(self, after: Run) -> Finding | None:
+        """The error that a run stops with once a plan is written, and does not stop with now."""
         errors = self.stops(after)
-        new = [rule for rule in errors if rule not in self._stops_now] if errors else []
-        return f"once written, {errors[new[0]]}" if new else ""
+        return next((each for rule, each in errors.items() if rule not in self._stops_now), None) if errors else None
+
+    def mended(self, made: Applied) -> Applied | str:
+        """What a plan leaves, with the errors mended that it would bring; why not, where one cannot be."""
+        for mends_left in range(_MENDS, -1, -1):
+            error = self.brings(made.run)
+            if error is None:
+                return made
+            fix = error.fix if mends_left else None
+            edits = fix.edits if fix is not None and fix.applicability is Applicability.SAFE else ()
+            after = with_edits(self.run, made, error.rule, edits, self.workspace, self.cli) if edits else ""
+            if isinstance(after, str):
+                return LeftToPerson(after or f"once written, {error.message}", made)
+            made = after
+        raise AssertionError("the last error is not mended")
 
     @cached_property
-    def _stops_now(self) -> Mapping[str, str]:
+    def _stops_now(self) -> Mapping[str, Finding]:
         return self.stops(self.run)
 
     def not_told(self, changes: Mapping[str, Any]) -> str:

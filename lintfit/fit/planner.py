@@ -179,8 +179,13 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):
         return result
-    if reason := feasibility.brings(applied.run):
-        return LeftToPerson(reason, applied)
+    mended = feasibility.mended(applied)
+    if isinstance(mended, str):
+        return mended
+    if mended is not applied:
+        applied, result = mended, _as_claimed(run, found, search, mended, feasibility)
+        if isinstance(result, str):
+            return result
     if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):
         return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
     assert applied.run.spec is not None

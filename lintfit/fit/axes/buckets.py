@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from lintfit.fit.axes.sharding import can_shard
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.engines.zero_config import ZeroConfig, zero_config
-from lintfit.run.engine_location import zero_in_launcher_file
+from lintfit.run.engine_location import has_trainer, zero_in_launcher_file
+from lintfit.run.model import Run
 
 REDUCE: Mapping[str, int] = {"reduce_bucket_size": 50_000_000}
 GATHER: Mapping[str, int] = {
@@ -32,7 +33,7 @@ def options(subject: Subject) -> Iterator[Option]:
     them: a DeepSpeed JSON then takes the place of its ZeRO, and what a key of the YAML does comes first.
     """
     run, spec = subject.run, subject.spec
-    by_file = zero_in_launcher_file(run) and can_shard(subject)
+    by_file = zero_in_launcher_file(run) and can_shard(subject) and not _accumulates_by_file(run)
     in_dict = run.script is not None and run.script.zero_in_dict
     by_json = spec.engine == "deepspeed" and (run.deepspeed is not None or not run.documents or in_dict)
     if not by_file and not by_json:
@@ -42,6 +43,16 @@ def options(subject: Subject) -> Iterator[Option]:
         changes = {key: size for key, size in wanted.items() if current[key] >= _WORTH * size}
         if changes and (wanted is GATHER or spec.zero_stage != 3):
             yield Option(name, changes, counts=len(changes), splits=not by_json)
+
+
+def _accumulates_by_file(run: Run) -> bool:
+    """Whether an Accelerate YAML says how many steps a loop of the script's own accumulates.
+
+    From a JSON the loop gets to know it only once it is prepared (``Accelerator._prepare_deepspeed``, accelerate 1.15),
+    which is too late for what it has worked out from it by then, and in older releases not at all.
+    """
+    yaml = run.accelerate
+    return yaml is not None and not has_trainer(run) and "gradient_accumulation_steps" in yaml.settings
 
 
 def _current(config: ZeroConfig) -> dict[str, int]:
