@@ -16,6 +16,7 @@ from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind
 from lintfit.errors import CannotWrite
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place, Setting
+from lintfit.sources.data_writer import edits as edits_of_data
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
@@ -81,7 +82,10 @@ def _arguments(run: Run, half: Half) -> Edits | None:
     for end in _SWITCHES:
         for old, new in ((_OTHER[half] + end, half + end), (half + end, _OTHER[half] + end)):
             argument = made.argument(old) if made is not None else None
-            if old in flags:
+            in_file = _in_file(run, old, new, half) if old not in flags and new not in flags else ()
+            if in_file:
+                found += in_file
+            elif old in flags:
                 if new in flags or old != half + end or not flags[old].is_on:
                     found += _renamed(flags[old].place, old, new)
             elif old == _OTHER[half] + end and _on_by_itself(run, old):
@@ -106,6 +110,32 @@ def _arguments(run: Run, half: Half) -> Edits | None:
         elif argument is not None and argument.value is True:
             found += run.script.remove_argument(made, "tf32")
     return tuple(found)
+
+
+def _in_file(run: Run, old: str, new: str, half: Half) -> Edits:
+    """A switch in a file that the script takes its arguments from, renamed in place, with the types that stand beside
+    it (``torch_dtype: bfloat16``); nothing where it stands elsewhere, or the other switch is there as well."""
+    stated = run.script.argument(old) if run.script is not None and old.startswith(_OTHER[half]) else None
+    place = stated.provenance.place if stated is not None else None
+    document = place.document if place is not None else None
+    root = document.root if isinstance(document, DataDocument) else None
+    if place is None or root is None or not isinstance(document, DataDocument):
+        return ()
+    entry = root.entry(old)
+    if entry is None or entry.value.value is not True or entry.value.span.start != place.span.start:
+        return ()
+    renamed = _renamed_key(document, old, new)
+    return (*renamed, *(_retyped_entries(document, half) if old == _OTHER[half] else ())) if renamed else ()
+
+
+def _retyped_entries(document: DataDocument, half: Half) -> Iterator[FileEdit]:
+    """The keys of a file whose value is the other type."""
+    assert document.root is not None
+    for entry in document.root.entries:
+        value = entry.value.value
+        word = _retyped(value, half) if isinstance(value, str) and _DTYPE.search(entry.key) else None
+        if word is not None:
+            yield from edits_of_data(document, {(entry.key,): word}) or ()
 
 
 def _without_tf32(run: Run, launch: Launch, flag: Flag) -> Edits:

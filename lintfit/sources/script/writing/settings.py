@@ -6,7 +6,7 @@ from typing import Any
 
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
-from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad, state_dict
+from lintfit.sources.script.writing import attention, deleting_outputs, lora, moving, moving_zero_grad, state_dict
 from lintfit.sources.script.writing.edits import Writer
 from lintfit.sources.script.writing.file_edits import Edits, Script
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
@@ -22,7 +22,7 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
         case "weights_dtype" if value in TORCH:
             return writer.weights(value)
         case "attention":
-            return writer.load_argument("attn_implementation", value)
+            return attention.attend(writer, value)
         case "gradient_checkpointing":
             return writer.checkpointing(value)
         case "loss" if value == "liger":
