@@ -30,6 +30,7 @@ from lintfit.run.model import ANY_OF_THE_MACHINE, Run
 from lintfit.run.write import why_not
 from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
+from lintfit.sources.launchers.launcher_settings import GPUS
 
 Stops = Callable[[Run], Mapping[str, Finding]]
 """The errors that a run stops with, whatever its memory: what each rule says."""
@@ -98,6 +99,8 @@ class Feasibility:
         engine = self.run.settings.get("engine")
         if engine is not None and engine.provenance is ANY_OF_THE_MACHINE and "engine" not in changes:
             return "which engine the run has is in the file that `accelerate config` wrote on the machine"
+        if reason := _starts_too_many(self.run):
+            return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
             return ""
@@ -141,6 +144,20 @@ class Feasibility:
             made = applied(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = made if isinstance(made, str) else ""
         return self._known[key]
+
+
+def _starts_too_many(run: Run) -> str:
+    """Why no plan can be written for the GPUs that somebody names: the launch starts more processes on each machine, on
+    a number of machines that its line leaves open."""
+    launch, gpus = run.launch, run.settings.get("gpus")
+    if launch is None or gpus is None or gpus.provenance.kind != "option" or launch.launcher == "accelerate":
+        return ""
+    option = launch.invocation.options.get(GPUS.get(launch.invocation.launcher, ""))
+    count = int(option.value) if option is not None and option.value is not None and option.value.isdecimal() else 0
+    there = (run.hardware.gpus or 0) // max(1, run.hardware.nodes)
+    return (
+        f"the launch starts {count} processes on each machine, and there are {there} GPUs" if count > there > 0 else ""
+    )
 
 
 _GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", ".save_16bit_model(")
