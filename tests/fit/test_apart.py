@@ -165,3 +165,41 @@ def test_gpus_by_a_number_beyond_those_that_there_are_get_no_plan(tmp_path: Path
         for name in ("a.sh", "b.sh")
     ]
     assert [each.json["runs"][0]["plan"] is None for each in found] == [False, True]
+
+
+SFT = """\
+from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer, TrlParser
+
+script_args, args, model_args = TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config()
+trainer = SFTTrainer(model=model_args.model_name_or_path, args=args, train_dataset=data)
+trainer.train()
+"""
+ARGUMENTS = """\
+model_name_or_path: Qwen/Qwen2.5-1.5B
+output_dir: out
+bf16: true
+gradient_checkpointing: true
+per_device_train_batch_size: 16
+max_length: 4096
+"""
+
+
+def test_a_key_of_a_file_of_arguments_that_other_launches_read_is_a_flag_of_this_one(tmp_path: Path) -> None:
+    start = "torchrun --nproc_per_node 4 sft.py --config sft.yaml"
+    short, page = (
+        f"{start} --max_length 128 --per_device_train_batch_size 1\n",
+        f"```sh\n{start} --max_length 64\n```\n",
+    )
+    files = {"sft_dot_py": SFT, "sft_dot_yaml": ARGUMENTS, "b_dot_sh": short, "README_dot_md": page}
+    tree(tmp_path, a_dot_sh=f"{start}\n", **files)
+    written = fixed(tmp_path, length=4096)
+    assert "--config sft.yaml" in written and "--per_device_train_batch_size 1" in written
+    assert (tmp_path / "sft.yaml").read_text() == ARGUMENTS
+
+
+def test_a_page_that_shows_the_launch_itself_is_no_other_run(tmp_path: Path) -> None:
+    start = "torchrun --nproc_per_node 4 sft.py --config sft.yaml"
+    files = {"sft_dot_py": SFT, "sft_dot_yaml": ARGUMENTS, "README_dot_md": f"```sh\n{start}\n```\n"}
+    tree(tmp_path, a_dot_sh=f"{start}\n", **files)
+    assert fixed(tmp_path, length=4096) == f"{start}\n"
+    assert "per_device_train_batch_size: 1\n" in (tmp_path / "sft.yaml").read_text()
