@@ -101,6 +101,7 @@ def _arguments(run: Run, half: Half) -> Edits | None:
                     return _by_script(run, half, end)
     for flag in flags.values():
         found += _retyped_flag(flag, half)
+        found += _other_kernel(run, flag)
     if made is not None and _lacks_tf32(run, half) and run.launch is not None and run.script is not None:
         argument = made.argument("tf32")
         if "tf32" in flags:
@@ -181,6 +182,16 @@ def _retyped_flag(flag: Flag, half: Half) -> Edits:
         return ()
     word = _retyped(flag.value, half)
     return (flag.write(word) or ()) if word is not None else ()
+
+
+def _other_kernel(run: Run, flag: Flag) -> Edits:
+    """``--attn_implementation sdpa`` for FlashAttention 2, which GPUs without bf16 cannot run either, where nobody sees
+    the script take the flag (where it does, the kernel is a change of its own)."""
+    gpu = run.hardware.gpu
+    asked = flag.name in ("attn_implementation", "attn_impl") and flag.value == "flash_attention_2"
+    if not asked or gpu is None or gpu.flash_attention_2 is not False or run.settings.get("attention") is not None:
+        return ()
+    return (flag.write("sdpa") or ()) if flag.write is not None else ()
 
 
 def _retyped(text: str, half: Half) -> str | None:

@@ -203,3 +203,21 @@ def test_a_page_that_shows_the_launch_itself_is_no_other_run(tmp_path: Path) -> 
     tree(tmp_path, a_dot_sh=f"{start}\n", **files)
     assert fixed(tmp_path, length=4096) == f"{start}\n"
     assert "per_device_train_batch_size: 1\n" in (tmp_path / "sft.yaml").read_text()
+
+
+IN_CODE = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+args = TrainingArguments("out", bf16=True, per_device_train_batch_size=1, gradient_accumulation_steps=8)
+args.gradient_checkpointing = True
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_an_engine_is_asked_of_accelerate_s_launcher_where_the_arguments_are_every_launch_s(tmp_path: Path) -> None:
+    start = "accelerate launch --num_processes 4 train.py\n"
+    tree(tmp_path, train_dot_py=IN_CODE, a_dot_sh=start, b_dot_sh=start)
+    written = fixed(tmp_path)
+    assert "--use_deepspeed --zero_stage 3" in written and "--gradient_accumulation_steps 8" in written
+    assert (tmp_path / "train.py").read_text() == IN_CODE and (tmp_path / "b.sh").read_text() == start
