@@ -248,7 +248,7 @@ def _clean(text: str, document: Document) -> str:
     """An edit's text in one line, without the commas and line ends that only join it to its neighbours."""
     joined = ""
     for line in filter(None, (each.strip() for each in text.splitlines())):
-        between = "; " if document.kind is Kind.PYTHON and joined and not joined.endswith(_OPEN) else " "
+        between = "; " if document.kind is Kind.PYTHON and joined and not joined.endswith((*_OPEN, ":")) else " "
         if document.kind is Kind.YAML and joined:
             between = " with " if joined.endswith(":") else ", "
         if line[0] in ")]}":
