@@ -14,6 +14,7 @@ _LIBRARY = lazy_pattern(rf"\b(?:{'|'.join(_LIBRARIES)}|pytorch_lightning)\b")
 _TRAINS = lazy_pattern(
     r"Trainer\b|\bTrainingArguments\b|\.backward\(|\bdeepspeed\.initialize\b|\bAccelerator\(|\bFabric\(|\bHfArgumentParser\b"
 )
+_MAY_TRAIN = lazy_pattern(r"backward|[Tt]rainer|(?<!pre)[Tt]rain\w*\(|[Oo]ptim|\.step\(|\.prepare\(|deepspeed|\.fit\(")
 _LAUNCHERS = (
     "accelerate launch", "accelerate-launch", "torchrun", "deepspeed ", "torch.distributed", "llamafactory-cli ",
     "axolotl ", "litgpt ", "swift ", "tune ", "trl ",
@@ -26,6 +27,11 @@ _TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*T
 def maybe_training_script(text: str) -> bool:
     """Whether a script names a training library and something that trains."""
     return _LIBRARY.search(text) is not None and _TRAINS.search(text) is not None
+
+
+def may_train(text: str) -> bool:
+    """Whether a script has any word of a training: one that loads a model without them only runs it."""
+    return _MAY_TRAIN.search(text) is not None
 
 
 def maybe_notebook(text: str) -> bool:
