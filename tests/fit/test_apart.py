@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lintfit.commands.check import load_runs
+from lintfit.options.model import Options
+from lintfit.run.write import write_one
 from tests.support import lintfit
 
 TRAINER = """\
@@ -221,3 +224,25 @@ def test_an_engine_is_asked_of_accelerate_s_launcher_where_the_arguments_are_eve
     written = fixed(tmp_path)
     assert "--use_deepspeed --zero_stage 3" in written and "--gradient_accumulation_steps 8" in written
     assert (tmp_path / "train.py").read_text() == IN_CODE and (tmp_path / "b.sh").read_text() == start
+
+
+def test_a_plan_says_why_a_file_that_is_there_does_not_do(tmp_path: Path) -> None:
+    offload = '"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}'
+    other = f'{{"zero_optimization": {{"stage": 3, {offload}}}, "scheduler": {{"type": "WarmupLR"}}}}'
+    tree(tmp_path, a_dot_sh=RUN.format(config="zero2.json"), zero2_dot_json=ZERO2, zero3_offload_dot_json=other)
+    report = lintfit("check", "a.sh", "--seq-len", "1024", "--output-format", "json", *CARDS, cwd=tmp_path).json
+    (message,) = (each["fix"]["message"] for each in report["findings"] if each["rule"] == "does-not-fit")
+    assert message.startswith("create zero3_offload_optimizer.json (")
+    assert "; zero3_offload.json would bring a schedule of its own)" in message
+
+
+def test_the_kernel_of_a_model_that_trl_loads_is_written_where_its_argument_is_read(tmp_path: Path) -> None:
+    loaded = SFT.replace(
+        "args=args,", "args=args, model_init_kwargs=dict(attn_implementation=model_args.attn_implementation),"
+    )
+    files = {"sft_dot_py": loaded, "sft_dot_yaml": f"{ARGUMENTS}attn_implementation: flash_attention_2\n"}
+    tree(tmp_path, a_dot_sh="torchrun --nproc_per_node 4 sft.py --config sft.yaml\n", **files)
+    (run,) = load_runs([tmp_path / "a.sh"], Options(gpu="A100-SXM4-40GB", isolated=True))[1]
+    edits = write_one(run.run, "attention", "sdpa")
+    assert edits is not None and [edit.edit.text for edit in edits] == ["sdpa"]
+    assert edits[0].path.name == "sft.yaml"
