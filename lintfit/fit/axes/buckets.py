@@ -46,13 +46,15 @@ def options(subject: Subject) -> Iterator[Option]:
 
 
 def _accumulates_by_file(run: Run) -> bool:
-    """Whether an Accelerate YAML says how many steps a loop of the script's own accumulates.
+    """Whether an Accelerate YAML alone says how many steps a loop of the script's own accumulates.
 
     From a JSON the loop gets to know it only once it is prepared (``Accelerator._prepare_deepspeed``, accelerate 1.15),
     which is too late for what it has worked out from it by then, and in older releases not at all.
     """
-    yaml = run.accelerate
-    return yaml is not None and not has_trainer(run) and "gradient_accumulation_steps" in yaml.settings
+    name = "gradient_accumulation_steps"
+    stated = run.accelerate.settings.get(name) if run.accelerate is not None else None
+    own = run.script.settings.get(name) if run.script is not None else None
+    return stated is not None and not has_trainer(run) and (own is None or own.value != stated.value)
 
 
 def _current(config: ZeroConfig) -> dict[str, int]:

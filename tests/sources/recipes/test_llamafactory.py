@@ -386,3 +386,9 @@ def test_its_plugins(recipe: Make) -> None:
 def test_its_loop_has_no_autocast(recipe: Make) -> None:
     text = "model: Qwen/Qwen3-4B\ntrain_dataset: a.yaml\ntemplate: qwen\n"
     assert values(recipe("USE_V1=1 llamafactory-cli train r.yaml", text))["mixed_precision"] == "no"
+
+
+@pytest.mark.parametrize("half", ["bf16", "fp16"])
+def test_mixed_precision_takes_the_place_of_pure_bf16(recipe: Make, half: str) -> None:
+    edits = recipe(files=f"{LORA}pure_bf16: true\n").write(half, True)
+    assert edits is not None and [edit.edit.text for edit in edits] == [half]
