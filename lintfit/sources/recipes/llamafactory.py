@@ -172,16 +172,17 @@ class LlamaFactoryRecipe(OfKeys):
     def _out_of_pure(self, half: str) -> tuple[FileEdit, ...] | None:
         """Mixed precision in the place of ``pure_bf16``, which is no switch beside it: ZeRO-3 refuses it, and GPUs
         without bf16 do."""
-        from lintfit.documents.data_edits import CannotEdit, rename
+        from lintfit.documents.data_edits import CannotEdit, remove, rename
 
-        document = self.document
-        stated = self.arguments.stated("pure_bf16")
+        document, key = self.document, ("pure_bf16",)
+        stated = self.arguments.stated(*key)
         if not isinstance(document, DataDocument) or stated is None or stated.flag is not None:
             return None
         try:
-            return tuple(FileEdit(document.path, edit, document) for edit in rename(document, ("pure_bf16",), half))
+            edits = remove(document, key) if self.arguments.on(half) else rename(document, key, half)
         except CannotEdit:
             return None
+        return tuple(FileEdit(document.path, edit, document) for edit in edits)
 
     def _next(self, **fields: Any) -> tuple[FileEdit, ...] | None:
         """The edits of the first of several fields that says something else; a plan asks again after each."""
