@@ -223,12 +223,14 @@ MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
     "micro_batch_size": frozenset({"gradient_accumulation_steps"}),
     "reference_model": frozenset({"method"}),
+    "weights_dtype": frozenset({"method"}),
 }
 """Changes for which another makes room: a flag for adapters may take the branch that casts the model away, what starts
 one process has no number of them until it starts several, and of accumulation and micro-batch a launch script may work
-out either from the other. A trainer makes no reference model beside adapters."""
+out either from the other. A trainer makes no reference model beside adapters, and a front end may load what they leave
+frozen in 16 bits."""
 
-_FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model"})
+_FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model", "weights_dtype"})
 """Changes that may have come of those before them."""
 
 

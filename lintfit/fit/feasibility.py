@@ -99,7 +99,7 @@ class Feasibility:
         engine = self.run.settings.get("engine")
         if engine is not None and engine.provenance is ANY_OF_THE_MACHINE and "engine" not in changes:
             return "which engine the run has is in the file that `accelerate config` wrote on the machine"
-        if reason := _starts_too_many(self.run):
+        if reason := _starts_too_many(self.run) or _called_full(self.run, changes):
             return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
@@ -144,6 +144,17 @@ class Feasibility:
             made = applied(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = made if isinstance(made, str) else ""
         return self._known[key]
+
+
+_FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
+
+
+def _called_full(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why adapters are not written into a recipe whose name says that all weights train."""
+    path = run.recipe.document.path if run.recipe is not None else None
+    if path is None or changes.get("method") != "lora" or not _FULL.search(path.stem):
+        return ""
+    return f"by its name {path.as_posix()} trains all weights, and with adapters it is another recipe"
 
 
 def _starts_too_many(run: Run) -> str:
