@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents import door
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page
+from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Locator:
     def _tells_of_others(self, launch: Launch) -> bool:
         """Whether a launch stands in a page above the root or beside it, which speaks of no folder within by a name
         alone."""
-        return self.folder.is_absolute() and is_documented(launch.document)
+        if not self.folder.is_absolute() or not is_documented(launch.document):
+            return False
+        return not resolved(self.folder).is_relative_to(resolved(self.workspace.root))
 
     def entered(self) -> list[Path]:
         """Where the launch script's own ``cd`` leads, from its folder, one above it or the root.
