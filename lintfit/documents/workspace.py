@@ -181,6 +181,10 @@ class Workspace:
         other._stored_files, other._names = self._stored_files, self._names
         return other
 
+    def located(self, path: Path) -> Path:
+        """Where a path leads, as it was when it was first asked for."""
+        return self._resolve(path)
+
     def is_inside(self, path: Path) -> bool:
         """Whether a path leads, links and ``..`` followed, to a place below which this workspace writes."""
         return self.below is None or is_below(self._resolve(path), self.below)
