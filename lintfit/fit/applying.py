@@ -23,6 +23,7 @@ from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
 from lintfit.fit.existing import existing
 from lintfit.frozen import frozen, replace
+from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
@@ -113,6 +114,9 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
     return LeftToPerson(reason, made) if reason else made
 
 
+_READ: Memo[tuple[Run, Options]] = Memo(most=64)
+
+
 class _Copy:
     """The files of a run as the changes so far have left them, and the run that they make."""
 
@@ -148,8 +152,16 @@ class _Copy:
             self.places.setdefault(name, edits[0].path)
             if name == "deepspeed_config_file":
                 self.places.update(dict.fromkeys(ZERO, edits[0].path))
-            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+            self._read_again()
         return ""
+
+    def _read_again(self) -> None:
+        """Read the run from the files as they are now, once for all plans that leave them so: plans have most of their
+        changes in common."""
+        origin, cli, texts = self.run.origin, self._cli, dict(self.texts)
+        key = (origin, id(cli), frozenset(texts.items()))
+        found = _READ.get(self._workspace, key, lambda: (build(origin, self._workspace.with_overlay(texts), cli), cli))
+        self.run = found[0]
 
     def take_existing(self) -> None:
         """Let a DeepSpeed JSON of the tree that says the same stand in for one that was made."""
@@ -180,7 +192,7 @@ class _Copy:
         text = referenced(before, self.texts[path]) if isinstance(before, ShellDocument) else self.texts[path]
         if text != self.texts[path]:
             self.texts[path] = text
-            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+            self._read_again()
 
 
 WRITTEN_WITH: Mapping[str, str] = {

@@ -116,6 +116,7 @@ def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
     return False
 
 
+@kept
 def assignments(node: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression | None, cst.CSTNode]]:
     """Names that are bound below a node, each with its value (None where it is a part of one) and the statement."""
     for found in inside(node):
