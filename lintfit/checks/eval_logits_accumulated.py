@@ -4,9 +4,13 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, evaluation_moment, stated_at
-from lintfit.checks.helpers.wording import gib
+from lintfit.checks.helpers.wording import gib, small
 from lintfit.findings.model import Applicability
-from lintfit.memory.evaluation.kept import kept_of_a_sample, open_ended
+from lintfit.memory.engines.host import ranks_per_node
+from lintfit.memory.evaluation.kept import kept_of_a_sample, kept_on_host_of_a_sample, open_ended
+
+TOKEN = 8
+"""Bytes of a predicted token (torch's argmax gives int64)."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -29,13 +33,26 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"{why} has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
         fix=change(
             run,
-            "move them to the host after each batch (preprocess_logits_for_metrics, argmax, keeps less there)",
+            f"move them to the host after each batch{_there(context)}",
             Applicability.SAFE,
             {"eval_accumulation_steps": 1},
         ),
-        help="eval_accumulation_steps=1 moves them to the host, which then holds those of all samples; "
-        "preprocess_logits_for_metrics (argmax) reduces them before, prediction_loss_only keeps none",
+        help=f"eval_accumulation_steps=1 moves them to the host{_there(context)}; prediction_loss_only keeps none",
     )
+
+
+def _there(context: RunContext) -> str:
+    """What the host then holds, and what keeps less."""
+    less = "an argmax in preprocess_logits_for_metrics keeps the predicted tokens only"
+    spec = context.run.spec
+    if spec is None:
+        return f", which then holds those of all samples ({less})"
+    one, ranks = kept_on_host_of_a_sample(spec), ranks_per_node(spec)
+    each = f" in each of {ranks} processes" if ranks > 1 else ""
+    room = ""
+    if spec.host_memory_bytes is not None:
+        room = f": {gib(spec.host_memory_bytes)} have room for {spec.host_memory_bytes // (one * ranks):,}"
+    return f", which takes {small(one)} of RAM for each sample{each}{room} ({less}, {small(spec.seq_len * TOKEN)})"
 
 
 def _endless(context: RunContext) -> bool:
@@ -53,7 +70,7 @@ def _cost(context: RunContext) -> str:
     if spec is None:
         return ""
     one = kept_of_a_sample(spec)
-    text = f": {gib(one)} for each sample of {spec.seq_len:,} tokens"
+    text = f": {small(one)} for each sample of {spec.seq_len:,} tokens"
     moment = evaluation_moment(estimate) if estimate is not None else None
     if estimate is None or estimate.capacity_bytes is None or moment is None or moment.total >= estimate.capacity_bytes:
         return text

@@ -35,6 +35,8 @@ _REPLACEMENT = lazy_pattern(
     r"""/(?P<all>/?)(?P<old>(?:[\w,:;. +=-]|\\/|"/"|'/')+)(?:/(?P<new>(?:[\w,:;. +=-]|"-"|'-')*))?"""
 )
 """``${name/old/new}`` and ``${name//old/new}`` of plain letters and quoted slashes, without patterns."""
+_SEPARATE = lazy_pattern(r"\$(?:@|\{@\}|\{[A-Za-z_]\w*\[@\]\})")
+"""What comes to a word for each element, between double quotes: to none where there are none."""
 _QUOTES = re.compile(r"[\\\"']")
 _Lists = list[list[Fragment]]
 """What an expansion comes to: the pieces of one word, or of several."""
@@ -86,7 +88,7 @@ def expand(text: str, span: Span, scope: Scope, quoted: bool = False) -> _Lists:
             result[-1].append(Fragment(text[offset + 1 : stop - 1], Span(offset + 1, stop - 1), True))
         elif character == '"' and not quoted:
             inner = expand(text, Span(offset + 1, max(offset + 1, stop - 1)), scope, quoted=True)
-            if inner == [[]]:
+            if inner == [[]] and not _SEPARATE.fullmatch(text, offset + 1, stop - 1):
                 inner = [[Fragment("", Span(offset + 1, offset + 1), True)]]
             _join(result, inner)
         elif character == "$" and not quoted and text[offset + 1 : offset + 2] in ("'", '"'):

@@ -136,7 +136,7 @@ class Walk:
             return
         if not self.scope.steps.take(self.scope.size):
             return
-        before = dict(self.scope.variables)
+        before, given = dict(self.scope.variables), self.scope.positional
         inside = replace(where, conditional=True, depth=where.depth + 1)
         if node.type in ("for_statement", "c_style_for_statement"):
             self.loop_variable(node)
@@ -151,7 +151,10 @@ class Walk:
                 if child not in others and (node.type != "for_statement" or child.type == "do_group"):
                     self.walk(child, inside)
             ends.append(self.scope.variables)
-        if node.type == "while_statement" and reads_arguments(node, self.source, self.scope):
+        reads = node.type == "while_statement" and reads_arguments(node, self.source, self.scope)
+        if self.scope.positional != given:
+            self.scope.positional = None  # shifted nobody knows how often
+        if reads:
             self.scope.variables = before
             return
         if not any(clause.type == "else_clause" for clause in others):

@@ -15,6 +15,8 @@ Shown = Callable[[Path], str]
 
 _LINES = 2
 """Lines of a row; what does not go into them ``--verbose`` has."""
+WHOLE = 6
+"""Lines of a row where a run stands alone and has little to say."""
 _WIDEST = 0.28
 """Share of the width that the places of a block take at most; behind a longer one its text follows at once."""
 _GAP = 3
@@ -70,11 +72,12 @@ def place_of(finding: Finding, shown: Shown) -> str:
     return f"{clean(shown(place.document.path))}:{line}{in_cell(place)}"
 
 
-def row_lines(rows: Sequence[Row], view: View, indent: int) -> list[Line]:
-    """The rows with their texts below each other; behind a long place a text begins where it may."""
+def row_lines(rows: Sequence[Row], view: View, indent: int, most: int = _LINES) -> list[Line]:
+    """The rows with their texts below each other, each in ``most`` lines; behind a long place a text begins where it
+    may."""
     column = max((cells(row.where) for row in rows if cells(row.where) <= _WIDEST * view.width), default=0)
     start = indent + (column + 2 if column else 0)
-    bodies = [_body(row, view.width, indent if cells(row.where) > column else start, indent) for row in rows]
+    bodies = [_body(row, view.width, indent if cells(row.where) > column else start, indent, most) for row in rows]
     ends = [
         _end(body)
         for row, body in zip(rows, bodies, strict=True)
@@ -103,7 +106,7 @@ def _tail(finding: Finding) -> str:
     return f"{finding.rule} ({fix.applicability} fix)"
 
 
-def _body(row: Row, width: int, start: int, indent: int) -> list[Line]:
+def _body(row: Row, width: int, start: int, indent: int, allowed: int) -> list[Line]:
     """The row's place and the first of its texts that takes no more than its lines."""
     lead: Line = [(" " * indent, ""), (row.where, "path")] if row.where else [(" " * indent, "")]
     pad = start - indent - cells(row.where)
@@ -111,17 +114,17 @@ def _body(row: Row, width: int, start: int, indent: int) -> list[Line]:
     lead += [(row.label, row.style)] if row.label else []
     behind = start if start > indent or not row.where else indent + _HANGING
     lines: list[Line] = []
-    for text, most in _choices(row, _LINES + (width < _WIDE)):
+    for text, most in _choices(row, allowed, allowed + (width < _WIDE)):
         lines = wrapped(lead, text, width, behind)
         if not row.tail or len(lines) + (not _has_room(row, lines, width)) <= most:
             break
     return lines
 
 
-def _choices(row: Row, most_of_all: int) -> Iterator[tuple[str, int]]:
+def _choices(row: Row, least: int, most_of_all: int) -> Iterator[tuple[str, int]]:
     """What a row may say and in how many lines, the whole of it first; ``most_of_all`` to say what to do."""
     advice = f"; {row.advice}" if row.advice else ""
-    for most, ending in ((_LINES, advice), (most_of_all, advice), (_LINES, "")) if advice else ((_LINES, ""),):
+    for most, ending in ((least, advice), (most_of_all, advice), (least, "")) if advice else ((least, ""),):
         yield from ((f"{text}{ending}", most) for text in row.texts)
         words = row.texts[-1].split()
         for count in range(len(words) - 1, _WORDS if ending else 0, -1):

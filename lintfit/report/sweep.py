@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lintfit.findings.questions import Cell, Sweep
+from lintfit.memory.micro_batch.vision.images import tokens
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View
 from lintfit.report.bars import VERDICT_STYLES, gib
@@ -92,9 +93,21 @@ def _legend(found: Sweep, view: View) -> list[Line]:
     lines: list[Line] = [[]]
     if capacity is not None:
         lines.append([(f"  GiB of {gib(capacity)} on each GPU: ~ tight, {no} does not fit", "dim")])
+    lines += [[(f"  {said}", "dim")] for said in _of_images(found)]
     reasons = dict.fromkeys(cell.reason for cell in found.cells if cell.reason)
     lines += [[(f"  - {reason}", "dim")] for reason in list(reasons)[:3]]
     return lines
+
+
+def _of_images(found: Sweep) -> Iterator[str]:
+    """How many tokens an image of so many pixels has, which a table of pixels hides."""
+    spec, name = found.run.run.spec, "image_max_pixels"
+    if spec is None or name not in found.settings:
+        return
+    for pixels in _distinct(found.cells, name):
+        beside = tokens(spec.facts, {"images": 1, name: pixels})
+        if beside:
+            yield f"an image of {pixels:,} pixels has {beside:,} tokens beside the text"
 
 
 def _word(value: Any) -> str:

@@ -1,10 +1,12 @@
-"""The one config that lies beside the one script that takes such a config, where no launch line says what starts it."""
+"""What no launch line starts, and the config that can only be its: the one beside the one script that takes such a
+config, that of all other recipes of a folder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
@@ -14,6 +16,9 @@ from lintfit.frozen import word_set
 from lintfit.run.discover import SUFFIXES
 from lintfit.sources import detect
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
+
+if TYPE_CHECKING:
+    from lintfit.run.model import Run
 
 _FOLDERS = word_set("""
     accelerate accelerate_config accelerate_configs conf config configs deepspeed deepspeed_config deepspeed_configs
@@ -56,11 +61,27 @@ def config_beside(script: Document, workspace: Workspace) -> Path | None:
     return None
 
 
-def said(config: Document) -> str:
-    """That a config was joined to a script, as an assumption with what makes it sure."""
+def config_of_neighbours(recipe: Path, dialect: str, runs: Sequence[Run]) -> Path | None:
+    """The Accelerate file that launch lines start all other recipes of a recipe's folder with; None where they differ,
+    and where there are none."""
+    found = {
+        run.accelerate.document.path if run.accelerate is not None else None
+        for run in runs
+        if run.launch is not None
+        and run.recipe is not None
+        and run.recipe.dialect == dialect
+        and any(document.path.parent == recipe.parent for document in run.documents)
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def said(config: Document, of_recipe: bool) -> str:
+    """That a config was joined to a script, or to a recipe, as an assumption with what makes it sure."""
     dialect = detect.dialect(config) if isinstance(config, DataDocument) else None
     kind = _CALLED[dialect] if dialect is not None else "such"
     only = f"the only {kind} config beside the only script that takes one"
+    if of_recipe:
+        only = "it starts the other recipes of the folder"
     return f"{config.path.as_posix()} configures the run ({only}; check the line that starts it to be sure)"
 
 

@@ -406,9 +406,10 @@ class _Builder:
         return found
 
     def _joined(self) -> str | None:
-        """Says that the config that lies beside the script was taken for its own; None where it was not."""
+        """Says that the config beside the script, or of the recipes beside it, was taken for its own; None if not."""
         from lintfit.run.beside import said
 
         beside = self.origin.beside
         taken = (document for document in self.files.documents if document.path == beside)
-        return next((said(document) for document in taken), None) if beside is not None else None
+        of_recipe = self.origin.kind == "recipe"
+        return next((said(document, of_recipe) for document in taken), None) if beside is not None else None

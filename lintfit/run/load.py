@@ -16,7 +16,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen, replace, word_set
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
-from lintfit.run.beside import config_beside
+from lintfit.run.beside import config_beside, config_of_neighbours
 from lintfit.run.build import build
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
@@ -26,7 +26,7 @@ from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.front_ends import FrontEnd, is_front_end
-from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_training_script, only_defines
+from lintfit.sources.script.prefilter import is_test, may_train, maybe_notebook, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
@@ -77,7 +77,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
                 runs.append(each)
                 taken |= _taken(each, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
-    for origin in _lonely_data(lonely, taken, workspace):
+    for origin in _lonely_data(lonely, taken, workspace, tuple(runs)):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
             continue
@@ -222,11 +222,20 @@ def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script or the recipe does."""
     if run.recipe is not None and not run.recipe.trains and not run.broken:
         return False
-    if run.launch is None or run.launch.sure or run.broken:
+    if run.launch is None or run.broken:
         return True
+    if run.launch.sure:
+        return not _only_runs_a_model(run)
     if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
+
+
+def _only_runs_a_model(run: Run) -> bool:
+    """Whether a script that is read loads a model and does nothing that a training does, in any of its files."""
+    if run.script is None or run.script.facts.trains or not run.script.facts.loads:
+        return False
+    return not any(may_train(document.text) for document in run.documents if document.kind is Kind.PYTHON)
 
 
 def _only_evaluates(run: Run) -> bool:
@@ -272,7 +281,9 @@ _OF_TESTS = frozenset({"fixtures", "test", "testdata", "tests"})
 """Folders whose recipes nobody trains from: tests read them."""
 
 
-def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Iterable[Origin]:
+def _lonely_data(
+    documents: Sequence[Document], taken: set[Path], workspace: Workspace, launched: Sequence[Run]
+) -> Iterable[Origin]:
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
     for document in data:
@@ -280,7 +291,7 @@ def _lonely_data(documents: Sequence[Document], taken: set[Path], workspace: Wor
             front_end_of(document.text, document.kind) if workspace.located(document.path) not in taken else None
         )
         if front_end is not None and not _of_own_program(document, front_end, workspace):
-            yield Origin("recipe", document.path)
+            yield Origin("recipe", document.path, beside=config_of_neighbours(document.path, front_end, launched))
     for document in data:
         if workspace.located(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)

@@ -74,8 +74,8 @@ class Origin:
     """Where a run starts: the ``index``-th launch of a shell file, a script, a recipe, or a config on its own; of a
     notebook that trains several times the ``index``-th training.
 
-    ``partners`` are files that the user put beside it by naming them together, ``beside`` is the one config that lies
-    beside the one script that takes such a config.
+    ``partners`` are files that the user put beside it by naming them together, ``beside`` is the config that can only
+    be its own though no launch line says so (:mod:`lintfit.run.beside`).
     """
 
     kind: Literal["launch", "script", "recipe", "config"]

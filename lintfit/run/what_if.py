@@ -7,6 +7,7 @@ from typing import Any
 
 from lintfit.errors import LintfitError
 from lintfit.frozen import names, replace
+from lintfit.memory.micro_batch.vision.images import with_room
 from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.keys import NULLABLE, READERS, unknown
 from lintfit.memory.reading.named import frozen_models, other_model
@@ -34,7 +35,7 @@ def asked(run: Run, stated: Mapping[str, Any]) -> Run:
     """
     if run.spec is None or not stated:
         return run
-    changes = {**_implied(read(stated), run.spec)}
+    changes = with_room(run.spec, _implied(read(stated), run.spec))
     spec = changed_spec(run.spec, changes, launched=states_deepspeed(run))
     try:
         consistent({name: getattr(spec, name) for name in names(Spec)}, spec.facts)

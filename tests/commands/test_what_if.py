@@ -111,6 +111,12 @@ def test_a_sweep_is_a_table(folder: Path) -> None:
     assert [row[0] for row in rows if row and row[0] in ("1", "2") and len(row) == 3] == ["1", "2"]
 
 
+def test_a_sweep_of_pixels_says_how_many_tokens_they_are(folder: Path) -> None:
+    flags = ("--model", "Qwen/Qwen2-VL-7B-Instruct", "--images", "1", "--sweep", "image-max-pixels=602112,12845056")
+    outcome = lintfit("estimate", *flags, "--gpu", "A100-80GB", cwd=folder)
+    assert "an image of 602,112 pixels has 768 tokens beside the text" in outcome.out
+
+
 def test_a_sweep_in_json(folder: Path) -> None:
     flags = ("--sweep", "zero-stage=2,3,gpus=1,2,4", "--output-format", "json")
     (swept,) = lintfit("estimate", "run.sh", "--gpu", "A100-80GB", *flags, cwd=folder).json["sweeps"]

@@ -55,6 +55,11 @@ def test_a_function_that_goes_through_its_own_arguments_is_another_matter() -> N
     assert [word.value for word in read(text).commands[-1].words] == ["a", None]
 
 
+def test_arguments_that_a_loop_shifts_are_not_known() -> None:
+    text = 'f() { while [ "$1" != -- ]; do shift; done; shift; a --x "$@"; }\nf 1 2 -- 3\n'
+    assert [word.value for word in read(text).commands[-1].words] == ["a", "--x", None]
+
+
 def test_a_here_document_that_is_read_into_a_variable() -> None:
     text = "read -r -d '' OPTIONS <<EOF\ntrain.py \\\n   --lr 1e-5 \\\n   --name 'x'\nEOF\ndeepspeed $OPTIONS\n"
     assert last(text) == ["deepspeed", "train.py", "--lr", "1e-5", "--name", "'x'"]

@@ -95,3 +95,45 @@ def test_a_module_that_only_defines_takes_no_config_from_the_script(tmp_path: Pa
         {"train.py": LOOP, "acc.yaml": YAML, "helper.py": "import torch\n\n\ndef f():\n    return Accelerator()\n"},
     )
     assert run_of(tmp_path)["settings"]["engine"]["value"] == "deepspeed"
+
+
+RECIPE = (
+    "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ndo_train: true\nfinetuning_type: full\ndataset: x\n"
+    "template: qwen\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\noutput_dir: o\n"
+)
+FSDP = (
+    "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+    "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\nmixed_precision: bf16\nnum_processes: 4\n"
+)
+
+
+MAIN = "from llamafactory.train.tuner import run_exp\n\nrun_exp()\n"
+
+
+def started(*recipes: str, config: str = "fsdp.yaml") -> str:
+    lines = (f"accelerate launch --config_file {config} src/train.py recipes/{name}\n" for name in recipes)
+    return "".join(lines)
+
+
+def alone(folder: Path) -> dict[str, Any]:
+    flags = ("--gpu", "RTX 4090", "--gpus", "4", "--output-format", "json")
+    said = lintfit("check", ".", *flags, cwd=folder).json
+    run: dict[str, Any] = next(run for run in said["runs"] if run["id"] == "recipes/alone.yaml")
+    run["at"] = {finding["path"] for finding in said["findings"] if finding["rule"] == "does-not-fit"}
+    return run
+
+
+def test_a_recipe_is_started_as_all_others_of_its_folder(tmp_path: Path) -> None:
+    files = {"src/train.py": MAIN} | {f"recipes/{name}.yaml": RECIPE for name in ("one", "two", "alone")}
+    put(tmp_path, {**files, "fsdp.yaml": FSDP, "train.sh": started("one.yaml", "two.yaml")})
+    run = alone(tmp_path)
+    assert run["settings"]["engine"]["value"] == "fsdp"
+    assert "starts the other recipes of the folder" in str(run)
+    assert "recipes/alone.yaml" in run["at"]
+
+
+def test_a_recipe_is_not_started_as_others_that_differ(tmp_path: Path) -> None:
+    files = {"src/train.py": MAIN} | {f"recipes/{name}.yaml": RECIPE for name in ("one", "two", "alone")}
+    lines = started("one.yaml") + started("two.yaml", config="ddp.yaml")
+    put(tmp_path, {**files, "fsdp.yaml": FSDP, "ddp.yaml": "distributed_type: MULTI_GPU\n", "train.sh": lines})
+    assert alone(tmp_path)["settings"]["engine"]["value"] == "ddp"

@@ -46,6 +46,24 @@ def test_an_evaluation_alone_is_no_run_where_the_script_trains_by_a_switch(
     assert len(runs_of(tmp_path, "run.sh")) == number
 
 
+SCORES = """\
+from accelerate import Accelerator
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+accelerator = Accelerator()
+model = AutoModelForSequenceClassification.from_pretrained("Qwen/Qwen2.5-0.5B", num_labels=1)
+with accelerator.split_between_processes(texts) as mine:
+    scores = [model(**tokenized(text)).logits.item() for text in mine]
+"""
+
+
+@pytest.mark.parametrize(("more", "number"), [("", 0), ("from own import train_all\ntrain_all(model)\n", 1)])
+def test_a_script_that_only_runs_a_model_is_no_run_whatever_starts_it(tmp_path: Path, more: str, number: int) -> None:
+    (tmp_path / "rewards.py").write_text(SCORES + more)
+    (tmp_path / "run.sh").write_text("accelerate launch --num_processes 8 rewards.py\n")
+    assert len(runs_of(tmp_path, "run.sh")) == number
+
+
 DEFINES = """\
 import torch
 

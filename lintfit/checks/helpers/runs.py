@@ -28,7 +28,8 @@ def anchor(run: Run) -> Place:
         call = facts.training_arguments or facts.trainer or facts.initialize or facts.accelerator
         if call is not None:
             return call.place
-    document = run.documents[0]
+    own = (document for document in run.documents if document.path == run.origin.path)
+    document = next(own, run.documents[0])
     return Place(document, Span(0, min(1, len(document.text))))
 
 

@@ -15,6 +15,14 @@ def gib(size: int | float) -> str:
     return f"{size / GIB:,.1f} GiB"
 
 
+def small(size: int | float) -> str:
+    """Bytes of what there are many of: ``2.3 GiB``, ``98 MiB``, ``4 KiB``."""
+    for unit, name in ((GIB, "GiB"), (1 << 20, "MiB")):
+        if size >= unit:
+            return gib(size) if unit == GIB else f"{size / unit:,.0f} {name}"
+    return f"{size / 1024:,.0f} KiB"
+
+
 def of_gib(size: int | float, capacity: int | float) -> str:
     """Bytes of a capacity: ``27.9 of 23.7 GiB``."""
     return f"{size / GIB:,.1f} of {gib(capacity)}"

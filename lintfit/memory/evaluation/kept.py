@@ -47,6 +47,11 @@ def kept_of_a_sample(spec: Spec) -> int:
     return logits_bytes(replace(spec, micro_batch_size=1), of(spec))
 
 
+def kept_on_host_of_a_sample(spec: Spec) -> int:
+    """Bytes of the logits of one sample in the memory of a process."""
+    return spec.seq_len * spec.facts.vocab * HOST_ITEM
+
+
 def on_the_host(spec: Spec, host: HostMemory) -> HostMemory:
     """The host's memory with the logits that every rank keeps there, as far as the number of samples is known."""
     return replace(host, steady=host.steady + kept_on_host(spec))
@@ -63,8 +68,12 @@ def kept_on_host(spec: Spec) -> int:
     evaluation = spec.evaluation
     if evaluation is None or evaluation.predictions != "kept" or evaluation.samples is None or evaluation.generates:
         return 0
-    one = spec.seq_len * spec.facts.vocab * HOST_ITEM
-    return evaluation.samples * one * (2 if evaluation.concat_batches else 1) * ranks_per_node(spec)
+    return (
+        evaluation.samples
+        * kept_on_host_of_a_sample(spec)
+        * (2 if evaluation.concat_batches else 1)
+        * ranks_per_node(spec)
+    )
 
 
 def assumptions(spec: Spec) -> tuple[str, ...]:
@@ -72,7 +81,7 @@ def assumptions(spec: Spec) -> tuple[str, ...]:
     evaluation = spec.evaluation
     if evaluation is None or evaluation.batch_size == 0 or evaluation.predictions != "kept" or evaluation.generates:
         return ()
-    one = spec.seq_len * spec.facts.vocab * HOST_ITEM / GIB
+    one = kept_on_host_of_a_sample(spec) / GIB
     if evaluation.samples is None and evaluation.accumulation_steps is not None:
         return (
             f"host memory without the evaluation's logits, {one:.1f} GiB for each sample on each rank "

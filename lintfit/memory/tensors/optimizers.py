@@ -47,7 +47,7 @@ class Optimizer:
     factored: bool = False
     step: Step = "fused"
     copies: int = 1
-    """Copies of a parameter group that a foreach step makes."""
+    """Copies that a step makes: of a parameter group in a foreach step, of a tensor in a single one."""
     paged: bool = False
     note: str = ""
     """What is not exact about it; it is reported among what is not modelled."""
@@ -74,6 +74,8 @@ TABLE: dict[str, Optimizer] = {
     "paged_adamw": Optimizer(fp32=2, paged=True),
     "paged_adamw_32bit": Optimizer(fp32=2, paged=True),
     "paged_adamw_8bit": Optimizer(eight_bit=2, paged=True),
+    # adam-mini 1.1.1: one second moment a row of a matrix or a head; temporaries of one tensor (adam_mini.py:step).
+    "adam_mini": Optimizer(alike=1, step="single", copies=2),
     "ademamix": Optimizer(fp32=3),
     "ademamix_8bit": Optimizer(eight_bit=3),
     "paged_ademamix_32bit": Optimizer(fp32=3, paged=True),
@@ -260,4 +262,4 @@ def flat_step_temporaries(entry: Optimizer, numel: int, itemsize: int = 4) -> in
 
 def _roots(entry: Optimizer) -> int:
     """Temporaries of a tensor's size in a step that takes one tensor after the other."""
-    return 2 if entry.alike > 1 else 1
+    return max(entry.copies, 2 if entry.alike > 1 else 1)

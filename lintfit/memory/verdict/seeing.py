@@ -19,22 +19,28 @@ def text_alone(spec: Spec) -> tuple[Spec, str] | None:
     return (without_images(spec), "") if spec.images and not counted(spec.facts) else None
 
 
-def _of_an_image(seen: Spec) -> str:
+def _of_an_image(seen: Spec, counted: str) -> str:
     """What the high end counts where nobody says whether there are images, and how large."""
     if seen.image_patches is None:
         return ""
     merge = seen.facts.vision.merge if seen.facts.vision is not None else 1
     return (
-        f"text alone; the high end counts an image a sequence, as large as the processor leaves it: "
+        f"{counted}; the high end counts {_number(seen)} as large as the processor leaves it: "
         f"{seen.image_patches:,} patches, {seen.image_patches // merge:,} tokens beside the text (images, and "
         "image_max_pixels or MAX_PIXELS, say how many and how large)"
     )
 
 
+def _number(seen: Spec) -> str:
+    return "an image a sequence," if seen.images == 1 else f"{seen.images} images a sequence, each"
+
+
 def with_images(spec: Spec) -> tuple[Spec, str] | None:
     """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
-    seen = with_an_image(spec) if spec.images is None else spec
-    note = _of_an_image(seen) if seen is not spec else ""
+    open_still = unsaid(spec) and spec.image_max_pixels is None and "seq_len" not in spec.stated
+    seen = with_an_image(spec) if spec.images is None or open_still else spec
+    note = _of_an_image(seen, "text alone" if spec.images is None else "images within a length that is assumed")
+    note = note if seen is not spec else ""
     if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
         seen = replace(seen, attention="eager")
         note = (

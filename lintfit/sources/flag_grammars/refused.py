@@ -22,12 +22,13 @@ _REWRITES = lazy_pattern(
 
 
 _EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
-_VARIABLE = lazy_pattern(r"(?:\s|\\\n)*\"?\$\{?[A-Za-z_]")
+_VARIABLE = lazy_pattern(r"(?:[\s=]|\\\n)*\"?\$\{?[A-Za-z_]")
 
 
-def _is_to_be_filled_in(flag: Place) -> bool:
-    """Whether a variable that is empty as the script stands is written behind a flag: its value is left to the user."""
-    return _VARIABLE.match(flag.document.text, flag.span.end) is not None
+def _is_to_be_filled_in(flag: Place, message: str) -> bool:
+    """Whether a parser misses a value behind a flag where a variable is written that is empty as the script stands: its
+    value is left to the user."""
+    return bool(_EXPECTS.search(message) and _VARIABLE.match(flag.document.text, flag.span.end))
 
 
 def of_launch(
@@ -41,6 +42,7 @@ def of_launch(
         found += programs.of_launcher(launch, versions)
     if recipe is not None:
         found += recipe.refused
+    found = [each for each in found if not _is_to_be_filled_in(each.place, each.refusal.message)]
     if script is not None and script.walk.parsed:
         found += _of_script(launch, script, versions)
     return tuple(found)
@@ -75,6 +77,6 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         if given.name in said or len(said) >= _MOST:
             continue
         refusal = parser.grammar.refused(given)
-        if refusal is not None and not (_EXPECTS.search(refusal.message) and _is_to_be_filled_in(place)):
+        if refusal is not None and not _is_to_be_filled_in(place, refusal.message):
             said.add(given.name)
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops)

@@ -167,10 +167,10 @@ def optimizer(arguments: LlamaFactoryArguments) -> Setting:
     badam = arguments.get("use_badam")
     if badam is not None and badam.value is True:
         return badam.setting("optimizer", "badam")
-    for name in ("use_adam_mini", "use_muon"):
+    for name, made in (("use_adam_mini", "adam_mini"), ("use_muon", UNKNOWN)):
         asked = arguments.get(name)
         if asked is not None and asked.value is True:
-            return asked.setting("optimizer", UNKNOWN)
+            return asked.setting("optimizer", made)
     return base.setting("optimizer", base.value if isinstance(base.value, str) else UNKNOWN)
 
 

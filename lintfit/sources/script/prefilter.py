@@ -18,6 +18,7 @@ _OF_TRAINING = (
     "Trainer", "TrainingArguments", ".backward(", "deepspeed.initialize", "Accelerator(", "Fabric(", "HfArgumentParser",
 )  # fmt: skip
 """One of which a text holds that the pattern matches: to look for each takes a hundredth of its time."""
+_MAY_TRAIN = lazy_pattern(r"backward|[Tt]rainer|(?<!pre)[Tt]rain\w*\(|[Oo]ptim|\.step\(|\.prepare\(|deepspeed|\.fit\(")
 _LAUNCHERS = (
     "accelerate launch", "accelerate-launch", "torchrun", "deepspeed ", "torch.distributed", "llamafactory-cli ",
     "axolotl ", "litgpt ", "swift ", "tune ", "trl ",
@@ -32,6 +33,11 @@ def maybe_training_script(text: str) -> bool:
     if not any(word in text for word in _OF_TRAINING) or not any(word in text for word in _LIBRARIES):
         return False
     return _LIBRARY.search(text) is not None and _TRAINS.search(text) is not None
+
+
+def may_train(text: str) -> bool:
+    """Whether a script has any word of a training: one that loads a model without them only runs it."""
+    return _MAY_TRAIN.search(text) is not None
 
 
 def maybe_notebook(text: str) -> bool:

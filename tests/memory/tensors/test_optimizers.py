@@ -40,6 +40,7 @@ MI = 2**20
         ("paged_adamw_32bit", 8 * MI),
         ("adamw_anyprecision", 6 * MI),
         ("lomo", 0),
+        ("adam_mini", 4 * MI),
     ],
 )
 def test_states_of_a_square_in_fp32(name: str, expected: int) -> None:

@@ -201,6 +201,7 @@ def test_optimizers(recipe: Make) -> None:
     layerwise = values(recipe(files=FULL + "use_apollo: true\napollo_layerwise: true\n"))
     assert layerwise["optimizer"] == "apollo_adamw_layerwise"
     assert values(recipe(files=FULL + "use_badam: true\n"))["optimizer"] == "badam"
+    assert values(recipe(files=FULL + "use_adam_mini: true\n"))["optimizer"] == "adam_mini"
 
 
 def test_the_last_layers(recipe: Make) -> None:

@@ -55,6 +55,12 @@ for step, batch in enumerate(DataLoader([], batch_size=args.batch_size)):
 RANKS = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}
 
 
+@pytest.mark.parametrize(("name", "batch"), [("rollout_batch_size", UNKNOWN), ("train_batch_size", 4)])
+def test_what_a_model_generates_from_is_no_micro_batch(name: str, batch: object) -> None:
+    text = (LOOP + DDP).replace("args.batch_size", f"args.{name}").replace("--batch_size", f"--{name}")
+    assert values(script(text, "", env=RANKS))["micro_batch_size"] == batch
+
+
 def test_a_loop_in_plain_pytorch_is_read() -> None:
     said = values(script(LOOP + DDP, "--batch_size 2", env=RANKS))
     assert said["engine"] == "ddp"

@@ -7,9 +7,10 @@ large as it is; ``docs/memory.md`` has a table.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from lintfit.catalog.facts import VisionTower
+from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.frozen import replace
 from lintfit.memory.activations.towers import mllama, style, tower_of
 from lintfit.memory.loss.preference import sequences
@@ -23,6 +24,9 @@ OWN_SIZE = 65_536
 largest: 12,845,056 pixels in squares of 14 (Qwen 2 and 2.5 VL), 16,777,216 in squares of 16 (Qwen 3 VL), both the
 ``max_pixels`` or ``longest_edge`` of the models' ``preprocessor_config.json``."""
 
+
+OF_IMAGES = frozenset({"images", "image_patches", "image_max_pixels"})
+"""The keys of a spec that say how many images a sequence has, and how large."""
 
 LONGEST = 200
 """Times that an image may be as long as it is high (``smart_resize`` of Qwen 2 VL's processor refuses more)."""
@@ -88,6 +92,16 @@ def largest(tower: VisionTower, pixels: int | None = None) -> int:
     return max(pixels, int(factor * math.sqrt(LONGEST * pixels)), factor * factor) // tower.patch**2
 
 
+def tokens(facts: ModelFacts, stated: Mapping[str, Any]) -> int:
+    """Tokens of a sequence's images beside its text, where images keep a size that these keys of a spec state."""
+    tower, patches = facts.vision, stated.get("image_patches")
+    if tower is None or tower.tokens is not None:
+        return 0
+    if patches is None and stated.get("image_max_pixels") is not None:
+        patches = largest(tower, stated["image_max_pixels"])
+    return int((stated.get("images") or 0) * (patches or 0) // tower.merge)
+
+
 def unsaid(spec: Spec) -> bool:
     """Whether the size of the images is nobody's word but the largest that it can be."""
     if not spec.images or spec.facts.vision is None:
@@ -99,19 +113,33 @@ def unsaid(spec: Spec) -> bool:
 
 
 def with_an_image(spec: Spec) -> Spec:
-    """The run with one image a sequence, as large as it can be.
+    """The run with its images, else one a sequence, as large as they can be.
 
     Where images keep their size, the sequence length does not bound them, only the text beside them: Qwen2-VL-7B with
     adapters and ``max_length`` 1024 filled an A100-80GB (ms-swift issue 2010), and with 2048 four A6000 and eight A800
     (2753, 2529), until ``MAX_PIXELS`` was set.
     """
-    tower = tower_of(spec.facts)
+    tower, images = tower_of(spec.facts), spec.images or 1
     if tower.tokens is not None or spec.image_patches is not None:
-        return replace(spec, images=1)
+        return replace(spec, images=images)
     most = largest(tower, spec.image_max_pixels)
-    return replace(spec, images=1, image_patches=most, seq_len=spec.seq_len + most // tower.merge)
+    return replace(spec, images=images, image_patches=most, seq_len=spec.seq_len + images * most // tower.merge)
 
 
 def without_images(spec: Spec) -> Spec:
-    """The run on text alone, which is what small images come down to."""
-    return replace(spec, images=0)
+    """The run on text alone, which is what small images come down to; a length that is assumed counts them."""
+    beside = 0 if "seq_len" in spec.stated else tokens(spec.facts, _stated(spec))
+    return replace(spec, images=0, seq_len=max(1, spec.seq_len - beside))
+
+
+def with_room(spec: Spec, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes, with the length that is assumed where they are of its images."""
+    if "seq_len" in spec.stated or "seq_len" in changes or OF_IMAGES.isdisjoint(changes):
+        return {**changes}
+    before = _stated(spec)
+    more = tokens(spec.facts, {**before, **changes}) - tokens(spec.facts, before)
+    return {**changes, "seq_len": max(1, spec.seq_len + more)}
+
+
+def _stated(spec: Spec) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in OF_IMAGES}

@@ -9,13 +9,14 @@ import libcst as cst
 from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
-from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, plain
+from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, Value, plain
 from lintfit.sources.script.reading import engines, fabric
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 
 _STEPS = re.compile(r"\.step\(\s*\)")
 _EVALUATES = re.compile(r"(eval|valid|test|dev)", re.IGNORECASE)
+_PROMPTS = re.compile(r"(rollout|prompts?_(train_)?(data_?)?loader|generation_batch)", re.IGNORECASE)
 
 _OPTIMIZERS: dict[str, str] = {
     "AdamW": "adamw_torch",
@@ -98,7 +99,15 @@ def _loader(reading: Reading) -> None:
     if loader is not None and value is not None and not plain_loop.asks_engine(value):
         # None: the data set makes batches of its own.
         own = plain_loop.of_data_set(loader) if sure_none(value) else value
-        reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None else None)
+        unknown = own is None or _of_prompts(loader, own)
+        reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if unknown else None)
+
+
+def _of_prompts(loader: Record, batch: Value) -> bool:
+    """Whether a loader's rows are what a model generates from: it trains on what it made of them, cut otherwise."""
+    code = cst.Module([]).code_for_node
+    made = code(batch.origin) if isinstance(batch.origin, cst.CSTNode) else ""
+    return _PROMPTS.search(f"{loader.assigned_to or ''} {code(loader.node)} {made}") is not None
 
 
 def _optimizer_class(reading: Reading) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lintfit.catalog.models import ids, lookup
 from lintfit.catalog.text_only import text_only
 from lintfit.memory import estimate
-from lintfit.memory.micro_batch.vision.images import patches, tiles
+from lintfit.memory.micro_batch.vision.images import patches, tiles, with_room, without_images
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
@@ -119,6 +119,29 @@ def test_a_vision_model_is_never_said_to_fit_on_its_text_alone() -> None:
             spec_from_mapping({"model": model, "gpu_memory_gib": 1000, **more}) for more in ({}, {"images": 1})
         )
         assert estimate(unsaid).peak.high >= estimate(one).peak.high * 0.999, model
+
+
+def test_an_assumed_length_has_room_for_images_of_a_stated_size() -> None:
+    model = "Qwen/Qwen2-VL-7B-Instruct"
+    text, small, large = (
+        spec_from_mapping({"model": model, **more})
+        for more in ({}, *({"images": 2, "image_max_pixels": pixels} for pixels in (602_112, 12_845_056)))
+    )
+    assert small.seq_len == text.seq_len + 2 * 768
+    assert large.seq_len == text.seq_len + 2 * 16_384
+    assert without_images(large).seq_len == text.seq_len
+    assert with_room(small, {"image_max_pixels": 12_845_056})["seq_len"] == large.seq_len
+    assert with_room(small, {"micro_batch_size": 2}) == {"micro_batch_size": 2}
+    stated = spec_from_mapping({"model": model, "seq_len": 1024, "images": 1, "image_max_pixels": 602_112})
+    assert stated.seq_len == 1024
+
+
+def test_images_of_no_stated_size_may_be_larger_than_an_assumed_length() -> None:
+    unsaid, stated = (
+        spec_from_mapping({"model": "Qwen/Qwen2-VL-7B-Instruct", "images": 1, **more})
+        for more in ({}, {"seq_len": 2048})
+    )
+    assert estimate(unsaid).peak.high > 3 * estimate(stated).peak.high
 
 
 def test_an_unknown_vision_model_is_not_said_to_fit_by_its_text() -> None:
