@@ -70,7 +70,12 @@ def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
     transformers 5.23 ``Trainer._wrap_model``) where ``device_map`` has not spread it.
     """
     asked, launch = sources.flag("gpus"), sources.launch
-    if asked is None or asked.value == 1 or recipe is not None or launch is None or launch.launcher != "python":
+    if asked is None or asked.value == 1 or recipe is not None:
+        return None
+    if launch is None and _joins_no_other(sources):
+        why = f"a loop that joins no other process: one GPU of {asked.value}"
+        return Setting("gpus", 1, Provenance("derived", why), (asked,))
+    if launch is None or launch.launcher != "python":
         return None
     own = launch.settings.get("gpus")
     if own is None or own.provenance.kind != "default" or own.value != 1 or launch.by_mpi:
@@ -79,6 +84,25 @@ def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
         return None
     why = f"python starts one process, which is judged on its first GPU of {asked.value}"
     return Setting("gpus", 1, Provenance("assumed", why), (asked,))
+
+
+_JOINS = (
+    "init_process_group", "init_distributed", "init_distributed_mode", "setup_distributed", "DistributedDataParallel",
+    "DDP", "FullyShardedDataParallel", "FSDP", "fully_shard", "Fabric", "init_device_mesh",
+)  # fmt: skip
+"""Calls by which a process of plain PyTorch comes to be one of several."""
+
+
+def _joins_no_other(sources: Sources) -> bool:
+    """Whether a script that nothing launches trains by a loop of its own, which works on one GPU whatever starts it."""
+    script = sources.script
+    if script is None or sources.accelerate is not None or sources.deepspeed is not None or script.uses_trainer:
+        return False
+    facts = script.facts
+    by_libraries = (facts.trainer, facts.training_arguments, facts.initialize, facts.accelerator)
+    if not facts.trains or "engine" in script.settings or any(part is not None for part in by_libraries):
+        return False
+    return not script.calls(*_JOINS) and not _spawns(sources)
 
 
 def _of_kernel(sources: Sources) -> Setting:

@@ -165,7 +165,10 @@ def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]
         elif name in LOWER_BOUNDS:
             values[name] = LOWER_BOUNDS[name]
             doubtful.append(name)
-    trainer = settings.get("trainer")
+    optimizer, trainer = settings.get("optimizer"), settings.get("trainer")
+    if optimizer is not None and not optimizer.known:
+        values["optimizer"] = LOWER_BOUNDS["optimizer"]
+        doubtful.append("optimizer")
     if trainer is not None and not trainer.known:
         doubtful.append("trainer")
     if "own_head" in settings and (trainer is None or not trainer.known):

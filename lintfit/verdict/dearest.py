@@ -15,6 +15,7 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "attention": ("eager",),
     "gradient_checkpointing": (False,),
     "mixed_precision": ("no", "bf16", "fp16"),
+    "optimizer": ("adamw_torch", "ademamix"),
     "quantization": ("gptq-int8", None),
     "reference_model": (True,),
     "weights_dtype": ("fp32", "bf16"),
@@ -24,7 +25,8 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
 
 No kernel keeps more than eager attention, whose scores are there for every pair of tokens. Of quantised weights none
 has more than eight bits, and none more beside them than a copy in 16 bits, which plain torch's kernels for GPTQ keep
-for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`); or there are none. A dtype of 16 bits
+for the backward pass (:func:`lintfit.memory.verdict.headroom._held_weights`); or there are none. No optimizer of
+transformers has more than AdEMAMix's three states, or than AdamW's two and the copies of its step. A dtype of 16 bits
 stands for both, beside each mixed precision.
 """
 _SAID: Mapping[str, str] = {
@@ -33,6 +35,7 @@ _SAID: Mapping[str, str] = {
     "lora_modules_to_save": "embedding and head are trained whole beside the adapters (what is, is not known)",
     "method": "the whole model is trained (a part of it is frozen, which takes less)",
     "mixed_precision": "whichever mixed precision takes most (it is not known)",
+    "optimizer": "an optimizer of two states and of its step's copies, or of three states (which it is is not known)",
     "quantization": "weights of eight bits that are unpacked to 16 (how they are quantized is not known; other ways "
     "take less)",
     "reference_model": "a frozen copy of the model beside it (whether there is one is not known)",

@@ -138,7 +138,7 @@ def test_host_memory_while_merging() -> None:
 
 def a_script(trains: bool, parses: bool = False) -> Any:
     facts = types.SimpleNamespace(
-        trains=trains, training_arguments=None, trainer=None, initialize=None, accelerator=None
+        loads=(), trains=trains, training_arguments=None, trainer=None, initialize=None, accelerator=None
     )
     return types.SimpleNamespace(facts=facts, walk=types.SimpleNamespace(parses=parses))
 

@@ -146,3 +146,26 @@ def test_the_fewest_cards_are_sought_among_all_that_there_are(tmp_path: Path) ->
     (eight,) = lintfit(*command, *hardware, "--gpus", "8", cwd=tmp_path).json["runs"]
     assert one["answers"][0]["best"] is None
     assert eight["answers"][0]["best"]["value"] == 2
+
+
+LOOP = """
+import torch
+from transformers import AutoModelForCausalLM
+{starts}
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B").to("cuda")
+optimizer = torch.optim.AdamW(model.parameters())
+for batch in torch.utils.data.DataLoader([], batch_size=2):
+    model(**batch).loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("starts", "engine"), [("", "single"), ("torch.distributed.init_process_group('nccl')", "ddp")]
+)
+def test_a_loop_that_joins_no_other_process_is_one_process(tmp_path: Path, starts: str, engine: str) -> None:
+    (tmp_path / "loop.py").write_text(LOOP.format(starts=starts))
+    options = Options(gpu="RTX 3090", gpus=8, origins={"gpu": "--gpu", "gpus": "--gpus"}, isolated=True)
+    result = load_runs([tmp_path / "loop.py"], options)[1][0]
+    assert result.run.value("engine") == engine
+    assert result.run.hardware.gpus == (1 if engine == "single" else 8)

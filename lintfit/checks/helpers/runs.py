@@ -20,12 +20,14 @@ SMALL = 500_000_000
 
 
 def anchor(run: Run) -> Place:
-    """Where to point when no single setting is to blame: the launch line, the trainer's arguments, or the config."""
+    """Where to point when no single setting is to blame: the launch line, the trainer's arguments, the model, or the
+    config."""
     if run.launch is not None:
         return run.launch.place
     if run.script is not None:
         facts = run.script.facts
         call = facts.training_arguments or facts.trainer or facts.initialize or facts.accelerator
+        call = call or next(iter(facts.loads), None)
         if call is not None:
             return call.place
     own = (document for document in run.documents if document.path == run.origin.path)
