@@ -23,6 +23,7 @@ from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
 from lintfit.fit.existing import existing, passed_over
 from lintfit.frozen import frozen, replace
+from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
@@ -118,6 +119,9 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
     return LeftToPerson(reason, made) if reason else made
 
 
+_READ: Memo[tuple[Run, Options]] = Memo(most=64)
+
+
 def with_edits(
     run: Run, made: Applied, name: str, edits: Sequence[FileEdit], workspace: Workspace, cli: Options
 ) -> Applied | str:
@@ -172,8 +176,16 @@ class _Copy:
         self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
         self.written += [Written(name, edit) for edit in edits]
         self.places.setdefault(name, edits[0].path)
-        self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+        self._read_again()
         return ""
+
+    def _read_again(self) -> None:
+        """Read the run from the files as they are now, once for all plans that leave them so: plans have most of their
+        changes in common."""
+        origin, cli, texts = self.run.origin, self._cli, dict(self.texts)
+        key = (origin, id(cli), frozenset(texts.items()))
+        found = _READ.get(self._workspace, key, lambda: (build(origin, self._workspace.with_overlay(texts), cli), cli))
+        self.run = found[0]
 
     def take_existing(self) -> None:
         """Let a DeepSpeed JSON of the tree that says the same stand in for one that was made."""
@@ -204,7 +216,7 @@ class _Copy:
         text = referenced(before, self.texts[path]) if isinstance(before, ShellDocument) else self.texts[path]
         if text != self.texts[path]:
             self.texts[path] = text
-            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+            self._read_again()
 
 
 WRITTEN_WITH: Mapping[str, str] = {
