@@ -2,8 +2,9 @@
 
 ``@dataclass(frozen=True)`` sets every field through ``object.__setattr__``, which takes four times as long, and
 compiles six methods for every class when its module loads. Here the type checker alone sees to it that nobody assigns
-to a field, and only ``__init__`` is compiled, without the annotations, which take most of that time. The module
-:mod:`dataclasses` itself, a tenth of the program's start, is loaded only where somebody asks it for a record's fields.
+to a field, and only ``__init__`` is compiled, for the first record, without the annotations, which take most of that
+time. The module :mod:`dataclasses` itself, a tenth of the program's start, is loaded only where somebody asks it for a
+record's fields.
 """
 
 from __future__ import annotations
@@ -74,7 +75,6 @@ def _made(cls: type[Record], eq: bool) -> type[Record]:
     taken = tuple([name for name in names if name not in special or special[name].init])
     compared = tuple([name for name in names if name not in special or special[name].compare])
     members = {
-        "__init__": _init(taken, stated, hasattr(cls, "__post_init__")),
         **(_by_value(attrgetter(*compared)) if eq else {}),
         "__repr__": _repr(names),
         **{name: value for name, value in cls.__dict__.items() if name not in stated and name not in _OF_NO_SLOTS},
@@ -84,6 +84,14 @@ def _made(cls: type[Record], eq: bool) -> type[Record]:
         "__qualname__": cls.__qualname__,
     }
     made: Any = type(cls.__name__, cls.__bases__, members)
+
+    def first(self: object, *values: Any, **named: Any) -> None:
+        # Of all classes that a run loads it makes records of a few: __init__ is compiled for the first.
+        made.__init__ = _init(taken, stated, hasattr(cls, "__post_init__"))
+        made.__init__(self, *values, **named)
+
+    if "__init__" not in members:
+        made.__init__ = first
     return made  # type: ignore[no-any-return]
 
 

@@ -7,7 +7,6 @@ from lintfit.checks.helpers.runs import anchor, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
-from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.model import Run
 from lintfit.settings.model import UNKNOWN, in_words
 from lintfit.settings.registry import LOWER_BOUNDS
@@ -42,7 +41,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         named = in_words(run.unseen_flags[:_NAMED])
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
         yield _assumed(run, named + more)
-    elif run.spec is not None and (open_ways := undecided(run.spec)) and not _evaluates_without_end(run.spec):
+    elif run.spec is not None and (open_ways := _undecided(run.spec)) and not _evaluates_without_end(run.spec):
         place = place_of(run, "uncounted", "frozen_models")
         yield Report(place, f"the memory of this run is not known; not modelled: {open_ways[0]}")
     elif context.by_version:
@@ -53,6 +52,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     elif run.spec is not None and context.estimate is not None and not _evaluates_without_end(run.spec):
         images = decided_by_images(run.spec, context.scaling)
         yield (_images if images else _length)(run, run.spec, context)
+
+
+def _undecided(spec: Spec) -> tuple[str, ...]:
+    from lintfit.memory.verdict.undecided import undecided
+
+    return undecided(spec)
 
 
 def _doubtful(run: Run) -> Report:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import one_load
 from lintfit.checks.helpers.runs import stated_at
+from lintfit.documents.patterns import occurs
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Call
@@ -18,7 +19,7 @@ _LONG = 1024
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or not run.script.facts.trains or _STATIC.search(run.script.document.text):
+    if run.script is None or not run.script.facts.trains or occurs(_STATIC, run.script.document.text):
         return
     load = one_load(run)
     if load is None or not _LANGUAGE_MODEL.search(load.function):

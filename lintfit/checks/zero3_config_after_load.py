@@ -3,10 +3,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import copies_outgrow_host, trap, whole_copies
+from lintfit.checks.helpers.runs import copies_outgrow_host, load_bytes, trap, whole_copies
 from lintfit.checks.helpers.script_edits import moved_above
 from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.memory.spec import GIB
 from lintfit.sources.script.model import Call, ScriptFacts
+
+_WORTH_IT = GIB
+"""Bytes of a model from which on a whole copy on every rank is worth a warning."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -23,6 +27,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     # Whole copies break a run where the host has no room for them; else they are a waste of it.
     breaks, waste = copies_outgrow_host(run), trap(context)
+    if breaks is None and run.spec is not None and load_bytes(run.spec) < _WORTH_IT:
+        breaks, waste = False, Severity.INFO
     edits = moved_above(run.script, config, load)
     yield Report(
         load.place,

@@ -50,8 +50,8 @@ def _of_a_step(estimate: Estimate) -> int:
 
 
 def _helps(result: Estimate) -> bool:
-    """Whether a remedy is one by itself: where it does not fit either, other things decide, too."""
-    return result.verdict is not Verdict.DOES_NOT_FIT
+    """Whether a remedy is one by itself: where it likely does not fit either, other things decide, too."""
+    return result.capacity_bytes is None or result.peak.likely <= result.capacity_bytes
 
 
 def _peak(name: str, result: Estimate) -> str:

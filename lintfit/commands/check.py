@@ -15,7 +15,6 @@ from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Docume
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
-from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
 from lintfit.fit.reach import within_reach, without_fix
 from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
@@ -168,10 +167,10 @@ class _Pass:
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options, loaded.others)
         reached, outside = within_reach(sifted.left, self.workspace)
         everywhere = (*runs, *self._beside(runs, loaded.others))
-        confirmed = self._confirmed(reached, everywhere)
+        confirmed, refused = self._confirmed(reached, everywhere)
         result = CheckResult(
             runs=runs,
-            findings=_in_order(confirmed.findings),
+            findings=_in_order(confirmed),
             errors=(
                 *loaded.errors,
                 *_problems((each for each in named if each.kind is not Kind.SHELL), NOT_READ),
@@ -188,7 +187,7 @@ class _Pass:
             skipped=loaded.skipped,
             files_read=loaded.files_read,
             configs=sum(isinstance(each, DataDocument) and detect.dialect(each) is not None for each in documents),
-            refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
+            refused_fixes=refused + sum(run.refused_plans for run in runs),
         )
         return _Checked(result, loaded, documents, everywhere)
 
@@ -199,10 +198,14 @@ class _Pass:
             if shared.intersection(run.documents):
                 yield RunResult.of(_judged(run, self.mistakes))
 
-    def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
+    def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> tuple[tuple[Finding, ...], int]:
+        """The findings, and how many of them have lost a fix that does not come out as it claims."""
         if not any(finding.fix is not None for finding in findings):
-            return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options, self.mistakes.end_at).of(findings)
+            return tuple(findings), 0
+        from lintfit.fit.confirm import Confirmation
+
+        confirmed = Confirmation(runs, self.workspace, self.options, self.mistakes.end_at).of(findings)
+        return confirmed.findings, confirmed.refused
 
     def _is_shown(self, document: Document) -> bool:
         """Whether findings may speak of a document: of data that a link leads to, outside, only of a plain config."""
@@ -348,6 +351,8 @@ def _fix(
     found: FoundFiles, workspace: Workspace, options: Options, first: _Checked
 ) -> tuple[_Checked, dict[Path, str]]:
     """Mend, read again, and so on until nothing more can be mended: what is left, and the new texts."""
+    from lintfit.fit.confirm import touched
+
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
@@ -419,6 +424,7 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
         result = replace(result, fixed_stdin=encode(original, text).decode())
     if options.diff:
         from lintfit.documents.edits import unified_diff
+        from lintfit.fit.confirm import text_of
 
         diffs = (unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
         return replace(result, diff="".join(diffs))
@@ -436,6 +442,8 @@ class _Mended:
 
 def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> _Mended:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
+    from lintfit.fit.confirm import Confirmation, texts_after
+
     texts: dict[Path, str] = {}
     edits: list[FileEdit] = []
     fixed: list[Finding] = []

@@ -69,19 +69,22 @@ def _opened(path: Path | str, most: int) -> tuple[bytes, int]:
     # Without waiting for whoever writes into a named pipe that has just taken the file's place.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
-        mode = _regular(os.fstat(descriptor))
-        data = file.read(most + 1)
+        found = _regular(os.fstat(descriptor))
+        # As much as there should be: for ``most`` bytes, Python would make room first.
+        data = file.read(min(found.st_size, most) + 1)
+        if found.st_size < len(data) <= most:  # it grows, or is one of those that have no size
+            data += file.read(most + 1 - len(data))
     if len(data) > most:
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB")
-    return data, mode
+    return data, found.st_mode
 
 
-def _regular(found: os.stat_result) -> int:
+def _regular(found: os.stat_result) -> os.stat_result:
     if stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EISDIR, "is a directory")
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is not a regular file")
-    return found.st_mode
+    return found
 
 
 def read_regular(path: Path, most: int) -> bytes:

@@ -168,6 +168,8 @@ def _writes_back(text: str, encoding: str, body: bytes) -> bool:
 
 
 def _cookie(path: Path, data: bytes) -> str:
+    if b"coding" not in data:
+        return "utf-8"
     import tokenize
 
     try:

@@ -81,7 +81,7 @@ class NotNotebook(ValueError):
     """Text that is no notebook of nbformat 4: one line says why."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def read_notebook(text: str) -> Notebook:
     """The code cells of a notebook. Raises :class:`NotNotebook` for anything else."""
     try:
@@ -120,6 +120,7 @@ class _Tokens:
 
     def __init__(self, text: str) -> None:
         self._found = _TOKEN.finditer(text)
+        self._decode = json.JSONDecoder().raw_decode
         self.span = (0, 0)
         self.token = ""
         self.text = text
@@ -131,6 +132,18 @@ class _Tokens:
 
     def skip(self) -> None:
         """Go on to the last token of the value that begins at this token."""
+        if self.token not in ("{", "["):
+            return
+        try:
+            end = self._decode(self.text, self.span[0])[1]
+        except RecursionError:  # deeper in the stack than where all of it was read
+            self._skip_by_tokens()
+            return
+        # The outputs of a notebook are most of it: its decoder is through them before their tokens are told apart.
+        self.span, self.token = (end - 1, end), self.text[end - 1]
+        self._found = _TOKEN.finditer(self.text, end)
+
+    def _skip_by_tokens(self) -> None:
         depth = 0
         while True:
             depth += (self.token in ("{", "[")) - (self.token in ("}", "]"))

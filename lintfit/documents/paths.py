@@ -46,4 +46,5 @@ def _resolved(path: Path) -> Path:
 
 def is_below(path: Path, folders: Iterable[Path]) -> bool:
     """Whether a path is one of the folders or lies below one of them; both resolved alike."""
-    return any(folder == path or folder in path.parents for folder in folders)
+    parts = path.parts
+    return any(parts[: len(top)] == top for top in (folder.parts for folder in folders))

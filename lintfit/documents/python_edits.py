@@ -166,7 +166,7 @@ def remove_keyword(document: PythonDocument, call: cst.Call, name: str) -> tuple
 def remove_statement(document: PythonDocument, statement: Statement) -> tuple[Edit, ...]:
     """Delete a statement with its complete lines and its trailing comment; ``pass`` takes the place of a block's last.
 
-    Comments above it stay. An ``else`` of which nothing is left goes with it.
+    Comments above it stay. An ``else`` of which nothing is left goes with it, and with what its comments say of it.
     """
     parent = document.parent(statement)
     if isinstance(statement, cst.BaseSmallStatement) and isinstance(
@@ -183,8 +183,7 @@ def remove_statement(document: PythonDocument, statement: Statement) -> tuple[Ed
         branch = document.parent(parent)
         if isinstance(branch, cst.Else) and isinstance(document.parent(branch), cst.If):
             first = line_start(document.text, document.span(branch).start)
-            if "#" not in document.text[first:start]:
-                return (Edit(Span(first, line_end(document.text, end)), ""),)
+            return (Edit(Span(first, line_end(document.text, end)), ""),)
         return (Edit(Span(start, end), "pass"),)
     return (Edit(Span(line_start(document.text, start), line_end(document.text, end)), ""),)
 

@@ -54,7 +54,7 @@ class _Tree:
             current = pending.pop()
             for child in children(current):
                 self.parents[child] = current
-                if not isinstance(child, FunctionBlock):
+                if type(child) is not FunctionBlock:
                     pending.append(child)
 
     def locate_all(self, text: str) -> None:
@@ -151,7 +151,7 @@ class PythonDocument(Document):
         statement, above = node, tree.parent(node)
         if above is None and not isinstance(node, (cst.Module, *SKIPPED)):
             raise KeyError(node)
-        while above is not None and above is not tree.module and not isinstance(above, FunctionBlock):
+        while above is not None and above is not tree.module and type(above) is not FunctionBlock:
             statement, above = above, tree.parent(above)
         spans = above.lines.spans if isinstance(above, FunctionBlock) else self._statement_spans(tree, statement)
         if spans is not None:

@@ -47,6 +47,8 @@ class Workspace:
         self._absent: dict[Path, str] = {}
         """Why there is no file at a resolved path: a run looks for the modules that it imports in many places."""
         self._resolved: dict[Path, Path] = {}
+        self._stands: dict[Path, Path] = {}
+        """Where a path stands, links to its folder followed and one at its end not."""
         self._names: dict[str, list[Path]] | None = None
         """Where files lie below the root, by their names; asked for only where a name leads nowhere."""
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
@@ -78,7 +80,10 @@ class Workspace:
 
     def _note(self, path: Path, resolved: Path) -> None:
         if self._asked:
-            self._asked[-1].update((resolved, self._resolve(path.parent) / path.name))
+            stands = self._stands.get(path)
+            if stands is None:
+                stands = self._stands[path] = self._resolve(path.parent) / path.name
+            self._asked[-1].update((resolved, stands))
 
     def exists(self, path: Path) -> bool:
         """Whether there is a file (not a folder) to read at this path."""
@@ -172,8 +177,13 @@ class Workspace:
         other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
         other._roles, other._staged, other._asked_by = self._roles, self._staged, self._asked_by
         other._files = {path: file for path, file in self._files.items() if path not in changed}
+        other._stands = self._stands
         other._stored_files, other._names = self._stored_files, self._names
         return other
+
+    def located(self, path: Path) -> Path:
+        """Where a path leads, as it was when it was first asked for."""
+        return self._resolve(path)
 
     def is_inside(self, path: Path) -> bool:
         """Whether a path leads, links and ``..`` followed, to a place below which this workspace writes."""

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -80,9 +81,17 @@ def read_yaml(file: FileText) -> DataDocument:
     """
     if len(file.text) > MAX_BYTES[Kind.YAML]:
         return DataDocument(file, Kind.YAML, (Problem(NOT_READ, too_large(Kind.YAML), Span(0, 0)),))
-    reader = _Reader(file.text)
-    if file.encoding != "utf-8":
-        reader.wrong(not_utf8(file.encoding), Span(0, 0))
+    root, problems = _tree(file.text, file.encoding)
+    return DataDocument(file, Kind.YAML, problems, root=root)
+
+
+@lru_cache(maxsize=256)
+def _tree(text: str, encoding: str) -> tuple[Node | None, tuple[Problem, ...]]:
+    """The tree of a text and what is wrong with it. Kept: while a plan is looked for, a recipe is read again with the
+    same change many times, once to confirm the edit and then for each run that reads it."""
+    reader = _Reader(text)
+    if encoding != "utf-8":
+        reader.wrong(not_utf8(encoding), Span(0, 0))
     root: Node | None = None
     try:
         root = reader.first_document()
@@ -90,18 +99,18 @@ def read_yaml(file: FileText) -> DataDocument:
     except _Stop as stop:
         reader.problems.append(stop.problem)
     except MarkedYAMLError as error:
-        reader.problems.append(_syntax_problem(file.text, error))
+        reader.problems.append(_syntax_problem(text, error))
     except ReaderError as error:
-        at = min(error.position, max(0, len(file.text) - 1))
+        at = min(error.position, max(0, len(text) - 1))
         detail = "a character that YAML does not allow: write it as an escape in double quotes"
-        reader.wrong(detail, Span(at, min(at + 1, len(file.text))))
+        reader.wrong(detail, Span(at, min(at + 1, len(text))))
     except RecursionError:
         reader.wrong("nested too deeply to be read", Span(0, 0))
     except (YAMLError, ValueError, OverflowError) as error:
         unplaced = Problem("syntax-error", str(error).split("\n")[0], Span(0, 0))
-        reader.problems.append(_beyond_unicode(file.text) or unplaced)
+        reader.problems.append(_beyond_unicode(text) or unplaced)
     reader.problems.sort(key=lambda problem: problem.span)
-    return DataDocument(file, Kind.YAML, tuple(reader.problems), root=root)
+    return root, tuple(reader.problems)
 
 
 _LONG_ESCAPE = lazy_pattern(r"\\U([0-9a-fA-F]{8})")

@@ -114,7 +114,8 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
     for each in written:
         if each.edit.document is None:
             said, text = [zero(settings), *_sizes(each.edit.edit.text)], lines.text(each.edit)
-            yield Action(f"({', '.join(said)})", creates=each.edit.path, content=text)
+            why = f"; {lines.beside}" if lines.beside else ""
+            yield Action(f"({', '.join(said)}{why})", creates=each.edit.path, content=text)
         elif not lines.made(each.edit.path) and not _is_layout(each.edit):
             yield Action("", (lines.of(each.edit),))
 
@@ -139,6 +140,7 @@ class _Lines:
     def __init__(self, applied: Applied) -> None:
         self._originals = {edit.path: edit.document for edit in applied.edits}
         self._texts = applied.texts
+        self.beside = applied.beside
 
     def made(self, path: Path) -> bool:
         """Whether the plan makes this file."""
@@ -246,7 +248,7 @@ def _clean(text: str, document: Document) -> str:
     """An edit's text in one line, without the commas and line ends that only join it to its neighbours."""
     joined = ""
     for line in filter(None, (each.strip() for each in text.splitlines())):
-        between = "; " if document.kind is Kind.PYTHON and joined and not joined.endswith(_OPEN) else " "
+        between = "; " if document.kind is Kind.PYTHON and joined and not joined.endswith((*_OPEN, ":")) else " "
         if document.kind is Kind.YAML and joined:
             between = " with " if joined.endswith(":") else ", "
         if line[0] in ")]}":

@@ -191,6 +191,6 @@ def _beats(one: Fitting, other: Fitting, slack: int) -> bool:
 
 
 def _costs(one: Fitting) -> tuple[float, ...]:
-    """Class, offload to a host of unknown size, tokens cut, step time as it is quoted, number of changes."""
-    effect, unknown_host, cut, _, count, _ = one.rank
-    return effect, unknown_host, cut, one.quoted, count
+    """Class, tokens cut, a config that has to be split, step time as it is quoted, number of changes."""
+    effect, cut, splits, _, count, _ = one.rank
+    return effect, cut, splits, one.quoted, count

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents import door
+from lintfit.documents.data_edits import read_again
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
 from lintfit.documents.shell_computed import prints
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.options.model import Options
+from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at
 from lintfit.run.sharing import changed_settings, sharing
 from lintfit.settings.registry import ZERO, ZERO_SECTION
+from lintfit.sources.recipes.keys import spelled
 
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
@@ -52,6 +55,7 @@ class Apart:
 
         ``run`` is the run as the changes so far have left it, ``new`` the files that they have made or changed.
         """
+        edits = self._as_flags(run, edits)
         for document in dict.fromkeys((*_configs(run), *_opened(edits))):
             own = [edit.edit for edit in edits if edit.document is document]
             if not own or not self.workspace.exists(document.path):
@@ -72,6 +76,24 @@ class Apart:
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
         return edits
+
+    def _as_flags(self, run: Run, edits: Sequence[FileEdit]) -> Sequence[FileEdit]:
+        """The edits; those of a file of arguments that other runs read as well are flags of this launch instead, which
+        come before the file (``--config`` of TRL's parser)."""
+        launch, found = run.launch, list(edits)
+        if launch is None or not has_trainer(run):
+            return edits
+        named = {Path(flag.value).name for flag in launch.flags if flag.name == "config" and flag.value}
+        for document in dict.fromkeys(edit.document for edit in edits):
+            if not isinstance(document, DataDocument) or document.path.name not in named or document.reader is not None:
+                continue
+            if not self.workspace.exists(document.path) or not self._sharing.others(document.path, self._run).runs:
+                continue
+            stated = _stated_anew(document, [edit.edit for edit in edits if edit.document is document])
+            flag = launch.set_flag(*stated) if stated is not None else None
+            if flag is not None:
+                found = [*(edit for edit in found if edit.document is not document), *flag]
+        return found
 
     def why_not(self, texts: Mapping[Path, str]) -> str:
         """Why a plan that leaves these texts would change another run of the tree; empty where it does not."""
@@ -208,6 +230,21 @@ def _opened(edits: Iterable[FileEdit]) -> Iterator[DataDocument]:
     for edit in edits:
         if isinstance(edit.document, DataDocument) and edit.document.kind is Kind.JSON and edit.document.reader is None:
             yield edit.document
+
+
+def _stated_anew(document: DataDocument, edits: Sequence[Edit]) -> tuple[str, str] | None:
+    """The one key at the top of a file that edits give another value, and its word; None where they do more."""
+    root, after = document.root, read_again(document, apply(document.text, edits)).root
+    if root is None or after is None or root.shape != "mapping":
+        return None
+    before = {entry.key: entry.value.plain() for entry in root.entries}
+    changed = {
+        entry.key: entry.value.plain() for entry in after.entries if before.get(entry.key) != entry.value.plain()
+    }
+    if len(changed) != 1 or before.keys() - {entry.key for entry in after.entries}:
+        return None
+    ((key, value),) = changed.items()
+    return (key, spelled(value)) if isinstance(value, (bool, int, float, str)) else None
 
 
 def _other_command(own: Command, before: ShellDocument, after: Document) -> int:

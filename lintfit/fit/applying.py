@@ -21,13 +21,15 @@ from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.existing import existing
+from lintfit.fit.existing import existing, passed_over
 from lintfit.frozen import frozen, replace
+from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.offloaded_optimizer import asked_in_vain
+from lintfit.run.unused_search import ARGUMENT, searches_beside_reentrant
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
@@ -47,7 +49,8 @@ class Written:
 class Applied:
     """What the files look like with the changes made, the run read from them, and which file each change went to.
 
-    ``refused`` names the changes that nothing writes: they are left to a person.
+    ``refused`` names the changes that nothing writes: they are left to a person. ``beside``: what keeps a file that is
+    there from standing in for a new one.
     """
 
     texts: Mapping[Path, str]
@@ -56,6 +59,7 @@ class Applied:
     edits: tuple[FileEdit, ...]
     written: tuple[Written, ...]
     refused: frozenset[str] = frozenset()
+    beside: str = ""
 
 
 class LeftToPerson(str):
@@ -106,11 +110,27 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
         wanted = [change for change, _ in refused]
     if asked_in_vain(copy.run) is not None and asked_in_vain(run) is None:
         copy.change("optimizer", "adamw_torch")  # what then trains is DeepSpeed's AdamW
+    if searches_beside_reentrant(copy.run) and not searches_beside_reentrant(run):
+        copy.change(ARGUMENT, False)
     copy.take_existing()
     copy.keep_variables()
     made = copy.so_far()
     reason = copy.apart.why_not(copy.texts)
     return LeftToPerson(reason, made) if reason else made
+
+
+_READ: Memo[tuple[Run, Options]] = Memo(most=64)
+
+
+def with_edits(
+    run: Run, made: Applied, name: str, edits: Sequence[FileEdit], workspace: Workspace, cli: Options
+) -> Applied | str:
+    """What changes have left, with further edits under a name; why not, where those reach into other runs."""
+    copy = _Copy(run, workspace, cli, ())
+    copy.run, copy.texts, copy.places = made.run, dict(made.texts), dict(made.places)
+    copy.written = list(made.written)
+    reason = copy.edit(name, edits) or copy.apart.why_not(copy.texts)
+    return reason or copy.so_far()
 
 
 class _Copy:
@@ -125,7 +145,8 @@ class _Copy:
 
     def so_far(self, refused: frozenset[str] = frozenset()) -> Applied:
         edits = tuple(difference(self.texts, self._workspace))
-        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused)
+        beside = passed_over(self.run, self.texts, self._workspace)
+        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused, beside)
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
@@ -138,18 +159,33 @@ class _Copy:
                 return why_not(self.run, name, value)
             if not made:
                 break
-            edits = self.apart.redirected(self.run, made, self.texts)
-            if isinstance(edits, str):
-                return edits
-            if reason := reach.why_not(edits, self._workspace):
+            if reason := self.edit(name, made):
                 return reason
-            self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
-            self.written += [Written(name, edit) for edit in edits]
-            self.places.setdefault(name, edits[0].path)
             if name == "deepspeed_config_file":
-                self.places.update(dict.fromkeys(ZERO, edits[0].path))
-            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+                self.places.update(dict.fromkeys(ZERO, self.places[name]))
         return ""
+
+    def edit(self, name: str, made: Sequence[FileEdit]) -> str:
+        """Make the edits of a change, those of a config that others have in a copy of it; why not, where they reach
+        further."""
+        edits = self.apart.redirected(self.run, made, self.texts)
+        if isinstance(edits, str):
+            return edits
+        if reason := reach.why_not(edits, self._workspace):
+            return reason
+        self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
+        self.written += [Written(name, edit) for edit in edits]
+        self.places.setdefault(name, edits[0].path)
+        self._read_again()
+        return ""
+
+    def _read_again(self) -> None:
+        """Read the run from the files as they are now, once for all plans that leave them so: plans have most of their
+        changes in common."""
+        origin, cli, texts = self.run.origin, self._cli, dict(self.texts)
+        key = (origin, id(cli), frozenset(texts.items()))
+        found = _READ.get(self._workspace, key, lambda: (build(origin, self._workspace.with_overlay(texts), cli), cli))
+        self.run = found[0]
 
     def take_existing(self) -> None:
         """Let a DeepSpeed JSON of the tree that says the same stand in for one that was made."""
@@ -180,7 +216,7 @@ class _Copy:
         text = referenced(before, self.texts[path]) if isinstance(before, ShellDocument) else self.texts[path]
         if text != self.texts[path]:
             self.texts[path] = text
-            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+            self._read_again()
 
 
 WRITTEN_WITH: Mapping[str, str] = {
@@ -199,12 +235,14 @@ MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
     "micro_batch_size": frozenset({"gradient_accumulation_steps"}),
     "reference_model": frozenset({"method"}),
+    "weights_dtype": frozenset({"method"}),
 }
 """Changes for which another makes room: a flag for adapters may take the branch that casts the model away, what starts
 one process has no number of them until it starts several, and of accumulation and micro-batch a launch script may work
-out either from the other. A trainer makes no reference model beside adapters."""
+out either from the other. A trainer makes no reference model beside adapters, and a front end may load what they leave
+frozen in 16 bits."""
 
-_FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model"})
+_FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model", "weights_dtype"})
 """Changes that may have come of those before them."""
 
 
@@ -221,6 +259,8 @@ def ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_WITH)
     # Where adapters are switched on by a flag, the branch that cast the whole model may not be taken any more.
     late = {"weights_dtype", "reference_model"} if together else set()
+    if together and "method" not in wanted:
+        late.add("gradient_checkpointing")  # a script's own preparation of a quantized base may switch it on
     asked = [(name, value) for name, value in wanted.items() if spec is None or getattr(spec, name, None) != value]
     yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_WITH, *late})
     if together:

@@ -74,6 +74,24 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
     return None
 
 
+def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> str:
+    """Why a file that the tree has for the stage and offload of a new one, or for more offload, is not named instead:
+    it brings a schedule, which the trainer would go by in the place of its own. Empty where there is none."""
+    document = run.deepspeed.document if run.deepspeed is not None else None
+    if document is None or document.path not in texts or workspace.exists(document.path) or _schedules(document):
+        return ""
+    wanted = _zero(document)
+    for other in (*_siblings(document, workspace), *_configs(run, workspace)):
+        found = _zero(other)
+        if wanted is None or found is None or not _schedules(other) or not _is_at_home(other.path, run):
+            continue
+        if found[0] == wanted[0] and all(
+            has == asked or asked == "none" for has, asked in zip(found, wanted, strict=True)
+        ):
+            return f"{other.path.as_posix()} would bring a schedule of its own"
+    return ""
+
+
 def _as_good(new: Run, other: Run) -> bool:
     """Whether a run differs in nothing but buffers and in who makes the same Adam: the trainer, or DeepSpeed's file."""
     left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
@@ -104,13 +122,17 @@ def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[
     They lie below a folder of the run's own: a repository of many projects has those of others, too.
     """
     wanted, found = _zero(document), 0
-    homes = {run.base, *(each.path.parent for each in run.documents)}
     for other in (*_siblings(document, workspace), *_configs(run, workspace)):
-        if _zero(other) == wanted and any(other.path.is_relative_to(home) for home in homes):
+        if _zero(other) == wanted and _is_at_home(other.path, run):
             yield other.path
             found += 1
         if found == _TRIED:
             return
+
+
+def _is_at_home(path: Path, run: Run) -> bool:
+    """Whether a file lies below a folder of the run's own."""
+    return any(path.is_relative_to(home) for home in {run.base, *(each.path.parent for each in run.documents)})
 
 
 def _zero(document: DataDocument) -> tuple[object, ...] | None:

@@ -9,16 +9,19 @@ from typing import Any
 
 from lintfit.documents.model import Kind, Span
 from lintfit.documents.workspace import Workspace
+from lintfit.findings.model import Applicability, Finding
 from lintfit.fit.applying import (
     AFTER_ENGINE,
     AFTER_FILE,
     MADE_WRITABLE_BY,
     PATHS,
+    Applied,
     Change,
     LeftToPerson,
     applied,
     ordered,
     uncasts,
+    with_edits,
 )
 from lintfit.fit.care import Care
 from lintfit.options.model import Options
@@ -27,14 +30,19 @@ from lintfit.run.model import ANY_OF_THE_MACHINE, Run
 from lintfit.run.write import why_not
 from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
+from lintfit.sources.launchers.launcher_settings import GPUS
 
-Stops = Callable[[Run], Mapping[str, str]]
+Stops = Callable[[Run], Mapping[str, Finding]]
 """The errors that a run stops with, whatever its memory: what each rule says."""
 
 
-def no_errors(_: Run) -> Mapping[str, str]:
+def no_errors(_: Run) -> Mapping[str, Finding]:
     """None: nobody asks the rules."""
     return {}
+
+
+_MENDS = 2
+"""Errors of a plan's own that are mended with it."""
 
 
 class Feasibility:
@@ -63,14 +71,27 @@ class Feasibility:
             if path.as_posix() in why and len(names) == 1 and not names - changes.keys():
                 self.undone(changes, names.pop(), why)
 
-    def brings(self, after: Run) -> str:
-        """The error that a run stops with once a plan is written, and does not stop with now; empty for none."""
+    def brings(self, after: Run) -> Finding | None:
+        """The error that a run stops with once a plan is written, and does not stop with now."""
         errors = self.stops(after)
-        new = [rule for rule in errors if rule not in self._stops_now] if errors else []
-        return f"once written, {errors[new[0]]}" if new else ""
+        return next((each for rule, each in errors.items() if rule not in self._stops_now), None) if errors else None
+
+    def mended(self, made: Applied) -> Applied | str:
+        """What a plan leaves, with the errors mended that it would bring; why not, where one cannot be."""
+        for mends_left in range(_MENDS, -1, -1):
+            error = self.brings(made.run)
+            if error is None:
+                return made
+            fix = error.fix if mends_left else None
+            edits = fix.edits if fix is not None and fix.applicability is Applicability.SAFE else ()
+            after = with_edits(self.run, made, error.rule, edits, self.workspace, self.cli) if edits else ""
+            if isinstance(after, str):
+                return LeftToPerson(after or f"once written, {error.message}", made)
+            made = after
+        raise AssertionError("the last error is not mended")
 
     @cached_property
-    def _stops_now(self) -> Mapping[str, str]:
+    def _stops_now(self) -> Mapping[str, Finding]:
         return self.stops(self.run)
 
     def not_told(self, changes: Mapping[str, Any]) -> str:
@@ -78,6 +99,8 @@ class Feasibility:
         engine = self.run.settings.get("engine")
         if engine is not None and engine.provenance is ANY_OF_THE_MACHINE and "engine" not in changes:
             return "which engine the run has is in the file that `accelerate config` wrote on the machine"
+        if reason := _starts_too_many(self.run) or _called_full(self.run, changes):
+            return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
             return ""
@@ -121,6 +144,31 @@ class Feasibility:
             made = applied(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = made if isinstance(made, str) else ""
         return self._known[key]
+
+
+_FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
+
+
+def _called_full(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why adapters are not written into a recipe whose name says that all weights train."""
+    path = run.recipe.document.path if run.recipe is not None else None
+    if path is None or changes.get("method") != "lora" or not _FULL.search(path.stem):
+        return ""
+    return f"by its name {path.as_posix()} trains all weights, and with adapters it is another recipe"
+
+
+def _starts_too_many(run: Run) -> str:
+    """Why no plan can be written for the GPUs that somebody names: the launch starts more processes on each machine, on
+    a number of machines that its line leaves open."""
+    launch, gpus = run.launch, run.settings.get("gpus")
+    if launch is None or gpus is None or gpus.provenance.kind != "option" or launch.launcher == "accelerate":
+        return ""
+    option = launch.invocation.options.get(GPUS.get(launch.invocation.launcher, ""))
+    count = int(option.value) if option is not None and option.value is not None and option.value.isdecimal() else 0
+    there = (run.hardware.gpus or 0) // max(1, run.hardware.nodes)
+    return (
+        f"the launch starts {count} processes on each machine, and there are {there} GPUs" if count > there > 0 else ""
+    )
 
 
 _GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", ".save_16bit_model(")

@@ -71,7 +71,7 @@ class Option:
     ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
     one only trim it. ``counts``: as how many changes it ranks (:attr:`Subject.taking_back`). ``must``:
-    the run does not go without it; the axis has no leaving it.
+    the run does not go without it; the axis has no leaving it. ``splits``: a config file has to be split in two for it.
     """
 
     name: str = ""
@@ -81,6 +81,7 @@ class Option:
     kind: str = ""
     counts: int = 1
     must: bool = False
+    splits: bool = False
 
     @property
     def is_change(self) -> bool:
@@ -109,6 +110,10 @@ class Candidate:
     def count(self) -> int:
         """How many changes it ranks as."""
         return sum(option.counts for option in self.options)
+
+    @property
+    def splits(self) -> bool:
+        return any(option.splits for option in self.options)
 
     @property
     def name(self) -> str:

@@ -30,11 +30,13 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.verdict.seeing import with_images
 from lintfit.options.model import Options
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.gpu_support import unsupported
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken
+from lintfit.verdict.reasons import IMAGES
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -177,8 +179,15 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):
         return result
-    if reason := feasibility.brings(applied.run):
-        return LeftToPerson(reason, applied)
+    mended = feasibility.mended(applied)
+    if isinstance(mended, str):
+        return mended
+    if mended is not applied:
+        applied, result = mended, _as_claimed(run, found, search, mended, feasibility)
+        if isinstance(result, str):
+            return result
+    if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):
+        return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
     assert applied.run.spec is not None
     plan = _plan(run, found, search, applied)
     fix = feasibility.care.weighed(plan.fix)
@@ -223,6 +232,12 @@ def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feas
         if not search.enough(other_version):
             return f"it would not fit with {older.library} before {older.bound}, which may be installed (--versions)"
     return result
+
+
+def _without_images_alone(spec: Spec, search: Search) -> bool:
+    """Whether a run is not likely to fit once there are images, of which nobody says how many there are."""
+    seen = with_images(spec) if spec.facts.vision is not None and spec.images is None else None
+    return seen is not None and estimate(seen[0]).peak.likely > search.limit
 
 
 def _why_not(result: Estimate, search: Search) -> str:

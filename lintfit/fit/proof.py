@@ -15,8 +15,8 @@ def cheaper(search: Search, found: Fitting) -> str:
     """Which of all that costs less is known not to fit, once the class of a plan is looked at and all that comes before
     the plan does not.
 
-    What was not looked at comes behind the plan for a reason that has nothing to do with its time: more changes, an
-    offload to a host of unknown size, more tokens that are cut.
+    What was not looked at comes behind the plan for a reason that has nothing to do with its time: more changes, a
+    config that has to be split in two, more tokens that are cut.
     """
     alike = "leaves the training as it is" if found.candidate.effect is Effect.SAME else "changes the training no more"
     if search.spec.gradient_checkpointing:

@@ -26,7 +26,7 @@ from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.verdict.beyond import not_freed
 
-Rank = tuple[int, bool, int, float, int, float]
+Rank = tuple[int, int, bool, float, int, float]
 
 
 class Ranked(NamedTuple):
@@ -168,7 +168,7 @@ class Search:
 
     def behind(self, found: Fitting) -> Iterator[Ranked]:
         """What comes behind a candidate in its class, which was looked at last, and cuts no more tokens."""
-        return (other for other in self.ranked if other.rank > found.rank and other.rank[2] <= found.rank[2])
+        return (other for other in self.ranked if other.rank > found.rank and other.rank[1] <= found.rank[1])
 
     def reachable(self, effect: Effect, wanted: Callable[[Candidate], bool] | None = None) -> Iterator[Ranked]:
         """The candidates of a class that their lasting memory does not rule out; only those that are wanted."""
@@ -259,7 +259,7 @@ class Search:
         return tried.nearest
 
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
-        """Lower is better: class, an offload to a host of unknown size, tokens cut, what the plan costs (:func:`cost`),
+        """Lower is better: class, tokens cut, a config that has to be split in two, what the plan costs (:func:`cost`),
         number of changes; the model's own step time breaks what is then left of ties."""
         return self._rank(candidate, self.unknown_host(spec), spec.seq_len, step_seconds(spec))
 
@@ -270,7 +270,8 @@ class Search:
     def _rank(self, candidate: Candidate, unknown_host: bool, seq_len: int, seconds: float) -> Rank:
         time = seconds / seq_len / self.now
         cut = max(0, self.spec.seq_len - seq_len)
-        return candidate.effect, unknown_host, cut, cost(time, candidate.count), candidate.count, time
+        count = candidate.count + unknown_host  # that the host has room for it is one thing more to see to
+        return candidate.effect, cut, candidate.splits, cost(time, count), count, time
 
     def step_time(self, spec: Spec) -> float:
         """Relative to the run as it is, for the same number of tokens."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from lintfit.catalog.attention import CHOOSES
 from lintfit.catalog.language import language
 from lintfit.frozen import replace
-from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
 from lintfit.settings.model import BY_UNSLOTH, Setting
@@ -25,6 +24,8 @@ def with_own_attention(spec: Spec, settings: Mapping[str, Setting], doubtful: li
     told = settings.get("own_attention")
     if told is None or "attention" in settings:
         return spec
+    from lintfit.memory.activations.recipe import attention_of
+
     models = (language(spec.facts), spec.facts)
     kinds = (*(facts.model_type for facts in models), *(BY_UNSLOTH for facts in models if facts.code.unsloth))
     found = next((told.value[kind] for kind in kinds if kind in told.value), None)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.files import ReadError, decode, kind_of
-from lintfit.documents.git import Git
 from lintfit.documents.limits import MAX_BYTES
 from lintfit.documents.paths import is_below, resolved
 from lintfit.errors import LintfitError
@@ -21,6 +21,9 @@ from lintfit.frozen import frozen
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from lintfit.run.requirements import speaks_for
+
+if TYPE_CHECKING:
+    from lintfit.documents.git import Git
 
 _SHA1, _SHA256 = 40, 64
 _BY_NAME = ("--name-only", "-z", "--no-renames")
@@ -89,9 +92,11 @@ def changes_of(paths: Sequence[Path], options: Options) -> Changes | None:
     """
     if not options.staged and options.changed_since is None:
         return None
+    from lintfit.documents.git import Git
+
     said = "staged" if options.staged else f"changed since {options.changed_since}"
     folders = dict.fromkeys(path if door.is_folder(path) else path.parent for path in paths)
-    tops = {top: Git(top) for top in map(_top, folders)}
+    tops = {top: Git(top) for top in (_top(Git(folder)) for folder in folders)}
     changed: set[Path] = set()
     staged: dict[Path, str] = {}
     for top, git in tops.items():
@@ -106,8 +111,8 @@ def _placed(path: Path) -> Path:
     return resolved(path.parent) / path.name
 
 
-def _top(folder: Path) -> Path:
-    return Path(os.fsdecode(Git(folder).ask("rev-parse", "--show-toplevel").removesuffix(b"\n")))
+def _top(git: Git) -> Path:
+    return Path(os.fsdecode(git.ask("rev-parse", "--show-toplevel").removesuffix(b"\n")))
 
 
 def _staged(git: Git) -> Iterator[str]:

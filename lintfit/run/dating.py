@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from lintfit.catalog.dating import Taken, taken_by_config, taken_by_trainer
 from lintfit.run.model import Run
-from lintfit.sources.script.model import Argument, Call
 from lintfit.versions import FLOOR, Versions, before
+
+if TYPE_CHECKING:
+    from lintfit.catalog.dating import Taken
+    from lintfit.sources.script.model import Argument, Call
 
 _LIBRARIES = ("transformers.", "trl.")
 
@@ -47,6 +50,8 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     """What says how old or new the libraries of a run's script are, upper bounds first."""
     if run.script is None:
         return
+    from lintfit.catalog.dating import taken_by_config, taken_by_trainer
+
     facts = run.script.facts
     found: list[tuple[Taken, str]] = []
     for call, dates in ((facts.trainer, taken_by_trainer), (facts.training_arguments, taken_by_config)):

@@ -100,12 +100,13 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
         options = config_for(here, cli)
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options, git))
         ignored.update((here / name, git.below(name)) for name in folders)
+        of_editor, of_github = here.name == ".vscode", ".github" in here.parts
         for name in sorted(names):
             path = here / name
             wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
-            if here.name == ".vscode":
+            if of_editor:
                 wanted = name in ("launch.json", "tasks.json")
-            if ".github" in here.parts:
+            if of_github:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
             if wanted and door.is_link(path) and not is_below(resolved(path), tops):
                 continue  # it leads out of what is checked

@@ -27,12 +27,23 @@ def in_launcher_file(run: Run, engine: str) -> bool:
 
 
 def in_launch_line(run: Run, engine: str) -> bool:
-    """Whether ``accelerate launch`` itself is where this engine would be asked for: a loop of the script's own, and no
-    file, or options that count before it."""
+    """Whether ``accelerate launch`` itself is where this engine would be asked for, where there is no file, or options
+    count before it: for a loop of the script's own, and for a Trainer whose arguments stand in the script, for every
+    launch of it alike (``TrainingArguments`` takes DeepSpeed from ``ACCELERATE_USE_DEEPSPEED``, transformers 4.30)."""
     launch = run.launch
-    if launch is None or launch.launcher != "accelerate" or has_trainer(run) or engine == "fsdp":
+    if launch is None or launch.launcher != "accelerate" or engine == "fsdp":
+        return False
+    if has_trainer(run) and not _in_code(run):
         return False
     return run.accelerate is None or "engine" in launch.settings
+
+
+def _in_code(run: Run) -> bool:
+    """Whether a Trainer's arguments are made in the script, by no flags, and say nothing of an engine."""
+    made = run.script.reading.found.arguments if run.script is not None else None
+    if made is None or made.parsed or run.deepspeed is not None:
+        return False
+    return made.attributes.keys().isdisjoint({"deepspeed", "fsdp", "accelerator_config"})
 
 
 def by_launcher(run: Run, engine: str) -> bool:

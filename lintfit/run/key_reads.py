@@ -54,6 +54,14 @@ _FILTERS = lazy_pattern(r"\b[jy]q\b")
 _SEARCHES = lazy_pattern(r"\b(?:grep|sed|awk|[jy]q)\b")
 
 
+_TAKES_RECIPES = lazy_pattern(r"\b(?:H4ArgumentParser|TrlParser)\(")
+_OF_TRL = lazy_pattern(r"from trl(?:\.\w+)* import (?:\([^)]*\)|[^\n]*)")
+
+
+def _has_trl(text: str) -> bool:
+    return any("Trainer" in found.group() for found in _OF_TRL.finditer(text))
+
+
 @frozen
 class Read:
     """A place where code names a key. ``sure``: it surely reads it of a config; ``takes``: and takes it out."""
@@ -127,6 +135,13 @@ class KeyReads:
         field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*[A-Za-z][^\n]*=[ \t]*field\(", re.MULTILINE)
         code = [each for each in self._tree(config).code if not each.shell and name in each.text]
         return tuple(each.path for each in code if field.search(each.text))
+
+    def trained_otherwise(self, config: Path) -> bool:
+        """Whether a script of the tree takes TRL's recipes and hands them to a trainer that is none of TRL's."""
+        return any(
+            not each.shell and _TAKES_RECIPES.search(each.text) and "Trainer" in each.text and not _has_trl(each.text)
+            for each in self._tree(config).code
+        )
 
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]

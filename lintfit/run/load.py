@@ -11,7 +11,6 @@ from lintfit.documents.files import ReadError, is_notebook, kind_of
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.documents.paths import located
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen, replace, word_set
@@ -61,30 +60,30 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     documents = reader.read_all()
     launches = [*_launched(documents, workspace, cli, mistakes, pages=False)]
     runs = [run for run in launches if _launches(run)]
-    taken = {path for run in runs for path in _taken(run)}
+    taken = {path for run in runs for path in _taken(run, workspace)}
     pages = [*_launched(documents, workspace, cli, mistakes, pages=True)]
     runs += documented(pages, found.named, frozenset(taken), _launches)
-    taken |= {path for run in runs for path in _taken(run)}
+    taken |= {path for run in runs for path in _taken(run, workspace)}
     launches += pages
     for origin in _lonely_scripts(documents, taken, found, workspace, cli):
         quoted = [*_quoted(origin, workspace, cli, mistakes)]
         if quoted:
             runs += quoted
-            taken |= {path for run in quoted for path in _taken(run)}
+            taken |= {path for run in quoted for path in _taken(run, workspace)}
             continue
         run = _built(origin, workspace, cli, mistakes)
         for each in (run, *_further(run, workspace, cli, mistakes)):
             if each is not None and each.script is not None and each.script.facts.trains:
                 runs.append(each)
-                taken |= _taken(each)
+                taken |= _taken(each, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
     for origin in _lonely_data(lonely, taken, workspace, tuple(runs)):
         run = _built(origin, workspace, cli, mistakes)
-        if run is not None and origin.kind == "recipe" and _has_keys_of_the_tree(run, workspace):
+        if run is not None and origin.kind == "recipe" and _is_for_the_tree(run, workspace):
             continue
         if run is not None and (origin.kind == "config" or run.training is not None):
             runs.append(run)
-            taken |= _taken(run)
+            taken |= _taken(run, workspace)
     reading = Reading(
         found,
         workspace,
@@ -159,7 +158,7 @@ class _Reader:
     def _read(self, path: Path) -> Document | None:
         try:
             text = self.workspace.file(path).text
-            self.read.add(located(path))
+            self.read.add(self.workspace.located(path))
             kind = kind_of(path, text)
             if kind is not Kind.SHELL and kind_of_job(path, text) is not None:
                 job = self.workspace.read(path, Kind.SHELL)
@@ -201,8 +200,8 @@ class _Reader:
                 return maybe_training_script(text)
 
 
-def _taken(run: Run) -> set[Path]:
-    return {located(document.path) for document in (*run.documents, *run.opened)}
+def _taken(run: Run, workspace: Workspace) -> set[Path]:
+    return {workspace.located(document.path) for document in (*run.documents, *run.opened)}
 
 
 def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes) -> Iterable[Origin]:
@@ -252,7 +251,11 @@ def _lonely_scripts(
     documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
     # What a notebook's cells train and what it launches are two things.
-    scripts = [d for d in documents if d.kind is Kind.PYTHON and (located(d.path) not in taken or is_notebook(d.path))]
+    scripts = [
+        d
+        for d in documents
+        if d.kind is Kind.PYTHON and (workspace.located(d.path) not in taken or is_notebook(d.path))
+    ]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):
@@ -261,7 +264,7 @@ def _lonely_scripts(
             continue
         partners = _partners(script, named, found, cli)
         beside = config_beside(script, workspace) if not partners else None
-        if beside is not None and located(beside) in taken:
+        if beside is not None and workspace.located(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
 
@@ -284,11 +287,13 @@ def _lonely_data(
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
     for document in data:
-        front_end = front_end_of(document.text, document.kind) if located(document.path) not in taken else None
+        front_end = (
+            front_end_of(document.text, document.kind) if workspace.located(document.path) not in taken else None
+        )
         if front_end is not None and not _of_own_program(document, front_end, workspace):
             yield Origin("recipe", document.path, beside=config_of_neighbours(document.path, front_end, launched))
     for document in data:
-        if located(document.path) not in taken and detect.dialect(document):
+        if workspace.located(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)
 
 
@@ -321,9 +326,9 @@ _AS_TRL = frozenset({"alignment", "open_r1"})
 """Packages whose scripts hand what they declare beside TRL's classes to its trainers (alignment-handbook, open-r1)."""
 
 
-def _has_keys_of_the_tree(run: Run, workspace: Workspace) -> bool:
-    """Whether a recipe that is taken for TRL's has keys that only a dataclass of the tree has: what its script trains
-    by them, TRL's command does not."""
+def _is_for_the_tree(run: Run, workspace: Workspace) -> bool:
+    """Whether a recipe that is taken for TRL's is for a trainer of the tree's own, or has keys that only a dataclass of
+    the tree has: what its script trains by them, TRL's command does not."""
     recipe = run.recipe
     if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
         return False
@@ -331,6 +336,8 @@ def _has_keys_of_the_tree(run: Run, workspace: Workspace) -> bool:
     from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
     reads, path = key_reads(workspace), recipe.document.path
+    if reads.trained_otherwise(path):
+        return True
     keys = recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ()
     found = (reads.declared(path, key) for key in keys if key not in _HANDBOOK)
     return any(places and all(_AS_TRL.isdisjoint(place.parts) for place in places) for places in found)

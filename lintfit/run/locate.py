@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents import door
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page
+from lintfit.documents.paths import resolved
 from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.workspace import Workspace
 
@@ -71,7 +72,7 @@ class Locator:
         several it is the one from whose folder the launch's other files are found, too.
         """
         launch = self.launch
-        if launch is None or launch.script is None or path != Path(launch.script):
+        if launch is None or launch.script is None or path != Path(launch.script) or self._tells_of_others(launch):
             return None
         tail = path.parts if ".." not in path.parts else path.parts[-1:]
         if len(tail) == 1 and not is_documented(launch.document):
@@ -104,7 +105,15 @@ class Locator:
 
     def bases(self) -> list[Path]:
         """The folders that a relative name may be meant from, the likeliest first."""
-        return list(dict.fromkeys([*self.entered(), self.folder, self.base, *self._above(), Path()]))
+        roots = [] if self.launch is not None and self._tells_of_others(self.launch) else [Path()]
+        return list(dict.fromkeys([*self.entered(), self.folder, self.base, *self._above(), *roots]))
+
+    def _tells_of_others(self, launch: Launch) -> bool:
+        """Whether a launch stands in a page above the root or beside it, which speaks of no folder within by a name
+        alone."""
+        if not self.folder.is_absolute() or not is_documented(launch.document):
+            return False
+        return not resolved(self.folder).is_relative_to(resolved(self.workspace.root))
 
     def entered(self) -> list[Path]:
         """Where the launch script's own ``cd`` leads, from its folder, one above it or the root.

@@ -105,7 +105,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if _is_cloned(name, locator):
         return "elsewhere"
-    if "/" in _plain(Path(name)).as_posix() and _is_below(name, locator):
+    of_a_folder = "/" in _plain(Path(name)).as_posix() or name.endswith(".py")
+    if of_a_folder and _is_below(name, locator):
         return "elsewhere"
     if name.endswith(".py") and "/" not in name and not _has_code(locator):
         return "elsewhere"

@@ -16,6 +16,7 @@ from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind
 from lintfit.errors import CannotWrite
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place, Setting
+from lintfit.sources.data_writer import edits as edits_of_data
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
@@ -81,7 +82,10 @@ def _arguments(run: Run, half: Half) -> Edits | None:
     for end in _SWITCHES:
         for old, new in ((_OTHER[half] + end, half + end), (half + end, _OTHER[half] + end)):
             argument = made.argument(old) if made is not None else None
-            if old in flags:
+            in_file = _in_file(run, old, new, half) if old not in flags and new not in flags else ()
+            if in_file:
+                found += in_file
+            elif old in flags:
                 if new in flags or old != half + end or not flags[old].is_on:
                     found += _renamed(flags[old].place, old, new)
             elif old == _OTHER[half] + end and _on_by_itself(run, old):
@@ -97,6 +101,7 @@ def _arguments(run: Run, half: Half) -> Edits | None:
                     return _by_script(run, half, end)
     for flag in flags.values():
         found += _retyped_flag(flag, half)
+        found += _other_kernel(run, flag)
     if made is not None and _lacks_tf32(run, half) and run.launch is not None and run.script is not None:
         argument = made.argument("tf32")
         if "tf32" in flags:
@@ -106,6 +111,32 @@ def _arguments(run: Run, half: Half) -> Edits | None:
         elif argument is not None and argument.value is True:
             found += run.script.remove_argument(made, "tf32")
     return tuple(found)
+
+
+def _in_file(run: Run, old: str, new: str, half: Half) -> Edits:
+    """A switch in a file that the script takes its arguments from, renamed in place, with the types that stand beside
+    it (``torch_dtype: bfloat16``); nothing where it stands elsewhere, or the other switch is there as well."""
+    stated = run.script.argument(old) if run.script is not None and old.startswith(_OTHER[half]) else None
+    place = stated.provenance.place if stated is not None else None
+    document = place.document if place is not None else None
+    root = document.root if isinstance(document, DataDocument) else None
+    if place is None or root is None or not isinstance(document, DataDocument):
+        return ()
+    entry = root.entry(old)
+    if entry is None or entry.value.value is not True or entry.value.span.start != place.span.start:
+        return ()
+    renamed = _renamed_key(document, old, new)
+    return (*renamed, *(_retyped_entries(document, half) if old == _OTHER[half] else ())) if renamed else ()
+
+
+def _retyped_entries(document: DataDocument, half: Half) -> Iterator[FileEdit]:
+    """The keys of a file whose value is the other type."""
+    assert document.root is not None
+    for entry in document.root.entries:
+        value = entry.value.value
+        word = _retyped(value, half) if isinstance(value, str) and _DTYPE.search(entry.key) else None
+        if word is not None:
+            yield from edits_of_data(document, {(entry.key,): word}) or ()
 
 
 def _without_tf32(run: Run, launch: Launch, flag: Flag) -> Edits:
@@ -153,6 +184,16 @@ def _retyped_flag(flag: Flag, half: Half) -> Edits:
     return (flag.write(word) or ()) if word is not None else ()
 
 
+def _other_kernel(run: Run, flag: Flag) -> Edits:
+    """``--attn_implementation sdpa`` for FlashAttention 2, which GPUs without bf16 cannot run either, where nobody sees
+    the script take the flag (where it does, the kernel is a change of its own)."""
+    gpu = run.hardware.gpu
+    asked = flag.name in ("attn_implementation", "attn_impl") and flag.value == "flash_attention_2"
+    if not asked or gpu is None or gpu.flash_attention_2 is not False or run.settings.get("attention") is not None:
+        return ()
+    return (flag.write("sdpa") or ()) if flag.write is not None else ()
+
+
 def _retyped(text: str, half: Half) -> str | None:
     """A word for the other type, spelled for this one; None where it is none."""
     lead, dot, word = text.rpartition(".")
@@ -185,8 +226,34 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     root = document.root if isinstance(document, DataDocument) else None
     if flag is None and (root is None or root.get(other) is None):  # the switch follows from another word
         return recipe.write(half, True)
+    if flag is None and isinstance(document, DataDocument) and (swap := _renamed_switch(run, document, half)):
+        return swap
     off, on = recipe.write_argument(other, False), recipe.write_argument(half, True)
     return (*off, *on) if off is not None and on is not None else None
+
+
+_OFF_UNSAID = frozenset({"llamafactory", "trl"})
+"""Front ends that train without a 16-bit type that the recipe does not name, or where it names the other one
+(``TrainingArguments.bf16`` is false; TRL 0.16 and up has ``bf16`` on only where ``fp16`` is not)."""
+
+
+def _renamed_switch(run: Run, document: DataDocument, half: Half) -> Edits:
+    """A recipe's switch in place, where the front end is without the type that nobody names."""
+    from lintfit.sources.recipes.forms import front_end_of
+
+    started_by = run.launch.launcher if run.launch is not None else None
+    known = {started_by, front_end_of(document.text, document.kind)}
+    return _renamed_key(document, _OTHER[half], half) if known & _OFF_UNSAID else ()
+
+
+def _renamed_key(document: DataDocument, old: str, new: str) -> Edits:
+    """A switch of a recipe under its other name, nothing where that is there as well."""
+    from lintfit.documents.data_edits import CannotEdit, rename
+
+    try:
+        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (old,), new))
+    except CannotEdit:
+        return ()
 
 
 def _loading(run: Run, half: Half) -> Edits | None:
@@ -259,17 +326,12 @@ def _config(run: Run, half: Half) -> Edits | None:
 
 def _renamed_block(document: DataDocument, half: Half) -> Edits:
     """The block under its other name, where it says no more than ``enabled``: fp16's have a scale, bf16's none."""
-    from lintfit.documents.data_edits import CannotEdit, rename
-
     block = document.root.get(_OTHER[half]) if document.root is not None else None
     if block is None or [entry.key for entry in block.entries] != ["enabled"]:
         return ()
     if block.entries[0].value.value is not True:
         return ()  # "auto" is for whoever starts another training with this file
-    try:
-        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (_OTHER[half],), half))
-    except CannotEdit:
-        return ()
+    return _renamed_key(document, _OTHER[half], half)
 
 
 def _within(inner: Place, outer: Place) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from lintfit.boundary import Mistakes
 from lintfit.documents import door
 from lintfit.documents.files import ReadError, kind_of
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
@@ -176,11 +177,16 @@ def changed_settings(before: Run, after: Run) -> tuple[str, ...]:
 
 
 def _documents(other: Run, run: Run) -> bool:
-    """Whether a launch line is but the written command of a recipe that is looked at alone: the same training."""
-    if run.origin.kind != "recipe" or run.recipe is None or other.recipe is None:
+    """Whether a launch line is but the written command of a run that is looked at: the same training.
+
+    That is the command of a recipe that is looked at alone, and one of a page that comes to the run's own settings.
+    """
+    if not is_page(other.origin.path) and not (run.origin.kind == "recipe" and run.recipe is not None):
         return False
-    same = resolved(other.recipe.document.path) == resolved(run.recipe.document.path)
-    return same and set(changed_settings(run, other)) <= _OF_MACHINES
+    started, own = (each.recipe or each.script for each in (other, run))
+    if started is None or own is None or resolved(started.document.path) != resolved(own.document.path):
+        return False
+    return set(changed_settings(run, other)) <= _OF_MACHINES
 
 
 _OF_MACHINES = frozenset({"gpus", "nodes", "visible_devices"})

@@ -8,7 +8,6 @@ from pathlib import Path
 from lintfit.documents.files import ReadError, is_notebook, kind_of
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.documents.paths import located
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.run.discover import FoundFiles
@@ -41,7 +40,7 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
             text = reading.workspace.file(path).text
         except ReadError:
             continue
-        reason = _reason(reading, path, text) if located(path) not in reading.taken else None
+        reason = _reason(reading, path, text) if reading.workspace.located(path) not in reading.taken else None
         if reason is not None:
             yield Skipped(path, reason)
 

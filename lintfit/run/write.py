@@ -196,7 +196,8 @@ def _write_launched_accumulation(run: Run, value: int) -> tuple[FileEdit, ...] |
     Where it is silent, Accelerate before 0.26 hands on 1, which a Trainer refuses and a loop leaves alone.
     """
     if run.accelerate is None:
-        return ()
+        launched = run.launch is not None and has_trainer(run) and in_launch_line(run, "deepspeed")
+        return run.launch.write("gradient_accumulation_steps", value) if launched and value > 1 and run.launch else ()
     stated = "gradient_accumulation_steps" in run.accelerate.settings
     return run.accelerate.write("gradient_accumulation_steps", value) if stated or has_trainer(run) else ()
 
@@ -251,7 +252,7 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
     if run.recipe is not None and run.deepspeed is None and name in run.recipe.adjustable:
         return run.recipe.write(name, value)
     if run.launch is not None and run.deepspeed is None and in_launch_line(run, "deepspeed"):
-        return _launched_zero(run.launch, name, value)
+        return _launched_zero(run, run.launch, name, value)
     if value == "nvme":
         return run.deepspeed.write_offload(name, value, run.nvme_path) if run.deepspeed is not None else None
     for source in (run.deepspeed, run.accelerate):
@@ -271,10 +272,14 @@ def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, valu
     return {} if stated else {GATHERING[0]: True}
 
 
-def _launched_zero(launch: Launch, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+def _launched_zero(run: Run, launch: Launch, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     if value == "nvme":
         raise CannotWrite("accelerate launch hands no folder on NVMe on")
-    return () if value == "none" and name not in launch.settings else launch.write(name, value)
+    if value == "none" and name not in launch.settings:
+        return ()
+    if name == "zero_stage" and value == 3 and has_trainer(run) and name not in launch.settings:
+        return launch.set_option(name, "3 --zero3_save_16bit_model true")  # a Trainer's checkpoints are whole
+    return launch.write(name, value)
 
 
 def _in_script(script: ScriptSource, name: str) -> bool:

@@ -68,8 +68,7 @@ def unread_script(name: str, text: str, named: bool) -> str | None:
     meant to be judged.
     """
     front_end = front_end_of(text)
-    runs = _MAIN.search(text) is not None or _TOP_CALL.search(text) is not None
-    if front_end is not None and (named or _MAIN.search(text)) and runs and _STARTS.search(text):
+    if front_end is not None and (_MAIN.search(text) or (named and _TOP_CALL.search(text))) and _STARTS.search(text):
         return f"a training script of {front_end}, which lintfit does not follow"
     if named and maybe_training_script(text):
         return NOT_REACHED

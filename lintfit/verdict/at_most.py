@@ -8,8 +8,6 @@ from math import prod
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.parameters import inventory
-from lintfit.memory.tensors.weights import parameter_count
 from lintfit.run.model import Run
 from lintfit.settings.uncounted import (
     CAST_TO_FLOAT,
@@ -96,6 +94,8 @@ def _fake_quantized(run: Run, spec: Spec) -> _Bound:
     go while one is made.
     """
     largest = max((prod(tensor.shape) for tensor in spec.facts.tensors), default=0)
+    from lintfit.memory.tensors.weights import parameter_count
+
     extra = (DTYPE_BYTES[spec.weights_dtype] + 1) * parameter_count(spec.facts) + 16 * largest
     note = "fake-quantized copies of all weights and inputs of layers (a batch of twice the size stands for the latter)"
     return _Bound(replace(spec, micro_batch_size=2 * spec.micro_batch_size), note, extra=extra)
@@ -158,6 +158,8 @@ def _on_one(run: Run, spec: Spec) -> _Bound:
 def _cast(run: Run, spec: Spec) -> _Bound:
     """Weights, gradients and two states of an optimizer in fp32 beside those that are counted."""
     note = "float32 copies of all that is trained, of its gradients and states (where they are cast, nothing else is)"
+    from lintfit.memory.tensors.parameters import inventory
+
     return _Bound(spec, note, extra=16 * inventory(spec).trainable)
 
 

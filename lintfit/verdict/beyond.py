@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
-from lintfit.memory.framework import CONTEXT
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
@@ -60,6 +59,8 @@ def on_first_gpu(run: Run, spec: Spec, result: Estimate) -> Beyond | None:
     found = loads_on_one_gpu(run)
     if found is None or spec.capacity_bytes is None:
         return None
+    from lintfit.memory.framework import CONTEXT
+
     ranks = max(spec.gpus // spec.nodes, 1)
     weights = ranks * found.loads * result.component("parameters")
     loading = Moment("loading on GPU 0", "load", {"parameters": weights, "framework": ranks * CONTEXT.likely})

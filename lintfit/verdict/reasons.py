@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.tensors.optimizers import bounded
-from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import REFUSED, UNPARSED, Run
 from lintfit.settings.model import UNKNOWN, in_words
@@ -137,6 +135,9 @@ def _not_modelled(run: Run) -> Iterator[str]:
     spec = run.spec
     if spec is None:
         return
+    from lintfit.memory.tensors.optimizers import bounded
+    from lintfit.memory.verdict.undecided import undecided
+
     yield from (f"{NOT_MODELLED}{line}" for line in undecided(spec))
     if not bounded(_optimizer(spec)):
         yield f"the states of the optimizer {_optimizer(spec)}, which lintfit does not know (another optimizer)"

@@ -23,6 +23,14 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     assert read_regular(tmp_path / "link", 3) == b"abc"
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+def test_a_file_that_says_nothing_of_its_size() -> None:
+    whole = read_regular(Path("/proc/self/status"), 1 << 20)
+    assert whole.startswith(b"Name:") and whole.count(b"\n") > 10
+    with pytest.raises(OSError, match="larger than"):
+        read_regular(Path("/proc/self/status"), 20)
+
+
 def test_a_file_that_is_larger(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(6 * 2**30)

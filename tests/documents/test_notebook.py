@@ -214,6 +214,15 @@ def test_what_is_no_notebook_says_why(text: str, why: str) -> None:
         read_notebook(text)
 
 
+@pytest.mark.parametrize("deep", [1, 900])
+def test_outputs_are_passed_over(deep: int) -> None:
+    """However deep they are nested, and whatever brackets their strings hold."""
+    output = '{"data": {"text/plain": ["]}[", "\\"{"]}, "more": ' + "[" * deep + "1" + "]" * deep + "}"
+    cells = f'[{{"outputs": [{output}], "source": ["a"], "cell_type": "code", "x": {{}}}}]'
+    text = f'{{"metadata": {{"k": [{output}]}}, "cells": {cells}, "nbformat": 4}}'
+    assert [cell.source for cell in read_notebook(text).cells] == ["a"]
+
+
 @pytest.mark.parametrize(
     "cells",
     [

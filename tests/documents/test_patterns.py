@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.patterns import lazy_pattern, occurs
 
 
 def test_pattern_is_compiled_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +18,9 @@ def test_pattern_is_compiled_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -
 def test_wrong_pattern_is_an_error_when_it_is_used() -> None:
     with pytest.raises(re.error):
         lazy_pattern("(").search("text")
+
+
+def test_a_text_has_what_a_pattern_matches() -> None:
+    for pattern in (lazy_pattern(r"^b", re.MULTILINE), re.compile(r"^b", re.MULTILINE)):
+        for _ in range(2):
+            assert occurs(pattern, "a\nb") and not occurs(pattern, "ab")

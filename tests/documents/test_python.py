@@ -181,7 +181,7 @@ DELETE = [
     ("a()\r\nx()\r\nb()\r\n", "a()\r\nb()\r\n"),
     ("class A:\n\tdef f(self):\n\t\tx()  # why\n", "class A:\n\tdef f(self):\n\t\tpass  # why\n"),
     ("if a:\n    b()\nelse:\n    x()\nc()\n", "if a:\n    b()\nc()\n"),
-    ("if a:\n    b()\nelse:  # otherwise\n    x()\n", "if a:\n    b()\nelse:  # otherwise\n    pass\n"),
+    ("if a:\n    b()\nelse:  # otherwise\n    x()\nc()\n", "if a:\n    b()\nc()\n"),
     ("for a in b:\n    c()\nelse:\n    x()\n", "for a in b:\n    c()\nelse:\n    pass\n"),
 ]
 

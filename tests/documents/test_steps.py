@@ -119,5 +119,5 @@ def test_aliases_of_a_yaml_file(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: &a [1, 2, 3]\nb: [*a, *a]\n"
     assert read_yaml(FileText(Path("a.yaml"), text)).problems == ()
     monkeypatch.setattr("lintfit.documents.yaml_reader.MAX_VALUES", 12)
-    (problem,) = read_yaml(FileText(Path("a.yaml"), text)).problems
+    (problem,) = read_yaml(FileText(Path("a.yaml"), f"{text}# another text: that of one is kept\n")).problems
     assert problem.detail == TOO_MANY

@@ -55,7 +55,7 @@ def test_a_file_that_is_made_and_the_flag_that_hands_it_over() -> None:
         "sub_group_size 100000000)",
         "run_sft.sh:20: add --deepspeed ds_zero3.json",
     ]
-    assert said[0].startswith("keep the weights as they are loaded: supervised_finetuning.py:79 (")
+    assert said[0].startswith("keep the weights as they are loaded: supervised_finetuning.py:77 (delete else: ")
 
 
 def test_a_value_that_the_words_have_is_not_repeated() -> None:

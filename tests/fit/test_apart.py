@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lintfit.commands.check import load_runs
+from lintfit.options.model import Options
+from lintfit.run.write import write_one
 from tests.support import lintfit
 
 TRAINER = """\
@@ -165,3 +168,81 @@ def test_gpus_by_a_number_beyond_those_that_there_are_get_no_plan(tmp_path: Path
         for name in ("a.sh", "b.sh")
     ]
     assert [each.json["runs"][0]["plan"] is None for each in found] == [False, True]
+
+
+SFT = """\
+from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer, TrlParser
+
+script_args, args, model_args = TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config()
+trainer = SFTTrainer(model=model_args.model_name_or_path, args=args, train_dataset=data)
+trainer.train()
+"""
+ARGUMENTS = """\
+model_name_or_path: Qwen/Qwen2.5-1.5B
+output_dir: out
+bf16: true
+gradient_checkpointing: true
+per_device_train_batch_size: 16
+max_length: 4096
+"""
+
+
+def test_a_key_of_a_file_of_arguments_that_other_launches_read_is_a_flag_of_this_one(tmp_path: Path) -> None:
+    start = "torchrun --nproc_per_node 4 sft.py --config sft.yaml"
+    short, page = (
+        f"{start} --max_length 128 --per_device_train_batch_size 1\n",
+        f"```sh\n{start} --max_length 64\n```\n",
+    )
+    files = {"sft_dot_py": SFT, "sft_dot_yaml": ARGUMENTS, "b_dot_sh": short, "README_dot_md": page}
+    tree(tmp_path, a_dot_sh=f"{start}\n", **files)
+    written = fixed(tmp_path, length=4096)
+    assert "--config sft.yaml" in written and "--per_device_train_batch_size 1" in written
+    assert (tmp_path / "sft.yaml").read_text() == ARGUMENTS
+
+
+def test_a_page_that_shows_the_launch_itself_is_no_other_run(tmp_path: Path) -> None:
+    start = "torchrun --nproc_per_node 4 sft.py --config sft.yaml"
+    files = {"sft_dot_py": SFT, "sft_dot_yaml": ARGUMENTS, "README_dot_md": f"```sh\n{start}\n```\n"}
+    tree(tmp_path, a_dot_sh=f"{start}\n", **files)
+    assert fixed(tmp_path, length=4096) == f"{start}\n"
+    assert "per_device_train_batch_size: 1\n" in (tmp_path / "sft.yaml").read_text()
+
+
+IN_CODE = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+args = TrainingArguments("out", bf16=True, per_device_train_batch_size=1, gradient_accumulation_steps=8)
+args.gradient_checkpointing = True
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_an_engine_is_asked_of_accelerate_s_launcher_where_the_arguments_are_every_launch_s(tmp_path: Path) -> None:
+    start = "accelerate launch --num_processes 4 train.py\n"
+    tree(tmp_path, train_dot_py=IN_CODE, a_dot_sh=start, b_dot_sh=start)
+    written = fixed(tmp_path)
+    assert "--use_deepspeed --zero_stage 3" in written and "--gradient_accumulation_steps 8" in written
+    assert (tmp_path / "train.py").read_text() == IN_CODE and (tmp_path / "b.sh").read_text() == start
+
+
+def test_a_plan_says_why_a_file_that_is_there_does_not_do(tmp_path: Path) -> None:
+    offload = '"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}'
+    other = f'{{"zero_optimization": {{"stage": 3, {offload}}}, "scheduler": {{"type": "WarmupLR"}}}}'
+    tree(tmp_path, a_dot_sh=RUN.format(config="zero2.json"), zero2_dot_json=ZERO2, zero3_offload_dot_json=other)
+    report = lintfit("check", "a.sh", "--seq-len", "1024", "--output-format", "json", *CARDS, cwd=tmp_path).json
+    (message,) = (each["fix"]["message"] for each in report["findings"] if each["rule"] == "does-not-fit")
+    assert message.startswith("create zero3_offload_optimizer.json (")
+    assert "; zero3_offload.json would bring a schedule of its own)" in message
+
+
+def test_the_kernel_of_a_model_that_trl_loads_is_written_where_its_argument_is_read(tmp_path: Path) -> None:
+    loaded = SFT.replace(
+        "args=args,", "args=args, model_init_kwargs=dict(attn_implementation=model_args.attn_implementation),"
+    )
+    files = {"sft_dot_py": loaded, "sft_dot_yaml": f"{ARGUMENTS}attn_implementation: flash_attention_2\n"}
+    tree(tmp_path, a_dot_sh="torchrun --nproc_per_node 4 sft.py --config sft.yaml\n", **files)
+    (run,) = load_runs([tmp_path / "a.sh"], Options(gpu="A100-SXM4-40GB", isolated=True))[1]
+    edits = write_one(run.run, "attention", "sdpa")
+    assert edits is not None and [edit.edit.text for edit in edits] == ["sdpa"]
+    assert edits[0].path.name == "sft.yaml"

@@ -129,6 +129,8 @@ def test_the_stage_is_changed_where_the_flag_of_the_script_says_it(tmp_path: Pat
             "args.load_in_4bit",
             "--load_in_4bit True --qlora True",
         ),
+        ("squeeze: bool = False", "args.squeeze", "True", "--squeeze True"),
+        ("squeeze: bool = False", "(lambda squeeze: squeeze)(args.squeeze)", "True", "--squeeze True"),
     ],
 )
 def test_four_bits_by_the_flags_of_the_script(field: str, test: str, four: str, added: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.fit.feasibility import saves_shards
 from lintfit.options.model import Options
+from tests.support import lintfit
 
 SCRIPT = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
@@ -78,3 +79,26 @@ def test_a_loop_that_runs_its_model_on_one_rank_gets_no_zero3(
     assert reason == (
         "train.py:10 runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them" * refused
     )
+
+
+@pytest.mark.parametrize(("each", "by_hand"), [("8", True), ("4", False)])
+def test_a_launch_that_starts_more_processes_than_there_are_gpus_is_not_written_for(
+    each: str, by_hand: bool, tmp_path: Path
+) -> None:
+    script = SCRIPT.replace("weights = trainer.model.state_dict()\n", "").replace('"out"', '"out", bf16=True')
+    (tmp_path / "train.py").write_text(script.replace("0.5B", "7B"))
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node {each} --nnodes $SLURM_NNODES train.py\n")
+    command = (
+        "run.sh",
+        "--gpu",
+        "a100-40gb",
+        "--gpus",
+        "4",
+        "--seq-len",
+        "512",
+        "--isolated",
+        "--output-format",
+        "json",
+    )
+    (run,) = lintfit("check", *command, cwd=tmp_path).json["runs"]
+    assert ("starts 8 processes on each machine" in run["plan"].get("by_hand", "")) is by_hand

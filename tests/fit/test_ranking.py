@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from lintfit.commands.check import check, load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability
 from lintfit.fit.alternatives import alternatives
+from lintfit.fit.axes import buckets
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.planner import MORE_GPUS
 from lintfit.fit.proof import cheaper
@@ -67,7 +69,7 @@ def test_what_is_said_of_all_that_is_cheaper_holds_for_the_whole_space(described
     for candidate in search.space:
         changed = changed_spec(spec, candidate.changes)
         rank = search.rank(candidate, changed)
-        less = candidate.effect <= found.candidate.effect and rank[2] <= found.rank[2]
+        less = candidate.effect <= found.candidate.effect and rank[1] <= found.rank[1]
         if not less or candidate.changes == found.candidate.changes or not suffices(estimate(changed), search.limit):
             continue
         if "costs less time among them" in said:
@@ -239,3 +241,60 @@ def test_what_leaves_more_of_the_training_and_may_fit_is_named_beside_a_plan(tmp
     assert near["by_hand"].startswith("it may take up to ")
     assert any("four bits" in effect for effect in first["effects"])
     assert not any("four bits" in effect for effect in near["effects"])
+
+
+def test_a_key_of_an_accelerate_yaml_comes_before_a_json_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n"
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype="bfloat16")\n'
+        "Trainer(model=model, args=args).train()\n"
+    )
+    (tmp_path / "zero3.yaml").write_text(
+        "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: none\n"
+        "  offload_param_device: none\n  zero3_init_flag: true\nmixed_precision: bf16\nnum_processes: 6\n"
+    )
+    launch = "accelerate launch --config_file zero3.yaml train.py --output_dir out --bf16 True"
+    (tmp_path / "run.sh").write_text(f"{launch} --per_device_train_batch_size 1 --gradient_checkpointing True\n")
+    options = Options(gpu="GeForce RTX 3090", isolated=True, seq_len=1024, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    assert judged.run.spec is not None
+    search = Search(Space(Subject(judged.run, judged.run.spec), Effect.SAME), Margin())
+    found = [one.candidate for one in search.of_class(Effect.SAME)]
+    assert {one.splits for one in found} == {True, False}
+    assert [one.splits for one in found] == sorted(one.splits for one in found)
+    offloads = ("cpu" in (one.changes.get("offload_optimizer"), one.changes.get("offload_param")) for one in found)
+    assert next(offloads)
+
+
+LOOP = """\
+from accelerate import Accelerator
+from torch.optim import AdamW
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator()
+steps = accelerator.gradient_accumulation_steps
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype="bfloat16")
+loader = DataLoader(data, batch_size=1)
+model, optimizer, loader = accelerator.prepare(model, AdamW(model.parameters()), loader)
+for batch in loader:
+    with accelerator.accumulate(model):
+        accelerator.backward(model(**batch).loss)
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("stated", "splits"), [("", True), ("  gradient_accumulation_steps: 8\n", False)])
+def test_the_accumulation_of_a_loop_stays_in_its_yaml(stated: str, splits: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    (tmp_path / "zero3.yaml").write_text(
+        f"distributed_type: DEEPSPEED\ndeepspeed_config:\n{stated}  zero_stage: 3\n"
+        "  zero3_init_flag: true\nmixed_precision: bf16\nnum_processes: 6\n"
+    )
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file zero3.yaml train.py\n")
+    options = Options(gpu="GeForce RTX 3090", isolated=True, seq_len=1024, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    subject = Subject(judged.run, judged.run.spec)  # type: ignore[arg-type]
+    assert any(option.splits for option in buckets.options(subject)) is splits

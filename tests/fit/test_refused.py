@@ -52,13 +52,19 @@ torchrun --nproc_per_node 8 train.py --output_dir out --bf16 True --gradient_che
 """
 
 
-@pytest.mark.parametrize("placed", ["", ', device_map={"": args.device.index}'])
+@pytest.mark.parametrize("placed", ["", ', device_map={"": args.device.index}', ", **placed"])
 def test_a_plan_brings_no_error_that_was_not_there(tmp_path: Path, placed: str) -> None:
-    (tmp_path / "train.py").write_text(MAPPED.format(placed=placed))
+    script = MAPPED.format(placed=placed)
+    if "**" in placed:
+        script = script.replace("model =", 'placed = {"device_map": {"": args.device.index}}\nmodel =')
+    (tmp_path / "train.py").write_text(script)
     (tmp_path / "run.sh").write_text(LAUNCH)
     (tmp_path / "ds.json").write_text('{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}')
     flags = ("--gpu", "3090", "--seq-len", "1024", "--host-memory", "512", "--output-format", "json")
-    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
-    by_hand = run["plan"].get("by_hand", "")
-    assert by_hand.startswith("once written, device_map under ZeRO-3: ") is bool(placed)
+    report = lintfit("check", "run.sh", *flags, cwd=tmp_path).json
+    (run,) = report["runs"]
     assert run["plan"]["steps"][0]["to"] == 3
+    by_hand = run["plan"].get("by_hand", "")
+    assert by_hand.startswith("once written, device_map under ZeRO-3: ") is ("**" in placed)
+    (message,) = (each["fix"]["message"] for each in report["findings"] if each["rule"] == "does-not-fit")
+    assert ('delete device_map={"": args.device.index}' in message) is placed.startswith(", device_map")

@@ -110,3 +110,20 @@ def test_a_path_below_the_checkouts_own_folder_is_the_projects(tmp_path: Path) -
     line = f"torchrun project/src/train.py {FLAGS} --deepspeed project/zero.json\n"
     write(tmp_path / "project", {"run.sh": line, "src/train.py": SCRIPT, "zero.json": ZERO, ".git/HEAD": ""})
     assert run(tmp_path / "project", "run.sh")["verdict"] == "fits"
+
+
+def test_a_page_by_its_whole_path_is_one_of_the_root_all_the_same(tmp_path: Path) -> None:
+    page = f"```sh\ntorchrun train.py {FLAGS}\n```\n"
+    write(tmp_path, {"docs/page.md": page, "part/train.py": SCRIPT})
+    assert run(tmp_path, str(tmp_path / "docs/page.md"))["verdict"] == "fits"
+
+
+def test_a_page_beside_the_root_speaks_of_no_script_in_it_by_its_name_alone(tmp_path: Path) -> None:
+    lines = SCRIPT.replace("0.5B", "7B").splitlines()
+    lines[2] = 'args = TrainingArguments("out", bf16=True, per_device_train_batch_size=1)'
+    page, script = "```sh\npython train.py\n```\n", "\n".join(lines)
+    start = "torchrun --nproc_per_node 8 train.py\n"
+    write(tmp_path, {".git/HEAD": "", "docs/page.md": page, "part/train.py": script, "part/run.sh": start})
+    command = ("check", "run.sh", "--gpu", "a100-40gb", "--seq-len", "512", "--output-format", "json")
+    (found,) = lintfit(*command, cwd=tmp_path / "part").json["runs"]
+    assert found["verdict"] == "does-not-fit" and "by_hand" not in found["plan"]

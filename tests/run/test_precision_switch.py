@@ -64,3 +64,42 @@ def test_a_plan_for_gpus_without_bf16_switches_off_what_the_script_has_on_by_its
     assert "--fp16 True --tf32 False" in written
     assert "--bf16 False" in written
     assert (tmp_path / "train.py").read_text() == OWN_DEFAULTS
+
+
+IN_A_FILE = """import sys
+
+import torch
+from dataclasses import dataclass
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+@dataclass
+class Model:
+    torch_dtype: str = "auto"
+
+model_args, args = HfArgumentParser((Model, TrainingArguments)).parse_yaml_file(sys.argv[1])
+model = AutoModelForCausalLM.from_pretrained(
+    "meta-llama/Llama-2-7b-hf", torch_dtype=getattr(torch, model_args.torch_dtype)
+)
+Trainer(model=model, args=args, train_dataset=[]).train()
+"""
+
+
+def test_a_file_of_arguments_has_its_switch_renamed_in_place_and_its_types_with_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(IN_A_FILE)
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}\n')
+    text = "torch_dtype: bfloat16\noutput_dir: out\nbf16: true\ndeepspeed: ds.json\n"
+    (tmp_path / "sft.yaml").write_text(text)
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 8 train.py sft.yaml\n")
+    options = ("--gpu", "v100-32gb", "--gpus", "8", "--select", "bf16-on-pre-ampere", "--fix", "--unsafe-fixes")
+    lintfit("check", "run.sh", *options, "--seq-len", "512", cwd=tmp_path)
+    after = text.replace("bfloat16", "float16").replace("bf16: true", "fp16: true")
+    assert (tmp_path / "sft.yaml").read_text() == after
+
+
+def test_a_recipe_has_its_switch_renamed_in_place(tmp_path: Path) -> None:
+    text = "stage: sft\ndo_train: true\nmodel_name_or_path: meta-llama/Llama-2-7b-hf\nfinetuning_type: lora\n"
+    text += "template: llama2\ndataset: own\ncutoff_len: 512\noutput_dir: out\nbf16: true\nddp_timeout: 1800\n"
+    (tmp_path / "sft.yaml").write_text(text)
+    options = ("--gpu", "v100-32gb", "--gpus", "1", "--select", "bf16-on-pre-ampere", "--fix", "--unsafe-fixes")
+    lintfit("check", "sft.yaml", *options, cwd=tmp_path)
+    assert (tmp_path / "sft.yaml").read_text() == text.replace("bf16: true", "fp16: true")

@@ -152,3 +152,23 @@ def test_a_file_of_llama_factorys_to_talk_to_a_model_is_no_recipe(tmp_path: Path
     (tmp_path / "sft.yaml").write_text(f"{text}dataset: own\ndo_train: true\noutput_dir: out\n")
     found = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["runs"]
     assert [run["id"] for run in found] == ["sft.yaml"]
+
+
+OWN_TRAINER = """\
+from dpo_trainer import DPOTrainer
+from trl import DPOConfig, ModelConfig, TrlParser
+
+arguments, model = TrlParser((DPOConfig, ModelConfig)).parse_args_and_config()
+DPOTrainer(model.model_name_or_path, args=arguments).train()
+"""
+
+
+@pytest.mark.parametrize(("trainer", "number"), [("dpo_trainer", 0), ("trl", 1)])
+def test_a_recipe_for_a_trainer_of_the_tree_is_not_judged_as_trls(tmp_path: Path, trainer: str, number: int) -> None:
+    (tmp_path / "run_dpo.py").write_text(OWN_TRAINER.replace("dpo_trainer import", f"{trainer} import"))
+    recipe = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\nbeta: 0.1\nper_device_train_batch_size: 1\n"
+    (tmp_path / "dpo.yaml").write_text(
+        recipe + "learning_rate: 1.0e-6\noutput_dir: o\nmax_length: 512\nloss_type: sigmoid\n"
+    )
+    outcome = lintfit("check", ".", "--gpu", "4090", "--gpus", "1", "--output-format", "json", cwd=tmp_path)
+    assert len([run for run in outcome.json["runs"] if run["id"] == "dpo.yaml"]) == number

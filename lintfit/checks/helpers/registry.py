@@ -103,10 +103,10 @@ def breaks_the_command(context: RunContext) -> bool:
     return any(_breaks(module, context) for _, module in rules_for(_dialects(context.run)))
 
 
-def errors_of(run: Run) -> dict[str, str]:
-    """The errors that a run stops with, whatever its memory: what each rule says of it."""
-    found = run_run_checks(RunContext(run, None))
-    return {each.rule: each.message for each in found if each.severity is Severity.ERROR}
+def errors_of(run: Run) -> dict[str, Finding]:
+    """The errors that a run stops with, whatever its memory: what each rule says of it first."""
+    found = [each for each in run_run_checks(RunContext(run, None)) if each.severity is Severity.ERROR]
+    return {each.rule: each for each in reversed(found)}
 
 
 def _dialects(run: Run) -> set[str]:

@@ -55,6 +55,8 @@ class FoundMistake:
             return "only the autotuner takes a list; a run without it stops with a ValidationError"
         if self.mistake.coerced:
             return f"{self.library} reads it as meant, transformers and accelerate compare it as it stands"
+        if self.mistake.schema.get("x-warned"):
+            return f"{self.library} warns of it, and takes {shown(self.mistake.schema['default'])}"
         if not self.mistake.refused:
             return f"{self.library} takes it unchecked, and the run fails or goes wrong where it is used"
         stops = "stops with a ValidationError" if self._model else "stops when it reads the file"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from lintfit.fit.axes.sharding import can_shard
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.engines.zero_config import ZeroConfig, zero_config
-from lintfit.run.engine_location import zero_in_launcher_file
+from lintfit.run.engine_location import has_trainer, zero_in_launcher_file
+from lintfit.run.model import Run
 
 REDUCE: Mapping[str, int] = {"reduce_bucket_size": 50_000_000}
 GATHER: Mapping[str, int] = {
@@ -21,8 +22,6 @@ GATHER: Mapping[str, int] = {
 """Elements: a tenth of DeepSpeed's defaults and a fifth of its prefetch bucket; ZeRO-3's paper runs use less."""
 
 NAMES = frozenset(GATHER)
-_MOVED = 4
-"""As many changes a plan ranks that moves the ZeRO of an Accelerate YAML into a JSON of its own."""
 _WORTH = 2
 """A value below this many times the smaller one stays."""
 
@@ -30,10 +29,11 @@ _WORTH = 2
 def options(subject: Subject) -> Iterator[Option]:
     """One alternative for stages 1 and 2 and one for stage 3; ``space.consistent`` takes the one that counts.
 
-    An Accelerate YAML has no keys for them: a DeepSpeed JSON then takes the place of its ZeRO.
+    Each key is a change, for nobody has a reason for these numbers but this one. An Accelerate YAML has no keys for
+    them: a DeepSpeed JSON then takes the place of its ZeRO, and what a key of the YAML does comes first.
     """
     run, spec = subject.run, subject.spec
-    by_file = zero_in_launcher_file(run) and can_shard(subject)
+    by_file = zero_in_launcher_file(run) and can_shard(subject) and not _accumulates_by_file(run)
     in_dict = run.script is not None and run.script.zero_in_dict
     by_json = spec.engine == "deepspeed" and (run.deepspeed is not None or not run.documents or in_dict)
     if not by_file and not by_json:
@@ -42,8 +42,19 @@ def options(subject: Subject) -> Iterator[Option]:
     for name, wanted in (("smaller reduce buckets", REDUCE), ("smaller ZeRO-3 buffers", GATHER)):
         changes = {key: size for key, size in wanted.items() if current[key] >= _WORTH * size}
         if changes and (wanted is GATHER or spec.zero_stage != 3):
-            # Two files for one: what a key of the YAML does comes first.
-            yield Option(name, changes, counts=1 if by_json else _MOVED)
+            yield Option(name, changes, counts=len(changes), splits=not by_json)
+
+
+def _accumulates_by_file(run: Run) -> bool:
+    """Whether an Accelerate YAML alone says how many steps a loop of the script's own accumulates.
+
+    From a JSON the loop gets to know it only once it is prepared (``Accelerator._prepare_deepspeed``, accelerate 1.15),
+    which is too late for what it has worked out from it by then, and in older releases not at all.
+    """
+    name = "gradient_accumulation_steps"
+    stated = run.accelerate.settings.get(name) if run.accelerate is not None else None
+    own = run.script.settings.get(name) if run.script is not None else None
+    return stated is not None and not has_trainer(run) and (own is None or own.value != stated.value)
 
 
 def _current(config: ZeroConfig) -> dict[str, int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from lintfit.documents.patterns import occurs
 from lintfit.sources.flag_grammars.grammar import Grammar, Read
 from lintfit.sources.flag_grammars.options import Option
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -111,7 +112,7 @@ _MAKERS = {"fire.Fire": _fire, "typer.run": _typer, "tyro.cli": _tyro}
 
 def _click(walk: Walk, document: PythonDocument) -> Iterator[Read]:
     """The one command of a script whose every decorator is click's."""
-    if document.module is None or _CLICK.search(document.text) is None:
+    if document.module is None or not occurs(_CLICK, document.text):
         return
     functions = [node for node in document.module.body if isinstance(node, cst.FunctionDef) and node.decorators]
     commands = [node for node in functions if any(_decorates(each, _COMMAND) for each in node.decorators)]

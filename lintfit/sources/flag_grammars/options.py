@@ -7,7 +7,7 @@ argparse itself. Error messages are argparse's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lintfit.documents.patterns import lazy_pattern
@@ -117,7 +117,11 @@ def refusal(
         return found
     if not given.name.startswith("--") and not written_in_full(given.name, (option,)):
         return None  # ``-b4``: the value stands in the same word
-    return _of_words(option, given, positional)
+    kinds = tuple(map(type, (option.nargs, *option.choices)))
+    try:
+        return _of_words(option, given, positional, kinds)
+    except TypeError:  # a choice that cannot be looked up
+        return _of_words.__wrapped__(option, given, positional, kinds)
 
 
 def unknown(
@@ -168,8 +172,12 @@ def _shortened(name: str, names: Iterable[str]) -> str | None:
     return None
 
 
-def _of_words(option: Option, given: Given, positional: bool) -> Refusal | None:
-    """What argparse says of the words behind an option."""
+@lru_cache(maxsize=4096)
+def _of_words(option: Option, given: Given, positional: bool, kinds: tuple[type, ...]) -> Refusal | None:
+    """What argparse says of the words behind an option. Kept: launches and versions have most of both in common.
+
+    ``kinds`` tell options apart whose number of words and choices are equal and of other types (``1``, ``True``).
+    """
     parser, name = _parser()(add_help=False, allow_abbrev=False), max(option.names, key=len)
     how: dict[str, Any] = {"dest": "value"}
     if option.nargs == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
@@ -53,7 +52,7 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
     """What the parser of a script refuses, each flag once."""
     if (launch is None or not launch.flags) and all(each.home is None for each in script.walk.parsed):
         return
-    if any(_rewrites(text) for text in script.reading.calls.texts()):
+    if script.reading.calls.say(_REWRITES):
         return
     from lintfit.sources.flag_grammars.functions import made_of_functions
     from lintfit.sources.flag_grammars.scripts import files_of, parsers_of
@@ -66,11 +65,6 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
             yield each
     for parser, document, ignored in files_of(script.walk, versions):
         yield from of_file(parser.name, parser.grammar, document, ignored)
-
-
-@lru_cache(maxsize=1024)
-def _rewrites(text: str) -> bool:
-    return _REWRITES.search(text) is not None
 
 
 _MOST = 20

@@ -44,13 +44,18 @@ def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[S
     yield Setting("nodes", machines.value, assumed)
 
 
+_DEVICES = lazy_pattern(r"\s*(-?\d+|(GPU|MIG)-[\w./-]+)(\s*,\s*(-?\d+|(GPU|MIG)-[\w./-]+))*\s*,?\s*")
+"""Numbers of GPUs, or their names as ``nvidia-smi -L`` has them; anything else is to be filled in."""
+
+
 def visible_devices(around: Surroundings) -> Setting | None:
     """The ``CUDA_VISIBLE_DEVICES`` that the command sees."""
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         if name in around.environment:
             value = around.environment[name]
             span = around.environment_places.get(name, around.command)
-            return Setting("visible_devices", UNKNOWN if value is None else value, around.at(span, name))
+            filled = value is not None and (not value or _DEVICES.fullmatch(value) is not None)
+            return Setting("visible_devices", value if filled else UNKNOWN, around.at(span, name))
     return None
 
 

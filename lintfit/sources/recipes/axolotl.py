@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import axolotl as catalog
-from lintfit.documents.model import DataDocument
+from lintfit.documents.model import DataDocument, FileEdit
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
@@ -25,7 +25,6 @@ from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, OfKeys, spelled
 
 if TYPE_CHECKING:
-    from lintfit.documents.model import FileEdit
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
@@ -159,7 +158,21 @@ class AxolotlRecipe(OfKeys):
         if self.config.get("attn_implementation").value is not None or self.config.range.all_since("0.12"):
             return self.write_key("attn_implementation", value) if not switches else None
         key = next((key for key, kernel in ATTENTIONS.items() if kernel == value), None)
+        if len(switches) == 1 and key is not None and self.config.get(switches[0]).value is True:
+            return self._renamed(switches[0], key)
         return self.write_key(key, True) if key is not None and not switches else None
+
+    def _renamed(self, old: str, new: str) -> tuple[FileEdit, ...] | None:
+        """A switch of the recipe's file under another name, in its place."""
+        from lintfit.documents.data_edits import CannotEdit, rename
+
+        document = self.document
+        if not isinstance(document, DataDocument):
+            return None
+        try:
+            return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (old,), new))
+        except CannotEdit:
+            return None
 
     def _quantize(self, wanted: str) -> tuple[FileEdit, ...] | None:
         stated = self.settings.get("quantization")
@@ -190,8 +203,22 @@ class AxolotlRecipe(OfKeys):
         """One half precision, and the other switched off where it is asked for."""
         other = "fp16" if name == "bf16" else "bf16"
         off = self.write_key(other, False) if self.config.get(other).value is True else ()
-        on = self.write_key(name, True)
-        return None if off is None or on is None else (*off, *on)
+        on, named = self.write_key(name, True), self._stock_in_half(name)
+        return None if off is None or on is None or named is None else (*off, *on, *named)
+
+    def _stock_in_half(self, name: str) -> tuple[FileEdit, ...] | None:
+        """The file of axolotl's that leaves the precision to the trainer, in the place of one that says the other."""
+        stated = self.config.get("deepspeed").value
+        content = packaged(stated) if isinstance(stated, str) else None
+        other = content.get("fp16" if name == "bf16" else "bf16") if content is not None else None
+        if content is None or other is None or other.get("enabled") is not True:
+            return ()
+        path = _stock_of(_zero_of(content), either=True)
+        if path is None:
+            raise CannotWrite(
+                f"{stated} is for another precision than {name}, and axolotl brings none like it for that"
+            )
+        return self.write_key("deepspeed", _beside(stated, path))
 
     def _write_fsdp(self, value: Fsdp) -> tuple[FileEdit, ...] | None:
         """The next key of ``fsdp_config`` that says something else; empty where none does."""
@@ -237,7 +264,7 @@ class AxolotlRecipe(OfKeys):
         path = _stock_of({**_zero_of(content), name: value})
         if path is None and name == "zero_stage":  # the one of stage 2 offloads its optimizer, too
             path = _stock_of({**_zero_of(content), name: value, "offload_optimizer": "cpu"})
-        return self.write_key("deepspeed", path) if path is not None else None
+        return self.write_key("deepspeed", _beside(stated, path)) if path is not None else None
 
     def argument(self, *names: str) -> Setting | None:
         """A field of ``TrainingArguments`` that a key of axolotl states, or leaves to its default."""
@@ -249,6 +276,8 @@ class AxolotlRecipe(OfKeys):
         return None
 
     def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        if name in ("bf16", "fp16") and value is True:
+            return self._write_half(name)
         key = _WORDS.get(name)
         return self.write_key(key, value) if key is not None else None
 
@@ -269,11 +298,20 @@ def _zero_of(content: Mapping[str, Any]) -> dict[str, Any]:
     return {"zero_stage": section.get("stage"), **devices}
 
 
-def _stock_of(zero: Mapping[str, Any]) -> str | None:
-    """The path of the one that says just this of ZeRO."""
-    found = ((name, catalog.deepspeed_file(name)) for name in _STOCK)
+def _stock_of(zero: Mapping[str, Any], *, either: bool = False) -> str | None:
+    """The path of the one that says just this of ZeRO; with ``either`` one that leaves the precision to the trainer."""
     wanted = dict(zero)
-    return next((f"{FOLDER}/{name}" for name, content in found if content and _zero_of(content) == wanted), None)
+    for name in _STOCK:
+        content = catalog.deepspeed_file(name)
+        fixed = content is not None and any(content.get(half, {}).get("enabled") is True for half in ("bf16", "fp16"))
+        if content and _zero_of(content) == wanted and not (either and fixed):
+            return f"{FOLDER}/{name}"
+    return None
+
+
+def _beside(named: str, path: str) -> str:
+    """Another of these files, in the folder in which one is named."""
+    return f"{named.rpartition('/')[0]}/{path.rpartition('/')[2]}"
 
 
 def usual_command(document: DataDocument) -> str | None:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import llamafactory as catalog
-from lintfit.documents.model import DataDocument
+from lintfit.documents.model import DataDocument, FileEdit
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import Setting
@@ -31,7 +31,6 @@ from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
 
 if TYPE_CHECKING:
-    from lintfit.documents.model import FileEdit
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
@@ -146,6 +145,8 @@ class LlamaFactoryRecipe(OfKeys):
                 return ()
             case "weights_dtype" if value == "bf16" and self.arguments.value("finetuning_type") == "full":
                 return self.arguments.write(("pure_bf16",), True)
+            case "bf16" | "fp16" if value is True and self.arguments.on("pure_bf16"):
+                return self._out_of_pure(name)
             case "kbit_upcast":
                 return ()  # LLaMA-Factory casts what it trains itself
             case "gradient_checkpointing":
@@ -167,6 +168,21 @@ class LlamaFactoryRecipe(OfKeys):
             case _ if name in _FIELDS:
                 return self.arguments.write(_FIELDS[name], value)
         return None
+
+    def _out_of_pure(self, half: str) -> tuple[FileEdit, ...] | None:
+        """Mixed precision in the place of ``pure_bf16``, which is no switch beside it: ZeRO-3 refuses it, and GPUs
+        without bf16 do."""
+        from lintfit.documents.data_edits import CannotEdit, remove, rename
+
+        document, key = self.document, ("pure_bf16",)
+        stated = self.arguments.stated(*key)
+        if not isinstance(document, DataDocument) or stated is None or stated.flag is not None:
+            return None
+        try:
+            edits = remove(document, key) if self.arguments.on(half) else rename(document, key, half)
+        except CannotEdit:
+            return None
+        return tuple(FileEdit(document.path, edit, document) for edit in edits)
 
     def _next(self, **fields: Any) -> tuple[FileEdit, ...] | None:
         """The edits of the first of several fields that says something else; a plan asks again after each."""

@@ -41,6 +41,11 @@ SEQ2SEQ = frozenset({
 """The fields that ``Seq2SeqTrainingArguments`` has besides (transformers 4.33 to 5.23)."""
 
 
+_MODELS = ("model_type", "model_id_or_path", "model")
+_WITHOUT = ("cogagent", "cogvlm", "molmo", "phi2-", "phi-2", "phi3-small", "phi-3-small")
+"""Models of ms-swift 2.6.1 without ``support_gradient_checkpointing`` (``swift/llm/utils/model.py``)."""
+
+
 class SwiftArguments(Arguments):
     """The fields of the dataclass of one command at one version of ms-swift."""
 
@@ -69,9 +74,18 @@ class SwiftArguments(Arguments):
         if found is not None or not self.complete:
             return found
         own = next((self.fields[name] for name in names if name in self.fields), None)
+        if own is not None and own.default is None and "gradient_checkpointing" in names:
+            return Stated(self._checkpoints_by_itself(), self.by_default)
         if own is not None and own.default != {}:
             return Stated(own.default, self.by_default)
         return super().get(*names)
+
+    def _checkpoints_by_itself(self) -> Any:
+        """What ms-swift 2 makes of no word for checkpointing: what the model can (``SftArguments.__post_init__``)."""
+        asked = [found.value for name in _MODELS if (found := self.stated(name)) is not None]
+        if any(not isinstance(value, str) for value in asked):
+            return UNKNOWN
+        return not any(word in value.lower().replace("_", "-") for value in asked for word in _WITHOUT)
 
     @property
     def by_default(self) -> Provenance:

@@ -140,7 +140,7 @@ class ScriptSource:
             return False
         by_accelerator = ("Accelerator", "GradientAccumulationPlugin")
         told = home is None or (home.record is not None and home.record.name in by_accelerator)
-        return told and not any(_COUNTS.search(text) for text in self.reading.calls.texts())
+        return told and not self.reading.calls.say(_COUNTS)
 
     def argument(self, *names: str) -> Setting | None:
         """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.

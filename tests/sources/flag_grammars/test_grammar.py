@@ -78,3 +78,10 @@ def test_what_hfargumentparser_makes_of_a_type(annotation: str, kind: str) -> No
 def test_the_classes_that_people_use_are_studied() -> None:
     for name in ("SFTConfig", "DPOConfig", "GRPOConfig", "KTOConfig", "RewardConfig", "ModelConfig", "ScriptArguments"):
         assert arguments.knows(f"trl.{name}")
+
+
+@pytest.mark.parametrize("choices", [(1, 2), (True, 2), ([1], 2)])
+def test_choices_of_any_type(choices: tuple[object, ...]) -> None:
+    """What was said of equal ones of another type, ``1`` and ``True``, is not said again."""
+    found = Grammar(own=(Option(("--level",), choices=choices),)).refused(Given("--level", ("Tru",)))
+    assert found is not None and found.meant == ("True" if choices[0] is True else None)

@@ -13,6 +13,7 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, Document, FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
+from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.settings.values import Adapters, FourBits, Fsdp
 from lintfit.sources.launchers.launcher import read_launches
@@ -462,6 +463,20 @@ def test_attention_by_the_key_of_the_release(recipe: Make) -> None:
         recipe(version="0.16.0"), "attention", "flash_attention_2"
     )
     assert "flash_attention: true" in written(recipe(version="0.6.0"), "attention", "flash_attention_2")
+
+
+def test_a_kernel_s_switch_gives_way_to_another_s(recipe: Make) -> None:
+    after = written(recipe(PLAIN + "xformers_attention:\nflash_attention: true\n"), "attention", "sdpa")
+    assert after.endswith("xformers_attention:\nsdp_attention: true\n") and values(recipe(after))["attention"] == "sdpa"
+
+
+@pytest.mark.parametrize("folder", ["deepspeed_configs", "/workspace/axolotl/deepspeed_configs"])
+def test_fp16_takes_the_file_that_is_for_bf16_along(recipe: Make, folder: str) -> None:
+    text = f"{PLAIN}bf16: auto\nfp16: false\ndeepspeed: {folder}/zero3_bf16.json\n"
+    after = written(recipe(text), "fp16", True)
+    assert after.endswith(f"fp16: true\ndeepspeed: {folder}/zero3.json\n")
+    with pytest.raises(CannotWrite, match="axolotl brings none"):
+        recipe(text.replace("zero3_bf16", "zero3_bf16_cpuoffload_all")).write("fp16", True)
 
 
 def test_zero_by_axolotl_s_own_file_where_it_is_here(recipe: Make) -> None:

@@ -386,3 +386,10 @@ def test_its_plugins(recipe: Make) -> None:
 def test_its_loop_has_no_autocast(recipe: Make) -> None:
     text = "model: Qwen/Qwen3-4B\ntrain_dataset: a.yaml\ntemplate: qwen\n"
     assert values(recipe("USE_V1=1 llamafactory-cli train r.yaml", text))["mixed_precision"] == "no"
+
+
+@pytest.mark.parametrize(("stated", "texts"), [("", ["bf16"]), ("bf16: true\n", [""])])
+def test_mixed_precision_takes_the_place_of_pure_bf16(recipe: Make, stated: str, texts: list[str]) -> None:
+    plain = LORA.replace("bf16: true\n", "")
+    edits = recipe(files=f"{plain}{stated}pure_bf16: true\n").write("bf16", True)
+    assert edits is not None and [edit.edit.text for edit in edits] == texts

@@ -187,6 +187,15 @@ def test_models_by_the_types_of_ms_swift_2(shell_document: Read) -> None:
     assert found["lora_targets"] is UNKNOWN  # by the model's type, which has a table of its own
 
 
+@pytest.mark.parametrize(("model", "expected"), [("qwen2-7b-instruct", True), ("cogvlm2-19b-chat", False)])
+def test_ms_swift_2_checkpoints_where_the_model_can(shell_document: Read, model: str, expected: bool) -> None:
+    command = f"swift sft --model_type {model} --sft_type lora"
+    assert values(recipe(shell_document, command))["gradient_checkpointing"] is expected
+    assert (
+        values(recipe(shell_document, f"{command} --gradient_checkpointing false"))["gradient_checkpointing"] is False
+    )
+
+
 def test_a_command_for_each_loss_of_ms_swift_2(shell_document: Read) -> None:
     found = recipe(shell_document, "swift orpo --model_type qwen2-7b-instruct --sft_type full --beta 0.2")
     assert (values(found)["trainer"], found.arguments.version, found.refused) == ("orpo", "2.6.1", ())

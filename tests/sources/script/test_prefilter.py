@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lintfit.sources.script import prefilter
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 
@@ -50,3 +51,15 @@ def test_a_file_of_tests_by_its_name_and_its_content(name: str, text: str, expec
 )
 def test_a_module_that_does_nothing_when_it_is_run(text: str, expected: bool) -> None:
     assert only_defines(text) is expected
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("MyTrainer", "TrainingArguments", "x.backward(", "deepspeed.initialize", "Accelerator(", "Fabric("),
+        "HfArgumentParser",
+    ],
+)
+@pytest.mark.parametrize("library", [*prefilter._LIBRARIES, "pytorch_lightning"])
+def test_every_word_of_a_training(word: str, library: str) -> None:
+    assert maybe_training_script(f"import {library}\n{word}\n")

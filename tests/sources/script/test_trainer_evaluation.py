@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from lintfit.commands.check import load_runs
+from lintfit.options.model import Options
 from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 
@@ -134,3 +138,21 @@ Seq2SeqTrainer(model=model, args=args, {METRICS}).train()
 """
     found = values(script(text, ""))
     assert (found["predict_with_generate"], found["generation_num_beams"]) == (True, 4)
+
+
+def test_a_trainer_of_another_module_evaluates_in_its_own_way(tmp_path: Path) -> None:
+    text = MODEL.replace("from trl", "from pairs import PairTrainer\nfrom trl")
+    text += "args = TrainingArguments(output_dir='out', eval_strategy='steps')\n"
+    text += (
+        "trainer = PairTrainer(model=model, args=args, eval_dataset=data, compute_metrics=metrics)\ntrainer.train()\n"
+    )
+    for step, kept in (
+        ("", True),
+        ("    def prediction_step(self, model, inputs, *rest):\n        return pair\n", False),
+    ):
+        (tmp_path / "pairs.py").write_text(
+            f"from transformers import Trainer\n\nclass PairTrainer(Trainer):\n    name = 'pairs'\n{step}"
+        )
+        (tmp_path / "train.py").write_text(text)
+        (judged,) = load_runs([tmp_path / "train.py"], Options(isolated=True))[1]
+        assert ("eval_predictions" in judged.run.settings) is kept

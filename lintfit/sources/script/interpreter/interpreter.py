@@ -371,7 +371,8 @@ class Interpreter(Imports):
 
 @lru_cache(maxsize=2048)
 def _makes_trainer(function: cst.CSTNode) -> bool:
-    return any(isinstance(node, cst.Call) and dotted(node.func).endswith("Trainer") for node in walk(function))
+    calls = (node for node in walk(function) if type(node) is cst.Call)
+    return any(dotted(node.func).endswith("Trainer") for node in calls)
 
 
 def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:

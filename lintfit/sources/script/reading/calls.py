@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from lintfit.documents.model import Span
+from lintfit.documents.patterns import occurs
 from lintfit.settings.model import UNKNOWN, Place, Provenance
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.origins import Datum, Environment, Library, Origin
@@ -57,6 +59,10 @@ class Calls:
         """The texts of the script and of all modules of its repository that it imports from, parsed or not."""
         yield from (document.text for document in self._documents)
         yield from self._unread.values()
+
+    def say(self, pattern: re.Pattern[str]) -> bool:
+        """Whether one of these texts has what a pattern matches."""
+        return any(occurs(pattern, text) for text in self.texts())
 
     def is_written(self, node: cst.CSTNode) -> bool:
         """Whether a node stands in a document; the line of a one-line suite (``if x: model.half()``) is made up."""

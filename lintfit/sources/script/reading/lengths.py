@@ -96,8 +96,7 @@ def _merely_cut(reading: Reading) -> None:
     if _puts_texts_together(reading):
         reading.derive("pads_to_length", True, "texts are put together up to the length before they are trained on")
         return
-    texts = list(reading.calls.texts())
-    if any(map(_CUTS_SAMPLES.search, texts)) and not any(map(_FILLS.search, texts)):
+    if reading.calls.say(_CUTS_SAMPLES) and not reading.calls.say(_FILLS):
         reading.derive("pads_to_length", False, "samples are cut at the length, and padded to the longest of a batch")
 
 
@@ -194,7 +193,7 @@ def _of_blocks(reading: Reading) -> bool:
     """The block that texts are put together and cut to, where the script computes it: its tokenizer's limit is then
     that of a document."""
     known = {size for value in reading.walk.lengths if type(size := plain(value)) is int}
-    if len(known) != 1 or not any(map(_BLOCKS.search, reading.calls.texts())):
+    if len(known) != 1 or not reading.calls.say(_BLOCKS):
         return False
     reading.put("seq_len", next(value for value in reading.walk.lengths if plain(value) in known))
     return True
@@ -218,8 +217,7 @@ def _merely_a_limit(reading: Reading, value: Value, where: Record | None) -> boo
     limits = where.name == "from_pretrained" if where is not None else named
     if not limits:
         return False
-    texts = list(reading.calls.texts())
-    return any(map(_TOKENIZES.search, texts)) and not any(map(_CUTS.search, texts))
+    return reading.calls.say(_TOKENIZES) and not reading.calls.say(_CUTS)
 
 
 def _take(reading: Reading, value: Value, where: Record | None, known: int) -> None:
@@ -342,7 +340,7 @@ def _cuts_at(reading: Reading, name: str) -> bool:
 
 def _puts_together(reading: Reading) -> bool:
     """Whether a prompt's tokens and its answer's are added up (``prompt_ids + answer_ids``) in the script."""
-    return any(_TOGETHER.search(text) for text in reading.calls.texts())
+    return reading.calls.say(_TOGETHER)
 
 
 def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:

@@ -18,6 +18,8 @@ from lintfit.sources.script.interpreter.expressions import dotted
 _NO_GRAD = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
 _SCOPES = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
 _LOOPS = frozenset({cst.For, cst.While})
+# Types are looked up: libcst's classes are abstract ones, of which isinstance takes ten times as long to say no.
+_BINDINGS = frozenset({cst.Assign, cst.AnnAssign, cst.For, cst.NamedExpr})
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
@@ -55,12 +57,14 @@ def _loops(
     node: cst.CSTNode, function: cst.FunctionDef | None, around: tuple[cst.For | cst.While, ...]
 ) -> Iterator[Loop]:
     for child in children(node):
+        if type(child) is cst.SimpleStatementLine:
+            continue
         if isinstance(child, cst.For | cst.While):
             yield Loop(child, function, around)
             yield from _loops(child, function, (*around, child))
         elif isinstance(child, cst.FunctionDef):
             yield from _loops(child, child, ())
-        elif not isinstance(child, cst.BaseExpression | cst.BaseSmallStatement | cst.SimpleStatementLine):
+        elif not isinstance(child, cst.BaseExpression | cst.BaseSmallStatement):
             yield from _loops(child, function, around)
 
 
@@ -112,9 +116,12 @@ def without_gradients(document: PythonDocument, node: cst.CSTNode) -> bool:
     return False
 
 
+@kept
 def assignments(node: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression | None, cst.CSTNode]]:
     """Names that are bound below a node, each with its value (None where it is a part of one) and the statement."""
     for found in inside(node):
+        if type(found) not in _BINDINGS:
+            continue
         match found:
             case cst.Assign(targets=targets, value=value):
                 for target in targets:
@@ -140,6 +147,8 @@ def _bound(
 def backwards(node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
     """The calls of ``backward`` below a node with each name that gradients flow back from."""
     for found in inside(node):
+        if type(found) is not cst.Call:
+            continue
         match found:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="backward"))):
                 yield from ((found, name) for name in sources(found))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from lintfit.documents.patterns import occurs
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.own_pass import Pass, own, passes
@@ -45,7 +46,7 @@ def read(reading: Reading) -> None:
         reading.state("loop_outputs", held.until, held.forward, f"{held.name} holds what the model gives")
     if "use_cache" in reading.settings:
         return
-    if _CACHE.search(document.text):
+    if occurs(_CACHE, document.text):
         reading.derive("use_cache", False, "the script says something of it")
     elif held is not None and not held.whole:
         reading.derive("use_cache", False, "only the logits have a name")

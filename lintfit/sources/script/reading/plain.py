@@ -6,11 +6,11 @@ Read in torch 2.13 (``torch.amp.autocast_mode``, ``torch.distributed.fsdp``).
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents.patterns import occurs
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.registry import ZERO
 from lintfit.sources.script.interpreter import models, operators
@@ -100,14 +100,8 @@ def precision(reading: Reading) -> None:
         reading.state("mixed_precision", answers.pop() if len(answers) == 1 else UNKNOWN, found[0][0].node)
     elif _switched_off(reading):
         reading.default("mixed_precision", "no", "what is called autocast does nothing in this run")
-    elif any(_says(_AUTOCAST, text) for text in reading.calls.texts()):
+    elif reading.calls.say(_AUTOCAST):
         reading.derive("mixed_precision", UNKNOWN, "autocast is named where this run may come by")
-
-
-@lru_cache(maxsize=1024)
-def _says(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether a module's text has a word; kept for the launches that train with the same module."""
-    return pattern.search(text) is not None
 
 
 def _switched_off(reading: Reading) -> bool:
@@ -171,7 +165,7 @@ def recomputing(reading: Reading) -> None:
     if "gradient_checkpointing" in reading.settings or not own:
         return
     texts = (text for text in reading.calls.texts() if "gradient_checkpointing" not in text)
-    if any(_says(_RECOMPUTES, text) for text in texts):
+    if any(occurs(_RECOMPUTES, text) for text in texts):
         reading.derive("gradient_checkpointing", UNKNOWN, "torch.utils.checkpoint is called by code of the project")
 
 

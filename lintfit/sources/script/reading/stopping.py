@@ -34,7 +34,7 @@ def without_data(reading: Reading) -> Record | None:
         return None
     if not sure_none(trainer.value(4, "eval_dataset")):
         return None
-    return None if any(_OWN_EVALUATION.search(text) for text in reading.calls.texts()) else trainer
+    return None if reading.calls.say(_OWN_EVALUATION) else trainer
 
 
 def on_current_gpu(reading: Reading) -> list[Record]:
@@ -51,7 +51,7 @@ def on_current_gpu(reading: Reading) -> list[Record]:
         return []
     if made is None or made.call is None or made.call.order < load.order or _arguments_before(reading, load):
         return []
-    if any(_DEVICES.search(text) for text in reading.calls.texts()):
+    if reading.calls.say(_DEVICES):
         return []
     others = [record for record in reading.found.loads if record is not load and record.taken is True]
     return [load, *(record for record in others if record.order < made.call.order and _alike(load, record))]

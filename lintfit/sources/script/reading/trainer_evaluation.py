@@ -101,7 +101,10 @@ def _known_loop(reading: Reading, trainer: Record) -> bool:
     """Whether transformers' own loop evaluates a language model, whose logits are as wide as its vocabulary."""
     if trainer.function not in _KEEPING or trainer.spreads or trainer.taken is not True:
         return False
-    if _OWN_LOOP.search(next(reading.calls.texts())):
+    texts = list(reading.calls.texts())
+    called = cst.Module(()).code_for_node(trainer.node.func).rpartition(".")[2]
+    own = called != trainer.name  # a class of the project's own, which may stand in any of its modules
+    if any(_OWN_LOOP.search(text) for text in (texts if own else texts[:1])):
         return False
     loads = [load for load in reading.found.loads if load.taken is not False]
     named = trainer.function == "trl.SFTTrainer" and not loads

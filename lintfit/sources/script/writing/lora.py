@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -23,11 +23,12 @@ from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
 from lintfit.sources.script.interpreter.models import owner_of
-from lintfit.sources.script.interpreter.values import Object, Record, objects, plain
+from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits
 from lintfit.sources.script.writing.opened_input import OPENS_INPUT
+from lintfit.sources.script.writing.switches import BITS, FOUR_BITS, asked_for, fields, four_bits_on, holder, switch_on
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -40,11 +41,6 @@ _ALL_LINEAR = (0, 8)
 """The PEFT that first knows ``target_modules="all-linear"``."""
 _PREPARES = "prepare_model_for_kbit_training"
 _NO_LOAD = "no one statement is known to load the model"
-_NO_SWITCH = "the script makes its adapters or quantized base itself, and no one flag switches them on"
-_FOUR_BITS = ("load_in_4bit", "use_4bit", "q_lora", "qlora", "use_qlora")
-"""Fields by which scripts ask for a base in four bits, the plainest first."""
-_BITS = ("bits", "quantization_bit", "quant_bits")
-"""Fields that say in how many bits the base is loaded."""
 _TASKS: Mapping[str, str] = {
     "ForCausalLM": "CAUSAL_LM",
     "LMHeadModel": "CAUSAL_LM",
@@ -60,15 +56,14 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
     FSDP flattens what it wraps, which must be of one dtype: transformers' Trainer wraps adapters by themselves
     (``update_fsdp_plugin_peft``), a loop of the script's own does not.
     """
-    holder = _holder(writer, "get_peft_config")
-    if holder is not None:
-        return _fields(writer, holder, use_peft=True, lora_r=rank, lora_target_modules="all-linear")
+    held = holder(writer, "get_peft_config")
+    if held is not None:
+        return fields(writer, held, use_peft=True, lora_r=rank, lora_target_modules="all-linear")
     if writer.source.settings["method"].value == "lora":
         return ()
     made = [r for r in writer.source.reading.records if r.name in ("get_peft_model", "LoraConfig", "get_peft_config")]
     if made and writer.found.unused_peft is None:
-        tests = [test for record in made if record.taken is False for test in record.tests]
-        return _switch_on(writer, {n.attr.value for t in tests for n in walk(t) if isinstance(n, cst.Attribute)})
+        return switch_on(writer, asked_for(made))
     trainer = writer.found.trainer
     if not writer.source.reading.at_least("peft", *_ALL_LINEAR):
         raise CannotWrite("this PEFT does not know all-linear")
@@ -89,11 +84,11 @@ def quantize(writer: Writer, value: str, ranks: int) -> Edits | None:
     if value not in ("nf4", "nf4-double") or (stated is not None and stated.value is not None):
         raise CannotWrite("the script says already how the base is quantized")
     records = writer.source.reading.records
-    holder = _holder(writer, "get_quantization_config")
-    if holder is not None:
-        return _fields(writer, holder, use_bnb_nested_quant=value == "nf4-double", load_in_4bit=True)
+    held = holder(writer, "get_quantization_config")
+    if held is not None:
+        return fields(writer, held, use_bnb_nested_quant=value == "nf4-double", load_in_4bit=True)
     if any(r.name in ("BitsAndBytesConfig", "get_quantization_config") for r in records):
-        return _four_bits_on(writer)
+        return four_bits_on(writer)
     load = writer.found.trained_load
     return _by_name(writer, value) if load is None else _loaded(writer, load, value, ranks)
 
@@ -130,47 +125,6 @@ def by_trl(writer: Writer) -> bool:
         return False
     made = writer.found.arguments
     return trainer.function.startswith("trl.") or (made is not None and made.library.startswith("trl."))
-
-
-# -- flags and fields ------------------------------------------------------------------------------------------
-
-
-def _holder(writer: Writer, function: str) -> Object | None:
-    """What TRL's ``get_peft_config(model_args)`` and its like are given, where what they return is asked for."""
-    for record in writer.source.reading.records:
-        if record.name == function and record.taken is True:
-            return next(objects(record.value(0, "model_args", "model_config")), None)
-    return None
-
-
-def _fields(writer: Writer, made: Object, **values: Any) -> Edits | None:
-    """The first of some fields that says something else; None where it cannot be written."""
-    for name, value in values.items():
-        current = writer.source.reading.attribute(made, name)
-        known = plain(current) if current is not None else None
-        if known not in (value, [value]):
-            return writer.field(made, (name,), value)
-    return ()
-
-
-def _switch_on(writer: Writer, names: Iterable[str]) -> Edits | None:
-    """The one field of the command line with one of these names that is off."""
-    found = writer.parsed_fields(names, lambda value: value is False)
-    if len(found) != 1:
-        raise CannotWrite(_NO_SWITCH)
-    return writer.for_this_run(*next(iter(found.values())), True)
-
-
-def _four_bits_on(writer: Writer) -> Edits | None:
-    """The next field of the command line that asks for four bits: one after the other, until the base has them."""
-    off = writer.parsed_fields(_FOUR_BITS, lambda value: value is False)
-    wide = writer.parsed_fields(_BITS, lambda value: value in (16, 32, None))
-    name = next((name for name in _FOUR_BITS if name in off), None)
-    if name is not None:
-        return writer.for_this_run(*off[name], True)
-    if len(wide) != 1:
-        raise CannotWrite(_NO_SWITCH)
-    return writer.for_this_run(*next(iter(wide.values())), 4)
 
 
 # -- adapters --------------------------------------------------------------------------------------------------
@@ -288,9 +242,9 @@ def _loaded(writer: Writer, load: Record, value: str, ranks: int) -> Edits | Non
         raise CannotWrite("the script moves or casts the model, which four bits do not allow")
     mapped = load.keyword("device_map")
     if load.keyword("quantization_config", "load_in_4bit", "load_in_8bit"):
-        if not writer.parsed_fields((*_FOUR_BITS, *_BITS), lambda value: value in (False, 16, 32, None)):
+        if not writer.parsed_fields((*FOUR_BITS, *BITS), lambda value: value in (False, 16, 32, None)):
             raise CannotWrite("the script says already how the base is quantized")
-        return _four_bits_on(writer)
+        return four_bits_on(writer)
     if ranks > 1 and not sure_none(mapped):
         raise CannotWrite("the load has a device_map of its own")
     document = writer.calls.document_of(load.node)

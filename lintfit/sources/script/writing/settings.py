@@ -6,7 +6,7 @@ from typing import Any
 
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
-from lintfit.sources.script.writing import deleting_outputs, lora, moving, moving_zero_grad, state_dict
+from lintfit.sources.script.writing import attention, deleting_outputs, lora, moving, moving_zero_grad, state_dict
 from lintfit.sources.script.writing.edits import Writer
 from lintfit.sources.script.writing.file_edits import Edits, Script
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
@@ -22,14 +22,14 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
         case "weights_dtype" if value in TORCH:
             return writer.weights(value)
         case "attention":
-            return writer.load_argument("attn_implementation", value)
+            return attention.attend(writer, value)
         case "gradient_checkpointing":
             return writer.checkpointing(value)
         case "loss" if value == "liger":
             return writer.argument(("use_liger_kernel",), True)
         case "loss" if value == "chunked":
             return writer.argument(("loss_type",), "chunked_nll")
-        case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache":
+        case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache" | "ddp_find_unused_parameters":
             return writer.argument((name,), value)
         case "zero_stage" | "offload_optimizer" | "offload_param":
             return writer.zero(name, value)

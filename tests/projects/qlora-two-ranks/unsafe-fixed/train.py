@@ -22,7 +22,12 @@ model = AutoModelForCausalLM.from_pretrained(
     device_map={"": PartialState().local_process_index},
 )
 args = TrainingArguments(
-    output_dir="out", learning_rate=options.lr, per_device_train_batch_size=1, gradient_checkpointing=True, bf16=True
+    output_dir="out",
+    learning_rate=options.lr,
+    per_device_train_batch_size=1,
+    gradient_checkpointing=True,
+    bf16=True,
+    ddp_find_unused_parameters=False,
 )
 model = prepare_model_for_kbit_training(model)
 model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
