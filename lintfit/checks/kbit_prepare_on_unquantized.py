@@ -28,9 +28,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if call.name not in _PREPARES or call.taken is not True:
             continue
         breaks = context.verdict is Verdict.DOES_NOT_FIT
+        off = "" if run.value("gradient_checkpointing") is True else ", and leaves gradient checkpointing off"
         yield Report(
             call.place,
-            f"{call.name} on a model that is not quantized {_cost(run)}, and leaves gradient checkpointing off",
+            f"{call.name} on a model that is not quantized {_cost(run)}{off}",
             severity=Severity.ERROR if breaks else Severity.WARNING,
             help="delete it: get_peft_model freezes the base itself; turn checkpointing on in the trainer's arguments",
         )

@@ -12,6 +12,8 @@ from lintfit.run.model import Run
 from lintfit.settings.uncounted import (
     CAST_TO_FLOAT,
     FAKE_QUANTIZED,
+    KEPT_STATES,
+    KEPT_WEIGHTS,
     ORTHOGONAL,
     PAIRED,
     PASSES,
@@ -163,6 +165,17 @@ def _cast(run: Run, spec: Spec) -> _Bound:
     return _Bound(spec, note, extra=16 * inventory(spec).trainable)
 
 
+def _kept_weights(run: Run, spec: Spec) -> _Bound:
+    """A second copy of all weights in fp32."""
+    return _Bound(spec, "all weights a second time, in fp32, as a checkpoint has them", extra=4 * spec.facts.parameters)
+
+
+def _kept_states(run: Run, spec: Spec) -> _Bound:
+    """A second copy of all weights and of the states of an optimizer with two, in fp32."""
+    note = "all weights and two states of an optimizer a second time, in fp32, as a checkpoint has them"
+    return _Bound(spec, note, extra=12 * spec.facts.parameters)
+
+
 def _value_head(run: Run, spec: Spec) -> _Bound | None:
     """A pass of a pair with the loss of a language model, and every layer's hidden states in fp32 on top.
 
@@ -212,6 +225,8 @@ def _pairs(spec: Spec) -> _Bound | None:
 _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     CAST_TO_FLOAT: _cast,
     FAKE_QUANTIZED: _fake_quantized,
+    KEPT_STATES: _kept_states,
+    KEPT_WEIGHTS: _kept_weights,
     ORTHOGONAL: _orthogonal,
     SPLIT_BY_SWIFT: _whole_sequences,
     SPLIT_BY_V1: _whole_sequences,

@@ -233,3 +233,26 @@ def test_passes_of_one_batch_are_no_more_than_a_batch_of_so_many_times(tmp_path:
     (tmp_path / "train.py").write_text(text)
     command = ("check", "train.py", "--gpu", "a100-80gb", "--gpus", "1", "--seq-len", "512", "--output-format", "json")
     assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == verdict
+
+
+KEPT = """\
+import torch
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("gpt2-large").to("cuda")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+state = torch.load("last.pt", map_location="cuda")
+model.load_state_dict(state["model"])
+optimizer.load_state_dict(state["optimizer"])
+for x, y in torch.utils.data.DataLoader(data, batch_size=1):
+    model(x, labels=y).loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "verdict"), [("rtx3060", "does-not-fit"), ("rtx3090", "unknown"), ("a100-40gb", "fits")]
+)
+def test_a_checkpoint_that_stays_on_the_gpu_has_to_fit_beside(tmp_path: Path, gpu: str, verdict: str) -> None:
+    (tmp_path / "train.py").write_text(KEPT)
+    command = ("check", "train.py", "--gpu", gpu, "--gpus", "1", "--seq-len", "1024", "--output-format", "json")
+    assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == verdict

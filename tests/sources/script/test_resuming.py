@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lintfit.settings.uncounted import KEPT_STATES, KEPT_WEIGHTS
 from tests.sources.scripts import script, values
 
 TRAINER = """
@@ -73,3 +74,30 @@ def test_a_state_dict_that_accelerate_gathers(line: str, gathers: bool | None) -
 def test_what_may_be_another_s_is_not_sure(other: str, resumes: bool | None) -> None:
     chosen = f"chosen = accelerator if some() else {other}\nchosen.load_state('out')"
     assert values(script(LOOP.format(chosen), "")).get("resumes") is resumes
+
+
+OWN_LOOP = """
+import torch
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("m").to("cuda")
+optimizer = torch.optim.AdamW(model.parameters())
+{}
+for batch in loader:
+    model(**batch).loss.backward()
+    optimizer.step()
+"""
+LOADED = 'state = torch.load("last.pt", map_location={})\nmodel.load_state_dict(state["model"])\n'
+STATES = 'optimizer.load_state_dict(state["optimizer"])\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        (LOADED.format('"cuda"') + STATES, KEPT_STATES),
+        (LOADED.format('"cuda:0"'), KEPT_WEIGHTS),
+        (LOADED.format('"cpu"') + STATES, None),
+        (LOADED.format('"cuda"') + STATES + "del state\n", None),
+    ],
+)
+def test_a_checkpoint_whose_name_stands_stays_on_the_gpu(lines: str, stays: str | None) -> None:
+    assert values(script(OWN_LOOP.format(lines))).get("uncounted") == stays

@@ -13,6 +13,7 @@ from lintfit.sources.script.reading import (
     compiling,
     engines,
     inference_models,
+    kept_checkpoints,
     lengths,
     lora,
     own_evaluation,
@@ -52,6 +53,7 @@ def read(reading: Reading) -> None:
     own_gradients.read(reading)
     saving.read(reading)
     resuming.read(reading)
+    kept_checkpoints.read(reading)
     unsaved.read(reading)
     ppo.read(reading)
     inference_models.read(reading)
