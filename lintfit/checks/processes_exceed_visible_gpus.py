@@ -7,6 +7,7 @@ from lintfit.checks.helpers.runs import place_of, starts_too_many
 from lintfit.checks.helpers.wording import plural
 from lintfit.run.model import Run
 from lintfit.settings.model import is_count
+from lintfit.sources.launchers.processes import names_devices
 
 _ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
 _OTHERS = frozenset(
@@ -64,7 +65,7 @@ def _visible(run: Run) -> int | None:
     if run.launch is None or run.launch.launcher == "deepspeed":
         return None  # deepspeed takes the variable for --include, or drops it when --num_gpus is given
     value = run.launch.environment.get(_ENVIRONMENT)
-    if value is None or "$" in value:
+    if value is None or not names_devices(value):
         return None
     devices = [device for device in value.split(",") if device.strip()]
     return len(devices) if devices else None

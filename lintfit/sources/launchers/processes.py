@@ -48,14 +48,19 @@ _DEVICES = lazy_pattern(r"\s*(-?\d+|(GPU|MIG)-[\w./-]+)(\s*,\s*(-?\d+|(GPU|MIG)-
 """Numbers of GPUs, or their names as ``nvidia-smi -L`` has them; anything else is to be filled in."""
 
 
+def names_devices(value: str) -> bool:
+    """Whether a value of ``CUDA_VISIBLE_DEVICES`` names GPUs, and not what is to be filled in."""
+    return _DEVICES.fullmatch(value) is not None
+
+
 def visible_devices(around: Surroundings) -> Setting | None:
     """The ``CUDA_VISIBLE_DEVICES`` that the command sees."""
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         if name in around.environment:
             value = around.environment[name]
             span = around.environment_places.get(name, around.command)
-            filled = value is not None and (not value or _DEVICES.fullmatch(value) is not None)
-            return Setting("visible_devices", value if filled else UNKNOWN, around.at(span, name))
+            known = value is not None and (not value or names_devices(value))
+            return Setting("visible_devices", value if known else UNKNOWN, around.at(span, name))
     return None
 
 
