@@ -296,6 +296,11 @@ LAUNCHES = (
         "``cd`` and ``pwd``, one was wrong in the table",
     ),
     (
+        "launches_16",
+        "of sixteen further repositories, whose findings had been judged and mended before, written down before their "
+        "settings were compared; of the 30 unknown 11 are a launch of OpenRLHF on Ray and 8 one from a folder above",
+    ),
+    (
         "documented",
         "launches that stand in pages of Markdown and in docstrings, read where they stand; blind: one half with the "
         "code as it was, the other after what the first had shown was mended; three of the wrong are GPUs over which "
