@@ -19,7 +19,7 @@ _PROGRAM = (
 _LAUNCHER = rf"(?:\S*/)?{_PROGRAM}"
 STARTED = rf"(?<![\w.=-]){_PROGRAM}[ \t]+\S"
 """The same somewhere in a text, for a quick look."""
-STARTS = rf"(?:[A-Za-z_]\w*+=(?:\"[^\"\n]*\"|'[^'\n]*'|\S*)[ \t]++)*+{_LAUNCHER}[ \t]+\S"
+STARTS = rf"(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])*[ \t]+)*{_LAUNCHER}[ \t]+\S"
 """How a command begins that may start a training."""
 WORDS = (
     *("torchrun", "accelerate", "deepspeed ", ".py", "-m ", "swift ", "megatron ", "llamafactory", "lmf ", "axolotl"),
@@ -29,7 +29,7 @@ WORDS = (
 PROMPT = r"(?:\([\w.-]+\)[ \t]*+)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*+(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
 """What stands in front of it: a shell's prompt, IPython's ``!``."""
 
-ASSIGNED = r"[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|(?:\$\{\w+\}|[^\s\"'`,;()\[\]{}=<>|&])++)[ \t]*+(?:#.*)?\r?\n?$"
+ASSIGNED = r"[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|(?:\$\{\w+\}|[^\s\"'`,;()\[\]{}=<>|&])+)[ \t]*(?:#.*)?\r?\n?$"
 """A line that sets a variable for the commands below it: ``model=phi``."""
 _COMMAND = lazy_pattern(
     rf"^[ \t]*+(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:{PROMPT})?`?"

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lintfit.documents.model import Kind, Span
+from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.fit.applying import (
@@ -164,7 +165,7 @@ def _starts_too_many(run: Run) -> str:
     if launch is None or gpus is None or gpus.provenance.kind != "option" or launch.launcher == "accelerate":
         return ""
     option = launch.invocation.options.get(GPUS.get(launch.invocation.launcher, ""))
-    count = int(option.value) if option is not None and option.value is not None and option.value.isdecimal() else 0
+    count = (whole(option.value) if option is not None and option.value is not None else None) or 0
     there = (run.hardware.gpus or 0) // max(1, run.hardware.nodes)
     return (
         f"the launch starts {count} processes on each machine, and there are {there} GPUs" if count > there > 0 else ""
