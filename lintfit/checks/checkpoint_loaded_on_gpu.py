@@ -14,8 +14,9 @@ from lintfit.documents.python_walk import walk
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.versions import since
 from lintfit.sources.script.reading import loops
-from lintfit.sources.script.reading.kept_checkpoints import bound_above, kept, taken
+from lintfit.sources.script.reading.kept_checkpoints import STATES_ARE_TAKEN, bound_above, kept, taken
 from lintfit.sources.script.source import ScriptSource
 
 _LOADER = re.compile(
@@ -50,7 +51,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 def _report_kept(context: FileContext, document: PythonDocument, name: str, load: cst.Call) -> Report:
     spec = next((run.spec for run in context.runs if run.spec is not None), None)
-    with_states = taken(document, name, r"\w*optim\w*")
+    copied = spec is not None and not since(spec, "torch", STATES_ARE_TAKEN)
+    with_states = copied and taken(document, name, r"\w*optim\w*")
     what = "weights and states" if with_states else "weights"
     size = None
     if spec is not None and spec.method == "full":

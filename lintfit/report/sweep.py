@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lintfit.findings.questions import Cell, Sweep
-from lintfit.memory.micro_batch.vision.images import tokens
+from lintfit.memory.micro_batch.vision.images import largest, tokens
 from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
 from lintfit.report import Line, View
 from lintfit.report.bars import VERDICT_STYLES, gib
 from lintfit.report.heading import heading
@@ -80,6 +81,9 @@ def _figure(cell: Cell, width: int, view: View) -> tuple[str, str]:
     if cell.estimate is None:
         return f"{'-':>{width}} ", "dim"
     verdict = cell.estimate.verdict
+    capacity = cell.estimate.capacity_bytes
+    if verdict is Verdict.TIGHT and capacity is not None and cell.estimate.peak.likely > capacity:
+        verdict = Verdict.DOES_NOT_FIT  # as far as is likely; to the smallest that it may be, it fits
     mark = _MARKS[verdict] if cell.estimate.capacity_bytes is not None else " "
     mark = mark if view.unicode else _ASCII.get(mark, mark)
     style = VERDICT_STYLES[verdict] if cell.estimate.capacity_bytes is not None else ""
@@ -92,8 +96,9 @@ def _legend(found: Sweep, view: View) -> list[Line]:
     no = "✗" if view.unicode else "x"
     lines: list[Line] = [[]]
     if capacity is not None:
-        lines.append([(f"  GiB of {gib(capacity)} on each GPU: ~ tight, {no} does not fit", "dim")])
-    lines += [[(f"  {said}", "dim")] for said in _of_images(found)]
+        lines.append([(f"  GiB of {gib(capacity)} on each GPU: ~ tight, {no} does not or likely does not fit", "dim")])
+    for said in _of_images(found):
+        lines += wrapped([("  ", "")], said, view.width, 4, "dim")
     reasons = dict.fromkeys(cell.reason for cell in found.cells if cell.reason)
     lines += [[(f"  - {reason}", "dim")] for reason in list(reasons)[:3]]
     return lines
@@ -107,7 +112,15 @@ def _of_images(found: Sweep) -> Iterator[str]:
     for pixels in _distinct(found.cells, name):
         beside = tokens(spec.facts, {"images": 1, name: pixels})
         if beside:
-            yield f"an image of {pixels:,} pixels has {beside:,} tokens beside the text"
+            yield f"an image of {pixels:,} pixels has {beside:,} tokens beside the text{_by_itself(spec, pixels)}"
+
+
+def _by_itself(spec: Spec, pixels: int) -> str:
+    """Says of the bound that holds where nobody sets one how to set it."""
+    tower = spec.facts.vision
+    if tower is None or largest(tower, pixels) != largest(tower):
+        return ""
+    return f" ({largest(tower):,} patches): what the processor leaves where neither max_pixels nor MAX_PIXELS is set"
 
 
 def _word(value: Any) -> str:

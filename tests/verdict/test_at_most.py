@@ -250,9 +250,18 @@ for x, y in torch.utils.data.DataLoader(data, batch_size=1):
 
 
 @pytest.mark.parametrize(
-    ("gpu", "verdict"), [("rtx3060", "does-not-fit"), ("rtx3090", "unknown"), ("a100-40gb", "fits")]
+    ("gpu", "torch", "verdict"),
+    [
+        ("rtx3060", "2.0.1", "does-not-fit"),
+        ("v100-32gb", "2.0.1", "unknown"),
+        ("a100-40gb", "2.0.1", "fits"),
+        ("v100-32gb", "2.5.1", "fits"),
+    ],
 )
-def test_a_checkpoint_that_stays_on_the_gpu_has_to_fit_beside(tmp_path: Path, gpu: str, verdict: str) -> None:
+def test_a_checkpoint_that_stays_on_the_gpu_has_to_fit_beside(
+    tmp_path: Path, gpu: str, torch: str, verdict: str
+) -> None:
     (tmp_path / "train.py").write_text(KEPT)
+    (tmp_path / "requirements.txt").write_text(f"torch=={torch}\n")
     command = ("check", "train.py", "--gpu", gpu, "--gpus", "1", "--seq-len", "1024", "--output-format", "json")
     assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == verdict

@@ -91,13 +91,15 @@ STATES = 'optimizer.load_state_dict(state["optimizer"])\n'
 
 
 @pytest.mark.parametrize(
-    ("lines", "stays"),
+    ("lines", "torch", "stays"),
     [
-        (LOADED.format('"cuda"') + STATES, KEPT_STATES),
-        (LOADED.format('"cuda:0"'), KEPT_WEIGHTS),
-        (LOADED.format('"cpu"') + STATES, None),
-        (LOADED.format('"cuda"') + STATES + "del state\n", None),
+        (LOADED.format('"cuda"') + STATES, "2.0.1", KEPT_STATES),
+        (LOADED.format('"cuda"') + STATES, "2.1.0", KEPT_WEIGHTS),
+        (LOADED.format('"cuda:0"'), "2.0.1", KEPT_WEIGHTS),
+        (LOADED.format('"cpu"') + STATES, "2.0.1", None),
+        (LOADED.format('"cuda"') + STATES + "del state\n", "2.0.1", None),
     ],
 )
-def test_a_checkpoint_whose_name_stands_stays_on_the_gpu(lines: str, stays: str | None) -> None:
-    assert values(script(OWN_LOOP.format(lines))).get("uncounted") == stays
+def test_a_checkpoint_whose_name_stands_stays_on_the_gpu(lines: str, torch: str, stays: str | None) -> None:
+    found = script(OWN_LOOP.format(lines), versions={"torch": torch})
+    assert values(found).get("uncounted") == stays

@@ -13,6 +13,9 @@ from lintfit.settings.uncounted import KEPT_STATES, KEPT_WEIGHTS
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 
+STATES_ARE_TAKEN = (2, 1)
+"""The first torch whose optimizers take a checkpoint's own tensors for their states (``Optimizer.load_state_dict``: a
+shallow copy, and ``Tensor.to`` where they are already); before, a deep copy. Weights are copied in all of them."""
 _OPTIMIZER = r"\w*optim\w*"
 
 
@@ -23,8 +26,9 @@ def read(reading: Reading) -> None:
     document = reading.calls.documents[0]
     if "torch.load" not in document.text or "load_state_dict" not in document.text:
         return
+    copied = not reading.at_least("torch", *STATES_ARE_TAKEN)
     for name, load in kept(document):
-        what = KEPT_STATES if taken(document, name, _OPTIMIZER) else KEPT_WEIGHTS
+        what = KEPT_STATES if copied and taken(document, name, _OPTIMIZER) else KEPT_WEIGHTS
         reading.state("uncounted", what, load)
         return
 
