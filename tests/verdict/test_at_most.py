@@ -253,7 +253,7 @@ for x, y in torch.utils.data.DataLoader(data, batch_size=1):
     ("gpu", "torch", "verdict"),
     [
         ("rtx3060", "2.0.1", "does-not-fit"),
-        ("v100-32gb", "2.0.1", "unknown"),
+        ("v100-32gb", "2.0.1", "tight"),
         ("a100-40gb", "2.0.1", "fits"),
         ("v100-32gb", "2.5.1", "fits"),
     ],
