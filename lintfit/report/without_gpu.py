@@ -14,6 +14,9 @@ from lintfit.report.styled import wrapped
 
 _NAMED = 12
 """Of each kind of GPU the files that are named."""
+_MANY_KINDS = 5
+_NAMED_OF_MANY = 3
+"""The same where there are more kinds than so many."""
 _IN_A_FILE = 4
 """Runs of one file that are named."""
 
@@ -27,15 +30,16 @@ def by_usual_gpu(results: Sequence[RunResult], view: View) -> list[Line]:
     groups: dict[str, list[RunResult]] = {}
     for result in sorted(results, key=_size):
         groups.setdefault(where_it_fits(result.would_fit, smaller=False), []).append(result)
+    most = _NAMED_OF_MANY if len(groups) > _MANY_KINDS else _NAMED
     for where, group in groups.items():
-        lines += wrapped([("  ", ""), (f"{where}: ", "note")], _first(_named(group, base)), view.width, 4)
+        lines += wrapped([("  ", ""), (f"{where}: ", "note")], _first(_named(group, base), most), view.width, 4)
     return lines
 
 
-def _first(names: Sequence[str]) -> str:
+def _first(names: Sequence[str], most: int) -> str:
     """As many as are read; ``--verbose`` and the JSON have all."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _size(result: RunResult) -> tuple[float, ...]:

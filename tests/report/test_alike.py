@@ -87,6 +87,16 @@ def test_of_each_kind_of_gpu_the_first_are_named() -> None:
     assert "21.sh:1 (14.9 to 16.4) and 8 more" in shown and "22.sh" not in shown
 
 
+def test_of_many_kinds_of_gpu_fewer_are_named_of_each() -> None:
+    kinds = ("NVIDIA L40S", "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090", "NVIDIA H200", "NVIDIA A10", "Tesla T4")
+    known = [kind for kind in gpus() if kind in kinds or gpus()[kind].vendor_gb in (11, 12, 16, 32, 40)]
+    sizes = {gpus()[kind].vendor_gb: kind for kind in known}
+    assert len(sizes) > 5
+    runs = [_without_gpu(f"runs/{size}-{n}.sh:1", kind) for size, kind in sizes.items() for n in range(5)]
+    shown = " ".join(render("text", CheckResult(runs=tuple(runs)), View()).split())
+    assert shown.count("and 2 more") == len(sizes)
+
+
 def test_launches_of_one_file_that_come_to_the_same_take_a_line() -> None:
     fits = samples.quiet_result().runs[0]
     runs = [replace(fits, run=replace(fits.run, id=f"run.sh:{n}")) for n in (3, 5, 9)]
