@@ -17,6 +17,7 @@ from lintfit.errors import CannotWrite
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place, Setting
 from lintfit.sources.data_writer import edits as edits_of_data
+from lintfit.sources.data_writer import renamed
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
@@ -125,8 +126,8 @@ def _in_file(run: Run, old: str, new: str, half: Half) -> Edits:
     entry = root.entry(old)
     if entry is None or entry.value.value is not True or entry.value.span.start != place.span.start:
         return ()
-    renamed = _renamed_key(document, old, new)
-    return (*renamed, *(_retyped_entries(document, half) if old == _OTHER[half] else ())) if renamed else ()
+    switch = renamed(document, old, new)
+    return (*switch, *(_retyped_entries(document, half) if old == _OTHER[half] else ())) if switch else ()
 
 
 def _retyped_entries(document: DataDocument, half: Half) -> Iterator[FileEdit]:
@@ -243,17 +244,7 @@ def _renamed_switch(run: Run, document: DataDocument, half: Half) -> Edits:
 
     started_by = run.launch.launcher if run.launch is not None else None
     known = {started_by, front_end_of(document.text, document.kind)}
-    return _renamed_key(document, _OTHER[half], half) if known & _OFF_UNSAID else ()
-
-
-def _renamed_key(document: DataDocument, old: str, new: str) -> Edits:
-    """A switch of a recipe under its other name, nothing where that is there as well."""
-    from lintfit.documents.data_edits import CannotEdit, rename
-
-    try:
-        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (old,), new))
-    except CannotEdit:
-        return ()
+    return renamed(document, _OTHER[half], half) or () if known & _OFF_UNSAID else ()
 
 
 def _loading(run: Run, half: Half) -> Edits | None:
@@ -331,7 +322,7 @@ def _renamed_block(document: DataDocument, half: Half) -> Edits:
         return ()
     if block.entries[0].value.value is not True:
         return ()  # "auto" is for whoever starts another training with this file
-    return _renamed_key(document, _OTHER[half], half)
+    return renamed(document, _OTHER[half], half) or ()
 
 
 def _within(inner: Place, outer: Place) -> bool:

@@ -44,6 +44,16 @@ def edits(document: DataDocument, assignments: Mapping[KeyPath, Any]) -> tuple[F
     return tuple(FileEdit(document.path, edit, document) for edit in pieces.edits(len(document.text)))
 
 
+def renamed(document: DataDocument, old: str, new: str) -> tuple[FileEdit, ...] | None:
+    """The edits that give a key at the top another name in its place; None where the text cannot take that."""
+    from lintfit.documents.data_edits import CannotEdit, rename
+
+    try:
+        return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (old,), new))
+    except CannotEdit:
+        return None
+
+
 @dataclass(slots=True)
 class Pieces:
     """A text after some edits, as stretches of the original (spans) and new text between them.

@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import axolotl as catalog
-from lintfit.documents.model import DataDocument, FileEdit
+from lintfit.documents.model import DataDocument
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, Fsdp
+from lintfit.sources.data_writer import renamed
 from lintfit.sources.recipes.axolotl_config import ADAPTERS, Config, read_config, recipe_word
 from lintfit.sources.recipes.axolotl_engine import FOLDER, packaged, parallel
 from lintfit.sources.recipes.axolotl_settings import settings
@@ -25,6 +26,7 @@ from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, OfKeys, spelled
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import FileEdit
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
@@ -159,20 +161,8 @@ class AxolotlRecipe(OfKeys):
             return self.write_key("attn_implementation", value) if not switches else None
         key = next((key for key, kernel in ATTENTIONS.items() if kernel == value), None)
         if len(switches) == 1 and key is not None and self.config.get(switches[0]).value is True:
-            return self._renamed(switches[0], key)
+            return renamed(self.document, switches[0], key) if isinstance(self.document, DataDocument) else None
         return self.write_key(key, True) if key is not None and not switches else None
-
-    def _renamed(self, old: str, new: str) -> tuple[FileEdit, ...] | None:
-        """A switch of the recipe's file under another name, in its place."""
-        from lintfit.documents.data_edits import CannotEdit, rename
-
-        document = self.document
-        if not isinstance(document, DataDocument):
-            return None
-        try:
-            return tuple(FileEdit(document.path, edit, document) for edit in rename(document, (old,), new))
-        except CannotEdit:
-            return None
 
     def _quantize(self, wanted: str) -> tuple[FileEdit, ...] | None:
         stated = self.settings.get("quantization")

@@ -16,11 +16,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import llamafactory as catalog
-from lintfit.documents.model import DataDocument, FileEdit
+from lintfit.documents.model import DataDocument
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import Setting
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
+from lintfit.sources.data_writer import REMOVE, edits, renamed
 from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes import llamafactory_model as parts
 from lintfit.sources.recipes import llamafactory_trainer as steps
@@ -31,6 +32,7 @@ from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
 
 if TYPE_CHECKING:
+    from lintfit.documents.model import FileEdit
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
 
@@ -172,17 +174,11 @@ class LlamaFactoryRecipe(OfKeys):
     def _out_of_pure(self, half: str) -> tuple[FileEdit, ...] | None:
         """Mixed precision in the place of ``pure_bf16``, which is no switch beside it: ZeRO-3 refuses it, and GPUs
         without bf16 do."""
-        from lintfit.documents.data_edits import CannotEdit, remove, rename
-
-        document, key = self.document, ("pure_bf16",)
-        stated = self.arguments.stated(*key)
+        document, pure = self.document, "pure_bf16"
+        stated = self.arguments.stated(pure)
         if not isinstance(document, DataDocument) or stated is None or stated.flag is not None:
             return None
-        try:
-            edits = remove(document, key) if self.arguments.on(half) else rename(document, key, half)
-        except CannotEdit:
-            return None
-        return tuple(FileEdit(document.path, edit, document) for edit in edits)
+        return edits(document, {(pure,): REMOVE}) if self.arguments.on(half) else renamed(document, pure, half)
 
     def _next(self, **fields: Any) -> tuple[FileEdit, ...] | None:
         """The edits of the first of several fields that says something else; a plan asks again after each."""
