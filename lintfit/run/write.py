@@ -196,8 +196,8 @@ def _write_launched_accumulation(run: Run, value: int) -> tuple[FileEdit, ...] |
     Where it is silent, Accelerate before 0.26 hands on 1, which a Trainer refuses and a loop leaves alone.
     """
     if run.accelerate is None:
-        launched = run.launch is not None and has_trainer(run) and in_launch_line(run, "deepspeed")
-        return run.launch.write("gradient_accumulation_steps", value) if launched and value > 1 and run.launch else ()
+        launch = run.launch if has_trainer(run) and in_launch_line(run, "deepspeed") else None
+        return launch.write("gradient_accumulation_steps", value) if launch is not None and value > 1 else ()
     stated = "gradient_accumulation_steps" in run.accelerate.settings
     return run.accelerate.write("gradient_accumulation_steps", value) if stated or has_trainer(run) else ()
 
@@ -272,13 +272,18 @@ def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, valu
     return {} if stated else {GATHERING[0]: True}
 
 
+_WHOLE = "zero3_save_16bit_model"
+"""The option of ``accelerate launch`` for ``stage3_gather_16bit_weights_on_model_save``."""
+
+
 def _launched_zero(run: Run, launch: Launch, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     if value == "nvme":
         raise CannotWrite("accelerate launch hands no folder on NVMe on")
     if value == "none" and name not in launch.settings:
         return ()
     if name == "zero_stage" and value == 3 and has_trainer(run) and name not in launch.settings:
-        return launch.set_option(name, "3 --zero3_save_16bit_model true")  # a Trainer's checkpoints are whole
+        whole = {} if _WHOLE in launch.invocation.options else {_WHOLE: "true"}  # as a Trainer's checkpoints are
+        return launch.add_options({name: "3", **whole})
     return launch.write(name, value)
 
 

@@ -121,16 +121,20 @@ class Launch:
         """The edits that give the launcher itself an option, in front of the script."""
         from lintfit.documents.shell_edits import with_value
 
-        if self.fixed:
-            return None
-        edit: Edit | None = None
         found = self.invocation.options.get(option)
-        if found is not None and found.words:
-            glued_to = found.flag.text.partition("=")[0] if found.glued else None
-            edit = with_value(self.document, found.words[-1], value, glued_to)
-        elif self.invocation.script is not None:
-            edit = self._before_script(self.invocation.script, f"--{option} {value}")
+        if self.fixed or found is None or not found.words:
+            return self.add_options({option: value})
+        glued_to = found.flag.text.partition("=")[0] if found.glued else None
+        edit = with_value(self.document, found.words[-1], value, glued_to)
         return (FileEdit(self.document.path, edit, self.document),) if edit is not None else None
+
+    def add_options(self, options: Mapping[str, str]) -> tuple[FileEdit, ...] | None:
+        """The edit that gives the launcher itself options which it does not have, in front of the script."""
+        if self.fixed or self.invocation.script is None:
+            return None
+        words = " ".join(f"--{name} {value}" for name, value in options.items())
+        edit = self._before_script(self.invocation.script, words)
+        return (FileEdit(self.document.path, edit, self.document),)
 
     def _before_script(self, script: Word, text: str) -> Edit:
         """The edit that puts words in front of the script: of ``-m`` where that is a module."""
