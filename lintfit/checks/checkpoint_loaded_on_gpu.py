@@ -13,10 +13,11 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.resuming import COPIES_NOT
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.memory.versions import since
 from lintfit.sources.script.reading import loops
-from lintfit.sources.script.reading.kept_checkpoints import STATES_ARE_TAKEN, bound_above, kept, taken
+from lintfit.sources.script.reading.kept_checkpoints import bound_above, has_states, kept
 from lintfit.sources.script.source import ScriptSource
 
 _LOADER = re.compile(
@@ -51,8 +52,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 def _report_kept(context: FileContext, document: PythonDocument, name: str, load: cst.Call) -> Report:
     spec = next((run.spec for run in context.runs if run.spec is not None), None)
-    copied = spec is not None and not since(spec, "torch", STATES_ARE_TAKEN)
-    with_states = copied and taken(document, name, r"\w*optim\w*")
+    copied = spec is not None and not since(spec, "torch", COPIES_NOT)
+    with_states = copied and has_states(document, name)
     what = "weights and states" if with_states else "weights"
     size = None
     if spec is not None and spec.method == "full":

@@ -14,7 +14,7 @@ from lintfit.report.bars import VERDICT_STYLES
 from lintfit.report.figures import WORDS, host, memory, short_gib, span
 from lintfit.report.folding import folded, not_known
 from lintfit.report.heading import heading, run_words
-from lintfit.report.rows import WHOLE, Row, Shown, cause_row, finding_row, reason_row, row_lines
+from lintfit.report.rows import LINES, WHOLE, Row, Shown, cause_row, finding_row, reason_row, row_lines
 from lintfit.report.runs import by_count, read_by, step_time
 from lintfit.report.styled import cells, to_write, wrapped
 from lintfit.settings.model import in_words
@@ -35,14 +35,14 @@ def block(result: RunResult, findings: Sequence[Finding], view: View, compact: b
     parts = folded(result, [finding for finding in findings if finding not in told])
     base = _base(result)
     shown = _below(base)
-    whole = len(parts.others) + len(parts.causes) <= _FEW
+    most = WHOLE if not compact and len(parts.others) + len(parts.causes) <= _FEW else LINES
     sections = [
         [_headline(result), *heading(result.run, view, compact)],
         _memory(result, view),
         _section("Not known", [reason_row(reason, finding, shown) for reason, finding in open_ways], view),
         _section("Why", [cause_row(each, shown) for each in parts.causes], view),
         _plan(result, base, compact, view) or _no_plan(result, parts.verdicts, view),
-        _section("Also", [finding_row(each, shown) for each in parts.others], view, whole and not compact),
+        _section("Also", [finding_row(each, shown) for each in parts.others], view, most),
     ]
     if compact:
         return [line for section in sections for line in section]
@@ -130,9 +130,8 @@ def _below(base: PurePosixPath) -> Shown:
     return shown
 
 
-def _section(title: str, rows: Sequence[Row], view: View, whole: bool = False) -> list[Line]:
-    most = {"most": WHOLE} if whole else {}
-    return [[("  ", ""), (title, "note")], *row_lines(rows, view, 4, **most)] if rows else []
+def _section(title: str, rows: Sequence[Row], view: View, most: int = LINES) -> list[Line]:
+    return [[("  ", ""), (title, "note")], *row_lines(rows, view, 4, most)] if rows else []
 
 
 def _memory(result: RunResult, view: View) -> list[Line]:

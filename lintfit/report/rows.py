@@ -13,7 +13,7 @@ from lintfit.report.styled import cells, plain, wrapped
 Shown = Callable[[Path], str]
 """How a path is shown."""
 
-_LINES = 2
+LINES = 2
 """Lines of a row; what does not go into them ``--verbose`` has."""
 WHOLE = 6
 """Lines of a row where a run stands alone and has little to say."""
@@ -72,7 +72,7 @@ def place_of(finding: Finding, shown: Shown) -> str:
     return f"{clean(shown(place.document.path))}:{line}{in_cell(place)}"
 
 
-def row_lines(rows: Sequence[Row], view: View, indent: int, most: int = _LINES) -> list[Line]:
+def row_lines(rows: Sequence[Row], view: View, indent: int, most: int = LINES) -> list[Line]:
     """The rows with their texts below each other, each in ``most`` lines; behind a long place a text begins where it
     may."""
     column = max((cells(row.where) for row in rows if cells(row.where) <= _WIDEST * view.width), default=0)

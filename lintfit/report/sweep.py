@@ -80,13 +80,12 @@ def _distinct(cells: Sequence[Cell], name: str) -> list[Any]:
 def _figure(cell: Cell, width: int, view: View) -> tuple[str, str]:
     if cell.estimate is None:
         return f"{'-':>{width}} ", "dim"
-    verdict = cell.estimate.verdict
-    capacity = cell.estimate.capacity_bytes
+    capacity, verdict = cell.estimate.capacity_bytes, cell.estimate.verdict
     if verdict is Verdict.TIGHT and capacity is not None and cell.estimate.peak.likely > capacity:
-        verdict = Verdict.DOES_NOT_FIT  # as far as is likely; to the smallest that it may be, it fits
-    mark = _MARKS[verdict] if cell.estimate.capacity_bytes is not None else " "
+        verdict = Verdict.DOES_NOT_FIT  # it is not likely to
+    mark = _MARKS[verdict] if capacity is not None else " "
     mark = mark if view.unicode else _ASCII.get(mark, mark)
-    style = VERDICT_STYLES[verdict] if cell.estimate.capacity_bytes is not None else ""
+    style = VERDICT_STYLES[verdict] if capacity is not None else ""
     return f"{gib(cell.estimate.peak.likely):>{width}}{mark}", style
 
 

@@ -4,7 +4,7 @@ config, that of all other recipes of a folder."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import word_set
 from lintfit.run.discover import SUFFIXES
 from lintfit.sources import detect
+from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.script.prefilter import is_test, maybe_training_script, only_defines
 
 if TYPE_CHECKING:
@@ -61,18 +62,19 @@ def config_beside(script: Document, workspace: Workspace) -> Path | None:
     return None
 
 
-def config_of_neighbours(recipe: Path, dialect: str, runs: Sequence[Run]) -> Path | None:
-    """The Accelerate file that launch lines start all other recipes of a recipe's folder with; None where they differ,
-    and where there are none."""
-    found = {
-        run.accelerate.document.path if run.accelerate is not None else None
-        for run in runs
-        if run.launch is not None
-        and run.recipe is not None
-        and run.recipe.dialect == dialect
-        and any(document.path.parent == recipe.parent for document in run.documents)
-    }
-    return found.pop() if len(found) == 1 else None
+def configs_of_folders(runs: Iterable[Run]) -> Mapping[tuple[Path, str], Path]:
+    """The Accelerate file that launch lines start all recipes of a folder with, by folder and front end; none for a
+    folder of which they differ."""
+    found: dict[tuple[Path, str], set[Path | None]] = {}
+    for run in runs:
+        if run.launch is None or run.recipe is None:
+            continue
+        config = run.accelerate.document.path if run.accelerate is not None else None
+        for document in run.documents:
+            if front_end_of(document.text, document.kind) == run.recipe.dialect:
+                found.setdefault((document.path.parent, run.recipe.dialect), set()).add(config)
+    ones = ((folder, next(iter(configs))) for folder, configs in found.items() if len(configs) == 1)
+    return {folder: config for folder, config in ones if config is not None}
 
 
 def said(config: Document, of_recipe: bool) -> str:

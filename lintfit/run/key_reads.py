@@ -58,10 +58,6 @@ _TAKES_RECIPES = lazy_pattern(r"\b(?:H4ArgumentParser|TrlParser)\(")
 _OF_TRL = lazy_pattern(r"from trl(?:\.\w+)* import (?:\([^)]*\)|[^\n]*)")
 
 
-def _has_trl(text: str) -> bool:
-    return any("Trainer" in found.group() for found in _OF_TRL.finditer(text))
-
-
 @frozen
 class Read:
     """A place where code names a key. ``sure``: it surely reads it of a config; ``takes``: and takes it out."""
@@ -92,6 +88,13 @@ class _Code:
     def loaded(self) -> frozenset[str]:
         """The names that it gives to what it opens."""
         return frozenset(found[1] for found in _LOADED.finditer(self.text)) if self.opens else frozenset()
+
+    @cached_property
+    def trains_otherwise(self) -> bool:
+        """Whether it takes TRL's recipes and hands them to a trainer that is none of TRL's."""
+        if self.shell or "Trainer" not in self.text or not _TAKES_RECIPES.search(self.text):
+            return False
+        return not any("Trainer" in found.group() for found in _OF_TRL.finditer(self.text))
 
 
 @frozen
@@ -138,10 +141,7 @@ class KeyReads:
 
     def trained_otherwise(self, config: Path) -> bool:
         """Whether a script of the tree takes TRL's recipes and hands them to a trainer that is none of TRL's."""
-        return any(
-            not each.shell and _TAKES_RECIPES.search(each.text) and "Trainer" in each.text and not _has_trl(each.text)
-            for each in self._tree(config).code
-        )
+        return any(each.trains_otherwise for each in self._tree(config).code)
 
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]

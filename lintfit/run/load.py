@@ -16,7 +16,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen, replace, word_set
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
-from lintfit.run.beside import config_beside, config_of_neighbours
+from lintfit.run.beside import config_beside, configs_of_folders
 from lintfit.run.build import build
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
@@ -77,7 +77,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
                 runs.append(each)
                 taken |= _taken(each, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
-    for origin in _lonely_data(lonely, taken, workspace, tuple(runs)):
+    for origin in _lonely_data(lonely, taken, workspace, configs_of_folders(runs)):
         run = _built(origin, workspace, cli, mistakes)
         if run is not None and origin.kind == "recipe" and _is_for_the_tree(run, workspace):
             continue
@@ -282,16 +282,16 @@ _OF_TESTS = frozenset({"fixtures", "test", "testdata", "tests"})
 
 
 def _lonely_data(
-    documents: Sequence[Document], taken: set[Path], workspace: Workspace, launched: Sequence[Run]
+    documents: Sequence[Document], taken: set[Path], workspace: Workspace, started: Mapping[tuple[Path, str], Path]
 ) -> Iterable[Origin]:
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
     for document in data:
-        front_end = (
-            front_end_of(document.text, document.kind) if workspace.located(document.path) not in taken else None
-        )
+        if workspace.located(document.path) in taken:
+            continue
+        front_end = front_end_of(document.text, document.kind)
         if front_end is not None and not _of_own_program(document, front_end, workspace):
-            yield Origin("recipe", document.path, beside=config_of_neighbours(document.path, front_end, launched))
+            yield Origin("recipe", document.path, beside=started.get((document.path.parent, front_end)))
     for document in data:
         if workspace.located(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)

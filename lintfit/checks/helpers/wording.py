@@ -17,10 +17,10 @@ def gib(size: int | float) -> str:
 
 def small(size: int | float) -> str:
     """Bytes of what there are many of: ``2.3 GiB``, ``98 MiB``, ``4 KiB``."""
-    for unit, name in ((GIB, "GiB"), (1 << 20, "MiB")):
-        if size >= unit:
-            return gib(size) if unit == GIB else f"{size / unit:,.0f} {name}"
-    return f"{size / 1024:,.0f} KiB"
+    if size >= GIB:
+        return gib(size)
+    kib = size / 1024
+    return f"{kib / 1024:,.0f} MiB" if kib >= 1024 else f"{kib:,.0f} KiB"
 
 
 def of_gib(size: int | float, capacity: int | float) -> str:

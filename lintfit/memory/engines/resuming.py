@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 READS_ON_HOST = (4, 28)
 """The first transformers whose Trainer reads the states of one process on the host."""
 COPIES_NOT = (2, 1)
-"""The first torch whose ``Optimizer.load_state_dict`` makes no copy of what it is handed."""
+"""The first torch whose ``Optimizer.load_state_dict`` makes no copy of what it is handed: tensors that lie where they
+should are the states from then on. Modules copy the weights that they are handed in all of them."""
 
 
 def on_gpu(spec: Spec, held: States) -> Components:

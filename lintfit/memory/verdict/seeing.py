@@ -38,9 +38,10 @@ def _number(seen: Spec) -> str:
 def with_images(spec: Spec) -> tuple[Spec, str] | None:
     """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
     open_still = unsaid(spec) and spec.image_max_pixels is None and "seq_len" not in spec.stated
-    seen = with_an_image(spec) if spec.images is None or open_still else spec
-    note = _of_an_image(seen, "text alone" if spec.images is None else "images within a length that is assumed")
-    note = note if seen is not spec else ""
+    seen, note = spec, ""
+    if spec.images is None or open_still:
+        seen = with_an_image(spec)
+        note = _of_an_image(seen, "text alone" if spec.images is None else "images within a length that is assumed")
     if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
         seen = replace(seen, attention="eager")
         note = (

@@ -122,8 +122,8 @@ def with_an_image(spec: Spec) -> Spec:
     tower, images = tower_of(spec.facts), spec.images or 1
     if tower.tokens is not None or spec.image_patches is not None:
         return replace(spec, images=images)
-    most = largest(tower, spec.image_max_pixels)
-    return replace(spec, images=images, image_patches=most, seq_len=spec.seq_len + images * most // tower.merge)
+    seen = replace(spec, images=images, image_patches=largest(tower, spec.image_max_pixels))
+    return replace(seen, seq_len=spec.seq_len + tokens(spec.facts, _stated(seen)))
 
 
 def without_images(spec: Spec) -> Spec:

@@ -13,11 +13,6 @@ from lintfit.settings.uncounted import KEPT_STATES, KEPT_WEIGHTS
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.collector import Reading
 
-STATES_ARE_TAKEN = (2, 1)
-"""The first torch whose optimizers take a checkpoint's own tensors for their states (``Optimizer.load_state_dict``: a
-shallow copy, and ``Tensor.to`` where they are already); before, a deep copy. Weights are copied in all of them."""
-_OPTIMIZER = r"\w*optim\w*"
-
 
 def read(reading: Reading) -> None:
     """Note that a loop of the script's own keeps what it goes on from."""
@@ -26,10 +21,11 @@ def read(reading: Reading) -> None:
     document = reading.calls.documents[0]
     if "torch.load" not in document.text or "load_state_dict" not in document.text:
         return
-    copied = not reading.at_least("torch", *STATES_ARE_TAKEN)
+    from lintfit.memory.engines.resuming import COPIES_NOT
+
+    copied = not reading.at_least("torch", *COPIES_NOT)
     for name, load in kept(document):
-        what = KEPT_STATES if copied and taken(document, name, _OPTIMIZER) else KEPT_WEIGHTS
-        reading.state("uncounted", what, load)
+        reading.state("uncounted", KEPT_STATES if copied and has_states(document, name) else KEPT_WEIGHTS, load)
         return
 
 
@@ -48,10 +44,15 @@ def kept(document: PythonDocument) -> Iterator[tuple[str, cst.Call]]:
                     bound[name] = value
             for gone in _deleted(statement):
                 bound.pop(gone, None)
-        yield from ((name, load) for name, load in bound.items() if taken(document, name))
+        yield from ((name, load) for name, load in bound.items() if _taken(document, name))
 
 
-def taken(document: PythonDocument, name: str, by: str = "") -> bool:
+def has_states(document: PythonDocument, name: str) -> bool:
+    """Whether an optimizer takes its states out of what a name holds."""
+    return _taken(document, name, r"\w*optim\w*")
+
+
+def _taken(document: PythonDocument, name: str, by: str = "") -> bool:
     """Whether a state dict is taken out of what a name holds, by a receiver of such a name."""
     return re.search(rf"{by}\.load_state_dict\(\s*{re.escape(name)}\b", document.text) is not None
 
