@@ -16,23 +16,23 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lintfit.documents import seen
-from lintfit.documents.unchanged import holds
+from lintfit.documents.unchanged import changed
 
 if TYPE_CHECKING:
-    from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
 
 OFF = "LINTFIT_NO_CACHE"
 FLAG = "--no-cache"
-FORM = 1
+FORM = 2
 """Of an entry; another form is not read."""
 MOST_BYTES = 16 << 20
 """Of one entry; larger ones are neither kept nor read. DeepSpeedExamples takes 2 MiB."""
+MOST_OF_PARTS = 32 << 20
 MOST_IN_ALL = 128 << 20
 MOST_ENTRIES = 400
 FRESH = 2.0
@@ -70,20 +70,62 @@ def find(arguments: Sequence[str]) -> int | None:
     place = None
     with suppress(OSError, ValueError):
         place = _place(arguments)
-    entry = _read(place) if place is not None else None
-    if entry is not None:
+    if place is None:
+        return None
+    entry = _read(place)
+    others = _others(entry) if entry is not None else None
+    if entry is not None and others is not None and not others:
         return _shown(entry)
-    if place is not None:
-        Recording.begun = Recording(place)
+    Recording.begun = Recording(place, _earlier(place, entry, others) if entry is not None and others else None)
     return None
 
 
-def may_be_kept(result: CheckResult, options: Options) -> bool:
-    """Whether a report hangs on nothing but the files and the command line, and the check has written nothing."""
+def may_be_kept(options: Options) -> bool:
+    """Whether a report hangs on nothing but the files and the command line, and the check writes nothing."""
     writes = options.fix or options.add_ignores is not None or options.write_baseline is not None
     asks = options.staged or options.changed_since is not None or options.stdin_filename is not None
     files = any(output.file is not None for output in options.outputs)
-    return not (writes or asks or files or options.diff or result.errors)
+    return not (writes or asks or files or options.diff)
+
+
+class Earlier(NamedTuple):
+    """An earlier check, all of whose answers hold but for the content of a few files."""
+
+    answers: seen.Answers
+    """Those of now."""
+    changed: frozenset[str]
+    """Where these files lead."""
+    direct: frozenset[str]
+    other: Mapping[str, str]
+    place: str
+    digest: str
+
+    def parts(self) -> Mapping[str, Any] | None:
+        """What it made of the parts of the tree, if that is still there."""
+        with suppress(OSError, ValueError, RecursionError):
+            data = _content(self.place, MOST_OF_PARTS)
+            if data is not None and seen.digest(data) == self.digest:
+                return json.loads(data)  # type: ignore[no-any-return]
+        return None
+
+
+def _earlier(place: str, entry: Mapping[str, Any], others: seen.Answers) -> Earlier | None:
+    """What can be taken from an entry of which some files hold something else now; None where any of these was read
+    for more than a workspace of documents: that may be remembered anywhere."""
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        direct, other = frozenset(map(str, entry["direct"])), dict(entry["other"])
+        names = {name for found in others.values() for name in found}
+        if not direct.isdisjoint(names) or not isinstance(entry["parts"], str):
+            return None
+        answers = {question: {**known, **others.get(question, {})} for question, known in entry["answers"].items()}
+        changed = frozenset(other.get(name, name) for name in names)
+        return Earlier(answers, changed, direct, other, _beside(place), entry["parts"])
+    return None
+
+
+def _beside(place: str) -> str:
+    """Where the parts of an entry stand."""
+    return f"{place.removesuffix('.json')}.parts"
 
 
 class Recording:
@@ -92,24 +134,44 @@ class Recording:
     begun: Recording | None = None
     """That of this process."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, earlier: Earlier | None = None) -> None:
         self._place, self._seen, self._said = place, seen.watch(), list[tuple[int, str]]()
+        self.earlier = earlier
+        if earlier is not None:
+            # What is taken from there is not asked for again; where a file changes once more, the answers will differ.
+            self._seen.answers, self._seen.direct = earlier.answers, set(earlier.direct)
+            self._seen.other = dict(earlier.other)
+
+    @property
+    def spoiled(self) -> bool:
+        """Whether what was asked does not tell all that the report hangs on."""
+        return bool(self._seen.spoiled)
 
     def say(self, stream: int, text: str) -> None:
         """Note what is printed: 1 for standard output, 2 for standard error."""
         self._said.append((stream, text))
 
-    def keep(self, status: int, paths: Iterable[str]) -> None:
-        """Keep the report; ``paths`` are what was checked, in which nothing is kept."""
+    def keep(self, status: int, paths: Iterable[str], parts: Callable[[], Any]) -> None:
+        """Keep the report; ``paths`` are what was checked, in which nothing is kept. ``parts`` gives what was made of
+        the parts of the tree, as JSON has it."""
         folder = os.path.dirname(self._place)
         if self._seen.spoiled:
             return
-        entry = {"form": FORM, "status": status, "said": self._said, "answers": self._seen.answers}
+        asked = self._seen
+        entry = {"form": FORM, "status": status, "said": self._said, "answers": asked.answers}
+        entry |= {"direct": sorted(asked.direct), "other": asked.other, "parts": None}
         with suppress(OSError, ValueError):
-            if any(_is_below(folder, path) for path in (os.getcwd(), *paths)):
+            if any(_is_below(folder, path) for path in (os.getcwd(), *paths)) or not _own_folder(folder, make=True):
                 return
-            data = json.dumps(entry, separators=(",", ":")).encode("ascii")
-            if len(data) <= MOST_BYTES and _own_folder(folder, make=True):
+            beside = _as_json(parts())
+            if asked.spoiled:  # by what the parts asked for once more
+                return
+            if len(beside) <= MOST_OF_PARTS:
+                entry["parts"] = seen.digest(beside)
+            data = _as_json(entry)
+            if len(data) <= MOST_BYTES:
+                if entry["parts"] is not None:
+                    _write(_beside(self._place), beside)
                 _write(self._place, data)
                 _make_room(folder)
 
@@ -127,21 +189,35 @@ def _shown(entry: Mapping[str, Any]) -> int:
 
 
 def _read(place: str) -> Mapping[str, Any] | None:
-    """The entry of a place, where it is a whole one, the user's own, and holds now."""
+    """The entry of a place, where it is a whole one and the user's own."""
+    with suppress(OSError, ValueError, RecursionError):  # cut off, or of somebody else's making
+        data = _content(place, MOST_BYTES)
+        entry = json.loads(data) if data is not None else None
+        return entry if _is_whole(entry) else None
+    return None
+
+
+def _content(place: str, most: int) -> bytes | None:
+    """What a file of the folder holds, where both are the user's own."""
     if not _own_folder(os.path.dirname(place), make=False):
         return None
-    try:
-        descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or not _is_own(found) or found.st_size > MOST_BYTES:
-                return None
-            entry = json.loads(file.read(MOST_BYTES))
-        if _is_whole(entry) and holds(entry["answers"]):
-            return entry  # type: ignore[no-any-return]
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        pass  # cut off, or of somebody else's making
+    descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or not _is_own(found) or found.st_size > most:
+            return None
+        return file.read(most)
+
+
+def _others(entry: Mapping[str, Any]) -> seen.Answers | None:
+    """The files that hold something else than they did for this entry; None where it is of no use at all."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return changed(entry["answers"])
     return None
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def _is_whole(entry: Any) -> bool:

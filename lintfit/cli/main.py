@@ -21,6 +21,7 @@ from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
+    from lintfit.commands.kept.store import Keeping
     from lintfit.commands.done import Done
     from lintfit.commands.estimate import Shown
     from lintfit.findings.results import CheckResult
@@ -103,16 +104,28 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     from lintfit.commands import check as engine
 
     with cli_progress.progress("checking"):
-        result = engine.check(named, options)
-    recording = cli_cache.Recording.begun if cli_cache.may_be_kept(result, options) else None
+        recording = cli_cache.Recording.begun if cli_cache.may_be_kept(options) else None
+        keeping = _keeping(recording) if recording is not None else None
+        result = engine.check(named, options, keeping)
+    if result.errors:
+        recording = None
     for stream, text in _said(result, options, flags, below):
         cli_output.echo(text) if stream == 1 else click.echo(text, err=True, nl=False)
         if recording is not None:
             recording.say(stream, text)
     status = _status(result, options, flags)
     if recording is not None:
-        recording.keep(status, map(str, named))
+        recording.keep(status, map(str, named), keeping.written if keeping is not None else lambda: None)
     return status
+
+
+def _keeping(recording: cli_cache.Recording) -> Keeping:
+    """What a check takes from an earlier one of nearly the same files."""
+    from lintfit.commands.kept.store import Keeping
+
+    earlier = recording.earlier
+    parts = earlier.parts() if earlier is not None else None
+    return Keeping(parts, earlier.changed if earlier is not None and parts is not None else ())
 
 
 def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
 from lintfit.checks.helpers.registry import breaks_the_command, errors_of, run_file_checks, run_run_checks
 from lintfit.checks.helpers.runs import starts_too_many
+from lintfit.commands.kept.fixes import confirmed_by_parts
+from lintfit.commands.kept.store import Keeping, Store
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
@@ -20,6 +24,7 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.options.roots import output_roots, roots_of
+from lintfit.run.build import build
 from lintfit.run.changes import Changes, changes_of
 from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.load import Loaded, load
@@ -36,12 +41,15 @@ MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
 
 
-def check(paths: Sequence[Path], options: Options) -> CheckResult:
+def check(paths: Sequence[Path], options: Options, keeping: Keeping | None = None) -> CheckResult:
     """Check files and folders; with ``options.fix`` mend what can be mended, on disk or (``diff``) as a diff only.
 
-    What is written is decided from files that nobody else fixes meanwhile. Raises LintfitError where another lintfit
-    is at it for long.
+    What is written is decided from files that nobody else fixes meanwhile. ``keeping`` holds what an earlier check of
+    files that are hardly others has found out; a check that changes nothing may take it from there. Raises LintfitError
+    where another lintfit is at it for long.
     """
+    if keeping is not None:
+        return _kept(paths, options, keeping)
     if not _writes(options):
         return _checked(paths, options)
     from lintfit.documents.locks import locked
@@ -54,6 +62,23 @@ def _writes(options: Options) -> bool:
     """Whether files are changed, reports apart."""
     changes = options.fix or options.add_ignores is not None
     return (changes and not options.diff) or options.write_baseline is not None
+
+
+def _kept(paths: Sequence[Path], options: Options, keeping: Keeping) -> CheckResult:
+    """A check that takes what it can from an earlier one, and that does without where anything about that is odd."""
+    if keeping.earlier is not None:
+        import os
+        class S(BaseException): pass
+        with suppress(Exception if not os.environ.get("KEPT_DEBUG") else S):
+            workspace = new_workspace(paths, options)
+            store = keeping.store(workspace)
+            result = _Pass(_found(paths, options), workspace, options, store).check().result
+            if not result.errors and not store.doubtful:
+                return result
+            if os.environ.get("KEPT_DEBUG"): print("DOUBT", result.errors, workspace.ambiguous, store._ambiguous)
+        keeping.earlier = None
+    workspace = new_workspace(paths, options)
+    return _Pass(_found(paths, options), workspace, options, keeping.store(workspace)).check().result
 
 
 def _checked(paths: Sequence[Path], options: Options) -> CheckResult:
@@ -153,12 +178,14 @@ class _Checked:
 class _Pass:
     """One reading of all files, from documents to findings."""
 
-    def __init__(self, found: FoundFiles, workspace: Workspace, options: Options) -> None:
-        self.found, self.workspace, self.options = found, workspace, options
+    def __init__(
+        self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None
+    ) -> None:
+        self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
 
     def check(self) -> _Checked:
-        loaded = load(self.found, self.workspace, self.options)
+        loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
         runs = tuple(_with_readers(self._judged(run), (*loaded.runs, *loaded.others)) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
         findings = [finding for run in runs for finding in self._run_findings(run)]
@@ -204,8 +231,12 @@ class _Pass:
             return tuple(findings), 0
         from lintfit.fit.confirm import Confirmation
 
-        confirmed = Confirmation(runs, self.workspace, self.options, self.mistakes.end_at).of(findings)
-        return confirmed.findings, confirmed.refused
+        confirmation = Confirmation(runs, self.workspace, self.options, self.mistakes.end_at)
+        if self.store is None:
+            confirmed = confirmation.of(findings)
+            return confirmed.findings, confirmed.refused
+        after = confirmed_by_parts(findings, runs, confirmation, self.store)
+        return after, sum(one.fix is not None and two.fix is None for one, two in zip(findings, after, strict=True))
 
     def _is_shown(self, document: Document) -> bool:
         """Whether findings may speak of a document: of data that a link leads to, outside, only of a plain config."""
@@ -214,6 +245,11 @@ class _Pass:
         return not self.workspace.why_not_changed(document.path) or detect.is_config(document)
 
     def _judged(self, run: Run) -> RunResult:
+        if self.store is not None:
+            return self.store.judged(run, lambda: self._judged_now(run))
+        return self._judged_now(run)
+
+    def _judged_now(self, run: Run) -> RunResult:
         judged = _judged(run, self.mistakes)
         with self.mistakes.end_at(run.id):
             return self._planned(_explained(judged))
@@ -245,7 +281,12 @@ class _Pass:
         found = alternatives(judged.run, self.workspace, self.options, outcome, errors_of)
         return replace(planned, alternatives=found.plans)
 
-    def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
+    def _run_findings(self, judged: RunResult) -> Iterable[Finding]:
+        if self.store is not None:
+            return self.store.run_findings(judged, lambda: self._run_findings_now(judged))
+        return self._run_findings_now(judged)
+
+    def _run_findings_now(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(
             judged.run,
             judged.beyond.rank if judged.beyond is not None else judged.estimate,
@@ -259,13 +300,21 @@ class _Pass:
         )
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 
-    def _file_findings(self, document: Document, loaded: Loaded) -> Iterator[Finding]:
+    def _file_findings(self, document: Document, loaded: Loaded) -> Iterable[Finding]:
         part_of = tuple(run for run in loaded.runs if document in run.documents)
         named = document.path in self.found.named
         opened = any(document in run.opened for run in loaded.runs)
         own = document in loaded.documents and not self.workspace.why_not_changed(document.path)
         if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
-            return  # data of a script's own, whatever it looks like
+            return ()  # data of a script's own, whatever it looks like
+        if self.store is None:
+            return self._file_findings_now(document, part_of, opened)
+        name = ("file", self.workspace.located(document.path), document.path, document.kind, named, opened)
+        make = partial(self._file_findings_now, document, part_of, opened)
+        return self.store.findings(name, part_of, (document,), make)
+
+    def _file_findings_now(self, document: Document, part_of: tuple[Run, ...], opened: bool) -> Iterator[Finding]:
+        named = document.path in self.found.named
         with self.mistakes.end_at(document.path.as_posix()):
             context = FileContext(document, _source(document, part_of), part_of, named, self.workspace)
             for finding in run_file_checks(context, apart=self.mistakes.end_at):

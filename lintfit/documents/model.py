@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.spans import Edit as Edit
@@ -163,6 +163,8 @@ class Document:
     problems: tuple[Problem, ...] = ()
     _line_starts: list[int] = field(default_factory=list, repr=False)
     _outer_starts: list[int] = field(default_factory=list, repr=False)
+    facts: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    """What was found out about the text once and is asked for again: plain values, by the question."""
 
     @property
     def path(self) -> Path:

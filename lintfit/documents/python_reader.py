@@ -99,7 +99,8 @@ class PythonDocument(Document):
         is asked; one for each function of the kind.
         Where CPython's parser has nothing to say, libcst's, which takes ten times as long, is not asked for it.
         """
-        if self._tree is None and not too_long(self.text) and self._cpython().accepts:
+        if self._tree is None and ("accepted" in self.facts or (not too_long(self.text) and self._cpython().accepts)):
+            self.facts["accepted"] = True
             return ()
         tree = self._parsed()
         return (*tree.problems, *(_unread(self, block) for block in tree.blocks if block.lines.error is not None))

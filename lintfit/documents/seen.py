@@ -24,6 +24,10 @@ class Seen:
     def __init__(self) -> None:
         self.answers: Answers = {}
         self.spoiled = ""
+        self.direct: set[str] = set()
+        """Files that were read for something else than a workspace, which knows who asked it."""
+        self.other: dict[str, str] = {}
+        """Files that a workspace has read, by the names that it read them under: where those lead, if elsewhere."""
 
     def note(self, question: str, path: object, answer: str) -> None:
         """Note an answer; two that differ come of a file that has changed meanwhile."""
@@ -32,10 +36,17 @@ class Seen:
         except TypeError:
             self.spoiled = f"{question}: no path"
             return
+        if reading_for is None and question[:5] == "read ":
+            self.direct.add(name)
+        elif reading_for and reading_for != name:
+            self.other[name] = reading_for
         known = self.answers.setdefault(question, {}).setdefault(name, answer)
         if known != answer:
             self.spoiled = f"{name}: has changed meanwhile"
 
+
+reading_for: str | None = None
+"""The file that a workspace reads just now, by where it leads; empty for what is asked anew each time."""
 
 watching: Seen | None = None
 """Who watches this process; nobody, as a rule."""

@@ -8,11 +8,22 @@ from lintfit.documents import door, paths
 from lintfit.documents.seen import NOTHING, followed, lies
 
 
+MOST_CHANGED = 200
+"""Files that may have changed; where more have, it is as good as another tree."""
+
+
 def holds(answers: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether every question has the answer that it had. Raises whatever broken answers make go wrong."""
+    return changed(answers, most=0) is not None
+
+
+def changed(answers: Mapping[str, Mapping[str, str]], most: int = MOST_CHANGED) -> dict[str, dict[str, str]] | None:
+    """The files that hold something else now, by question with the answers of now; None where any other question has
+    another answer, or too many files have changed. Raises whatever broken answers make go wrong."""
     look = _Look()
+    found: dict[str, dict[str, str]] = {}
     for question, known in answers.items():
-        kind, _, most = question.partition(" ")
+        kind, _, limit = question.partition(" ")
         match kind:
             case "lies":
                 same = all(look.lies(path) == answer for path, answer in known.items())
@@ -21,17 +32,32 @@ def holds(answers: Mapping[str, Mapping[str, str]]) -> bool:
             case "leads":
                 same = all(look.leads(path, answer) or paths.led(path) == answer for path, answer in known.items())
             case "read":
-                limit = int(most)
-                same = all(door.answer_of(path, limit) == answer for path, answer in known.items())
+                others = _others(known, int(limit), most)
+                same = others is not None
+                if others:
+                    found[question] = others
             case "listed":
                 same = all(door.names_of(path) == answer for path, answer in known.items())
             case "state":
                 same = all(door.state_of(path) == answer for path, answer in known.items())
             case _:
-                return False
-        if not same:
-            return False
-    return True
+                return None
+        if not same or sum(map(len, found.values())) > most:
+            return None
+    return found
+
+
+def _others(known: Mapping[str, str], limit: int, most: int) -> dict[str, str] | None:
+    """The files that hold something else, with what they hold now; None where one came or went, or are too many."""
+    found: dict[str, str] = {}
+    for path, answer in known.items():
+        now = door.answer_of(path, limit)
+        if now == answer:
+            continue
+        if len(found) == most or "error" in (now[:5], answer[:5]):
+            return None
+        found[path] = now
+    return found
 
 
 class _Look:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from lintfit.documents import seen
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file, walk
 from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, write_files
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, located, resolved
 from lintfit.frozen import replace
+
+if TYPE_CHECKING:
+    from lintfit.documents.later import Expected
 
 _MOST_FOLDERS = 5000
 """Folders in which a file is looked for by its name."""
@@ -60,6 +65,12 @@ class Workspace:
         """What is asked for inside of :meth:`asked`, the innermost last."""
         self._asked_by: dict[tuple[Path, Kind], frozenset[Path]] = {}
         """What a document asked for when it was parsed (files that a shell script sources)."""
+        self._expected: Mapping[tuple[Path, Kind], Expected] = {}
+        """What is known of documents before they are parsed."""
+        self._settled: frozenset[Path] = frozenset()
+        self.ambiguous: set[Path] = set()
+        """Files that were asked for under several names, or whose kind is told by who has asked for them first: what
+        is made of them hangs on the order of the questions."""
 
     @property
     def overlay(self) -> Mapping[Path, str]:
@@ -77,6 +88,37 @@ class Workspace:
             self._asked.pop()
             if self._asked:
                 self._asked[-1].update(found)
+
+    @contextmanager
+    def asking(self, found: set[Path]) -> Iterator[None]:
+        """The same, added to what somebody has asked for before."""
+        with self.asked() as asked:
+            yield
+        found |= asked
+
+    def ask(self, paths: Iterable[Path]) -> None:
+        """Note what was asked for when something was made that is now taken again."""
+        if self._asked:
+            self._asked[-1].update(paths)
+
+    def expect(self, documents: Mapping[tuple[Path, Kind], Expected]) -> None:
+        """Parse these documents when somebody looks into them, not before: their text is as it was."""
+        self._expected = documents
+
+    def documents(self) -> Iterator[tuple[Path, Kind, Document, frozenset[Path]]]:
+        """Every document so far: where it leads, its kind, and what it asked for."""
+        for key, document in self._documents.items():
+            yield *key, document, self._asked_by.get(key, frozenset())
+
+    def hangs_on(self, document: Document) -> frozenset[Path]:
+        """The files that a document is read from."""
+        resolved = self._resolve(document.path)
+        return self._asked_by.get((resolved, document.kind), frozenset()) | {resolved}
+
+    def holds(self, document: Document) -> bool:
+        """Whether this is the document of its path here, as it lies on the disk."""
+        resolved = self._resolve(document.path)
+        return resolved not in self._overlay and self._documents.get((resolved, document.kind)) is document
 
     def _note(self, path: Path, resolved: Path) -> None:
         if self._asked:
@@ -103,7 +145,13 @@ class Workspace:
                 else self._stored(path, resolved, kind)
             )
             self._files[resolved] = file
+        elif file.path != path and resolved not in self._settled:
+            self.ambiguous.add(resolved)
         return file
+
+    def settle(self) -> None:
+        """Say that the files read so far go by the names that they have now, whoever asks for them later."""
+        self._settled = frozenset(self._files)
 
     def read(self, path: Path, kind: Kind | None = None) -> Document:
         """The document at a path, parsed once for each kind it is asked for as.
@@ -120,6 +168,7 @@ class Workspace:
         named = kind_of(path, file.text)
         if kind is not None and named is None:
             self._roles.setdefault(resolved, kind)
+            self.ambiguous.add(resolved)
         kind = kind or named or self._roles.get(resolved)
         if kind is None:
             raise ReadError(path, "is neither JSON, YAML, Python nor a shell script by its name or first line")
@@ -128,15 +177,25 @@ class Workspace:
         if document is None:
             if is_notebook(path) and kind in (Kind.PYTHON, Kind.SHELL):
                 file = _cells(path, file, kind)
-            with self.asked() as asked:
-                document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
+            expected = self._expected.get(key)
+            if expected is not None and expected.path != file.path:
+                self.ambiguous.add(resolved)
+            elif expected is not None:
+                document = self._documents[key] = expected.document(file, kind, lambda: self._parsed(file, kind))
+                asked: Collection[Path] = expected.asked
+                self.ask(asked)
+            if document is None:
+                with self.asked() as asked:
+                    document = self._documents[key] = self._parsed(file, kind)
             if asked:
                 self._asked_by[key] = frozenset(asked)
         elif self._asked and key in self._asked_by:
             self._asked[-1].update(self._asked_by[key])
         return document
 
-    def _shell(self, file: FileText) -> Document:
+    def _parsed(self, file: FileText, kind: Kind) -> Document:
+        if kind is not Kind.SHELL:
+            return reader(kind)(file)
         from lintfit.documents.shell_reader import read_shell
 
         return read_shell(file, self._sourced)
@@ -177,7 +236,8 @@ class Workspace:
         other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
         other._roles, other._staged, other._asked_by = self._roles, self._staged, self._asked_by
         other._files = {path: file for path, file in self._files.items() if path not in changed}
-        other._stands = self._stands
+        other._stands, other._asked = self._stands, self._asked
+        other._settled, other.ambiguous = self._settled, self.ambiguous
         other._stored_files, other._names = self._stored_files, self._names
         return other
 
@@ -224,12 +284,15 @@ class Workspace:
         if found is not None:
             return replace(found, path=path)
         try:
+            seen.reading_for = str(resolved)
             file = self._stored_files[resolved] = replace(read_text(self.root / path, kind), path=path)
             return file
         except ReadError as error:
             if not self.exists(path):
                 self._absent[resolved] = error.reason
             raise ReadError(path, error.reason) from None
+        finally:
+            seen.reading_for = None
 
     def _overlaid(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
         text = self._overlay[resolved]

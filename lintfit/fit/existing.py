@@ -162,10 +162,18 @@ def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocu
 
 def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
     base = resolved(workspace.root / run.base)
-    return _OF_WORKSPACES.get(workspace, base, lambda: tuple(_read(base, workspace)))
+    found, asked = _OF_WORKSPACES.get(workspace, base, lambda: _noted(base, workspace))
+    workspace.ask(asked)
+    return found
 
 
-_OF_WORKSPACES: Memo[tuple[DataDocument, ...]] = Memo(most=16)
+_OF_WORKSPACES: Memo[tuple[tuple[DataDocument, ...], set[Path]]] = Memo(most=16)
+
+
+def _noted(base: Path, workspace: Workspace) -> tuple[tuple[DataDocument, ...], set[Path]]:
+    """The configs, with what was asked of the workspace for them."""
+    with workspace.asked() as asked:
+        return tuple(_read(base, workspace)), asked
 
 
 def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,14 +68,21 @@ def configs_of_folders(runs: Iterable[Run]) -> Mapping[tuple[Path, str], Path]:
     folder of which they differ."""
     found: dict[tuple[Path, str], set[Path | None]] = {}
     for run in runs:
-        if run.launch is None or run.recipe is None:
-            continue
-        config = run.accelerate.document.path if run.accelerate is not None else None
-        for document in run.documents:
-            if front_end_of(document.text, document.kind) == run.recipe.dialect:
-                found.setdefault((document.path.parent, run.recipe.dialect), set()).add(config)
+        front_end, config, folders = run.says("recipes", partial(_started_with, run))
+        for folder in folders:
+            found.setdefault((Path(folder), front_end), set()).add(Path(config) if config is not None else None)
     ones = ((folder, next(iter(configs))) for folder, configs in found.items() if len(configs) == 1)
     return {folder: config for folder, config in ones if config is not None}
+
+
+def _started_with(run: Run) -> tuple[str, str | None, Sequence[str]]:
+    """The front end of the recipes that a launch line starts, the Accelerate file, and the folders of the recipes."""
+    if run.launch is None or run.recipe is None:
+        return "", None, ()
+    front_end = run.recipe.dialect
+    config = str(run.accelerate.document.path) if run.accelerate is not None else None
+    own = [each.path.parent for each in run.documents if front_end_of(each.text, each.kind) == front_end]
+    return front_end, config, [*map(str, own)]
 
 
 def said(config: Document, of_recipe: bool) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.documents import door
+from lintfit.documents import door, seen
 from lintfit.documents.limits import MAX_BYTES
 from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import Kind
@@ -118,10 +118,13 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
 
 def _may_start(page: Path) -> bool:
     """Whether a page may hold a launch: most hold none, and are not read any further."""
+    seen.reading_for = ""  # a search is made anew whatever is kept
     try:
         text = door.read_regular(page, MAX_BYTES[Kind.SHELL]).decode("utf-8", "replace")
     except OSError:
         return False
+    finally:
+        seen.reading_for = None
     return starts_something(text)
 
 

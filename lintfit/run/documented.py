@@ -7,6 +7,7 @@ same script or recipe, and where what they start is at hand: pages also tell of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from lintfit.documents.paths import located
@@ -22,15 +23,26 @@ def documented(
     """
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     for run in runs:
-        if not trains(run) or run.launch is None:
+        words = run.says("words", partial(_words, run))
+        if not trains(run) or words is None:
             continue
         if run.origin.path in named:
             yield run
             continue
-        said = (located(run.origin.path).parent, tuple(word.text for word in run.launch.command.words))
-        if said not in seen and _is_at_hand(run) and taken.isdisjoint(started(run)):
+        said = (located(run.origin.path).parent, tuple(words))
+        if said in seen or not run.says("is at hand", partial(_is_at_hand, run)):
+            continue
+        if taken.isdisjoint(map(Path, run.says("starts", partial(_started, run)))):
             seen.add(said)
             yield run
+
+
+def _words(run: Run) -> Sequence[str] | None:
+    return [word.text for word in run.launch.command.words] if run.launch is not None else None
+
+
+def _started(run: Run) -> Sequence[str]:
+    return [str(path) for path in started(run)]
 
 
 def _is_at_hand(run: Run) -> bool:

@@ -103,6 +103,8 @@ class _Tree:
 
     code: tuple[_Code, ...]
     whole: bool
+    asked: frozenset[Path]
+    """What was asked of the workspace for it."""
 
 
 def key_reads(workspace: Workspace) -> KeyReads:
@@ -127,6 +129,8 @@ class KeyReads:
         """
         if (config, path) not in self._found:
             self._found[config, path] = self._search(config, path)
+        else:
+            self._tree(config)  # for whoever notes what is asked for
         return self._found[config, path]
 
     def whole(self, config: Path) -> bool:
@@ -161,6 +165,7 @@ class KeyReads:
         """The code of the tree that a file belongs to; what is nearest to it, where that is too much."""
         known = self._of_configs.get(config)
         if known is not None:
+            self._workspace.ask(known.asked)
             return known
         folder = resolved(self._top / config).parent
         root = root_of(folder, self._top)
@@ -170,14 +175,20 @@ class KeyReads:
             found = self._read_all(folder, root, tests)
             self._trees[root if found.whole else folder, tests] = found
         self._of_configs[config] = found
+        self._workspace.ask(found.asked)
         return found
 
     def _read_all(self, folder: Path, root: Path, tests: bool) -> _Tree:
+        with self._workspace.asked() as asked:
+            files, whole = self._files(folder, root, tests)
+        return _Tree(tuple(files), whole, frozenset(asked))
+
+    def _files(self, folder: Path, root: Path, tests: bool) -> tuple[list[_Code], bool]:
         files: list[_Code] = []
         characters = 0
         for path in _paths(folder, root, frozenset() if tests else _TESTS):
             if len(files) >= MAX_FILES or characters > MAX_CHARACTERS:
-                return _Tree(tuple(files), False)
+                return files, False
             shown = path.relative_to(self._top) if path.is_relative_to(self._top) else path
             try:
                 text = self._workspace.file(shown).text
@@ -185,7 +196,7 @@ class KeyReads:
                 continue
             characters += len(text)
             files.append(_Code(shown, text))
-        return _Tree(tuple(files), True)
+        return files, True
 
 
 _OF_WORKSPACES: Memo[KeyReads] = Memo(most=4)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -49,7 +50,11 @@ class Loaded:
     """Runs that nobody asks about: the change that is checked touches none of their files."""
 
 
-def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
+Build = Callable[[Origin, Workspace, Options], Run]
+"""What gives the run that begins at an origin."""
+
+
+def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = build) -> Loaded:
     """Read what was found and put it together to runs.
 
     A launch line pulls in the script and the configs that it names. Scripts that train, recipes and configs that no
@@ -57,31 +62,33 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options) -> Loaded:
     """
     reader = _Reader(found, workspace, cli)
     mistakes = reader.mistakes
+    making = _Making(workspace, cli, mistakes, build)
     documents = reader.read_all()
-    launches = [*_launched(documents, workspace, cli, mistakes, pages=False)]
+    workspace.settle()
+    launches = [*_launched(documents, making, pages=False)]
     runs = [run for run in launches if _launches(run)]
     taken = {path for run in runs for path in _taken(run, workspace)}
-    pages = [*_launched(documents, workspace, cli, mistakes, pages=True)]
+    pages = [*_launched(documents, making, pages=True)]
     runs += documented(pages, found.named, frozenset(taken), _launches)
     taken |= {path for run in runs for path in _taken(run, workspace)}
     launches += pages
     for origin in _lonely_scripts(documents, taken, found, workspace, cli):
-        quoted = [*_quoted(origin, workspace, cli, mistakes)]
+        quoted = [*_quoted(origin, making)]
         if quoted:
             runs += quoted
             taken |= {path for run in quoted for path in _taken(run, workspace)}
             continue
-        run = _built(origin, workspace, cli, mistakes)
-        for each in (run, *_further(run, workspace, cli, mistakes)):
-            if each is not None and each.script is not None and each.script.facts.trains:
+        run = making.run(origin)
+        for each in (run, *_further(run, making)):
+            if each is not None and each.says("script trains", partial(_has_script_that_trains, each)):
                 runs.append(each)
                 taken |= _taken(each, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
     for origin in _lonely_data(lonely, taken, workspace, configs_of_folders(runs)):
-        run = _built(origin, workspace, cli, mistakes)
+        run = making.run(origin)
         if run is not None and origin.kind == "recipe" and _is_for_the_tree(run, workspace):
             continue
-        if run is not None and (origin.kind == "config" or run.training is not None):
+        if run is not None and (origin.kind == "config" or run.says("is read", partial(_is_read, run))):
             runs.append(run)
             taken |= _taken(run, workspace)
     reading = Reading(
@@ -118,22 +125,29 @@ def _touched(loaded: Loaded, changes: Changes, workspace: Workspace) -> Loaded:
     )
 
 
-def _launched(
-    documents: Sequence[Document], workspace: Workspace, cli: Options, mistakes: Mistakes, pages: bool
-) -> Iterable[Run]:
+def _launched(documents: Sequence[Document], making: _Making, pages: bool) -> Iterable[Run]:
     """The runs of launch lines: those of pages, or all others."""
     for document in documents:
-        for origin in _launch_origins(document, workspace, mistakes) if is_page(document.path) is pages else ():
-            run = _built(origin, workspace, cli, mistakes)
+        for origin in _launch_origins(document, making.workspace, making.mistakes) if is_page(document.path) is pages else ():
+            run = making.run(origin)
             if run is not None:
                 yield run
 
 
-def _built(origin: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Run | None:
-    """The run that begins here; None where this program fails over it."""
-    with mistakes.end_at(origin.path.as_posix()):
-        return build(origin, workspace, cli)
-    return None
+@frozen(eq=False)
+class _Making:
+    """What runs are made of, and how."""
+
+    workspace: Workspace
+    cli: Options
+    mistakes: Mistakes
+    build: Build
+
+    def run(self, origin: Origin) -> Run | None:
+        """The run that begins here; None where this program fails over it."""
+        with self.mistakes.end_at(origin.path.as_posix()):
+            return self.build(origin, self.workspace, self.cli)
+        return None
 
 
 class _Reader:
@@ -220,6 +234,10 @@ def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes
 
 def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script or the recipe does."""
+    return run.says("trains", lambda: _is_training(run))
+
+
+def _is_training(run: Run) -> bool:
     if run.recipe is not None and not run.recipe.trains and not run.broken:
         return False
     if run.launch is None or run.broken:
@@ -269,12 +287,12 @@ def _lonely_scripts(
         yield Origin("script", script.path, partners=partners, beside=beside)
 
 
-def _further(run: Run | None, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run | None]:
+def _further(run: Run | None, making: _Making) -> Iterable[Run | None]:
     """The other trainings of a notebook, behind its first."""
-    if run is None or run.script is None or not run.origin.in_notebook:
+    if run is None or not run.origin.in_notebook:
         return
-    for index in range(1, run.script.trainings):
-        yield _built(replace(run.origin, index=index), workspace, cli, mistakes)
+    for index in range(1, run.says("trainings", lambda: run.script.trainings if run.script is not None else 0)):
+        yield making.run(replace(run.origin, index=index))
 
 
 _OF_TESTS = frozenset({"fixtures", "test", "testdata", "tests"})
@@ -329,38 +347,59 @@ _AS_TRL = frozenset({"alignment", "open_r1"})
 def _is_for_the_tree(run: Run, workspace: Workspace) -> bool:
     """Whether a recipe that is taken for TRL's is for a trainer of the tree's own, or has keys that only a dataclass of
     the tree has: what its script trains by them, TRL's command does not."""
-    recipe = run.recipe
-    if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
+    asks = run.says("keys for a trainer of the tree's own", lambda: _not_of_trl(run))
+    if asks is None:
         return False
     from lintfit.run.key_reads import key_reads
-    from lintfit.sources.recipes.trl_recipe import TrlRecipe
 
-    reads, path = key_reads(workspace), recipe.document.path
+    name, keys = asks
+    reads, path = key_reads(workspace), Path(name)
     if reads.trained_otherwise(path):
         return True
-    keys = recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ()
     found = (reads.declared(path, key) for key in keys if key not in _HANDBOOK)
     return any(places and all(_AS_TRL.isdisjoint(place.parts) for place in places) for places in found)
 
 
-def _quoted(script: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Iterable[Run]:
+def _not_of_trl(run: Run) -> tuple[str, Sequence[str]] | None:
+    """The path of a recipe that is taken for TRL's, with its keys that are none of TRL's; None for another run."""
+    recipe = run.recipe
+    if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
+        return None
+    from lintfit.sources.recipes.trl_recipe import TrlRecipe
+
+    return str(recipe.document.path), [*(recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ())]
+
+
+def _has_script_that_trains(run: Run) -> bool:
+    return run.script is not None and run.script.facts.trains
+
+
+def _is_read(run: Run) -> bool:
+    return run.training is not None
+
+
+def _quoted(script: Origin, making: _Making) -> Iterable[Run]:
     """The trainings by the lines of a script's own docstring that start it, where all that they name is there.
 
     What the user put beside the script counts before its docstring.
     """
-    if script.partners or is_notebook(script.path) or not _starts_itself(script.path, workspace):
+    if script.partners or is_notebook(script.path) or not _starts_itself(script.path, making.workspace):
         return
     from lintfit.sources.launchers.launcher import count_launches
 
-    with mistakes.end_at(script.path.as_posix()):
-        for index in range(min(_MOST_QUOTED, count_launches(workspace.read(script.path, Kind.SHELL)))):
-            run = _built(Origin("launch", script.path, index), workspace, cli, mistakes)
-            if run is None or run.script is None or run.broken or any(each.certainty != "open" for each in run.missing):
-                continue
-            if _is_usage(run):
-                continue
-            if run.script.document.path == script.path and run.script.facts.trains and not _only_evaluates(run):
+    with making.mistakes.end_at(script.path.as_posix()):
+        for index in range(min(_MOST_QUOTED, count_launches(making.workspace.read(script.path, Kind.SHELL)))):
+            run = making.run(Origin("launch", script.path, index))
+            if run is not None and run.says("starts itself", partial(_starts_own_script, run)):
                 yield run
+
+
+def _starts_own_script(run: Run) -> bool:
+    """Whether a command of a docstring trains with the script that it stands in, and all that it names is there."""
+    if run.script is None or run.broken or any(each.certainty != "open" for each in run.missing):
+        return False
+    own = run.script.document.path == run.origin.path and run.script.facts.trains
+    return own and not _is_usage(run) and not _only_evaluates(run)
 
 
 _MOST_QUOTED = 20

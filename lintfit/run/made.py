@@ -63,23 +63,30 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
         return True  # the script itself reckons with its absence
     if is_makefile(document.path) and re.search(rf"^[^\t#=\n]*{re.escape(base)}[^=\n]*:", text, re.MULTILINE):
         return True
-    brings = _FIRST.get(document, (name, launch.command.folder), lambda: _first(document, name, launch, locator))
+    brings, asked = _FIRST.get(document, (name, launch.command.folder), lambda: _first(document, name, launch, locator))
+    locator.workspace.ask(asked)
     return brings < launch.place.span.start
 
 
-_FIRST: Memo[int] = Memo()
+_FIRST: Memo[tuple[int, set[Path]]] = Memo()
 _LEFT: Memo[Steps] = Memo()
 _MOST_COMMANDS = 2000
 """Commands of one file that are looked at for what they bring, for all names that are asked for."""
 
 
-def _first(document: ShellDocument, name: str, launch: Launch, locator: Locator) -> int:
-    """Where the first command stands that may make a file of this name; behind the file's end if none does."""
+def _first(document: ShellDocument, name: str, launch: Launch, locator: Locator) -> tuple[int, set[Path]]:
+    """Where the first command stands that may make a file of this name, behind the file's end if none does; and what
+    was asked of the workspace for it."""
     steps = _LEFT.get(document, None, lambda: Steps(_MOST_COMMANDS, "commands"))
-    for command in document.commands:
-        if not steps.take() or _brings(command, name, launch, locator):
-            return command.span.start
-    return len(document.text) + 1
+    with locator.workspace.asked() as asked:
+        start = len(document.text) + 1
+        for command in document.commands:
+            if not steps.take() or _brings(command, name, launch, locator):
+                start = command.span.start
+                break
+    if steps.taken > _MOST_COMMANDS // 2:  # who asks first may leave nothing for the others
+        locator.workspace.ambiguous.add(locator.workspace.located(document.path))
+    return start, asked
 
 
 def _brings(command: Command, name: str, launch: Launch, locator: Locator) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.documents.files import is_notebook
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lintfit.sources.script.source import ScriptSource
     from lintfit.sources.training import Training
 
+
+Answer = TypeVar("Answer")
 
 _WITHOUT_BYTES = NUMERICS | {"warmup_ratio", "beta"}
 """Settings that change no byte of memory."""
@@ -149,6 +151,14 @@ class Run:
     """Absolute paths of all files that were read for it or looked for, found or not."""
     base: Path = field(default_factory=Path)
     """The folder that the launch line's relative paths start from."""
+    told: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What it says to those who put the runs of a tree together, by the question: plain values."""
+
+    def says(self, question: str, answer: Callable[[], Answer]) -> Answer:
+        """What it says to a question that is asked again each time the tree is read: a plain value, as JSON has it."""
+        if question not in self.told:
+            self.told[question] = answer()
+        return self.told[question]  # type: ignore[no-any-return]
 
     def value(self, name: str, default: Any = None) -> Any:
         """The effective value of a setting, ``default`` where it is absent or not known."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -73,6 +74,8 @@ class Sharing:
         self._texts: dict[Path, tuple[_Text, ...]] = {}
         self._built: dict[Origin, Run | None] = {}
         self._named: dict[Path, tuple[Origin, ...]] = {}
+        self._asked: dict[object, set[Path]] = {}
+        """What was asked of the workspace for what is remembered."""
 
     def others(self, path: Path, run: Run) -> Others:
         """The other runs that read a file as this one does."""
@@ -104,14 +107,20 @@ class Sharing:
     def _run(self, origin: Origin) -> Run | None:
         if origin not in self._built:
             self._built[origin] = None
-            with Mistakes().end_at(origin.path.as_posix()):
+            with self._noted(origin), Mistakes().end_at(origin.path.as_posix()):
                 self._built[origin] = build(origin, self._workspace, self._cli)
+        self._workspace.ask(self._asked[origin])
         return self._built[origin]
+
+    def _noted(self, about: object) -> AbstractContextManager[None]:
+        return self._workspace.asking(self._asked.setdefault(about, set()))
 
     def _origins(self, where: Path) -> tuple[Origin, ...]:
         """Where runs may begin that have a file, the nearest to it first."""
         if where not in self._named:
-            self._named[where] = tuple(self._search(where))
+            with self._noted(where):
+                self._named[where] = tuple(self._search(where))
+        self._workspace.ask(self._asked[where])
         return self._named[where]
 
     def _search(self, where: Path) -> Iterator[Origin]:
@@ -142,7 +151,9 @@ class Sharing:
         """The texts of the repository around a file, the nearest first."""
         root = root_of(where.parent, self._top)
         if root not in self._texts:
-            self._texts[root] = tuple(self._read(root))
+            with self._noted(("texts", root)):
+                self._texts[root] = tuple(self._read(root))
+        self._workspace.ask(self._asked["texts", root])
         near = where.parent
         return tuple(sorted(self._texts[root], key=lambda each: _distance(self._top / each.path, near)))
 

@@ -99,6 +99,12 @@ def is_config(document: DataDocument) -> bool:
 
 def dialect(document: DataDocument) -> Dialect | None:
     """The dialect of a JSON or YAML document; None for anything else, and where there is doubt."""
+    if "dialect" not in document.facts:
+        document.facts["dialect"] = _dialect(document)
+    return document.facts["dialect"]  # type: ignore[no-any-return]
+
+
+def _dialect(document: DataDocument) -> Dialect | None:
     root = document.root
     if root is None:
         return "deepspeed" if document.kind is Kind.JSON and _was_deepspeed(document.text) else None

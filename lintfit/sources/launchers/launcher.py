@@ -52,7 +52,11 @@ MOST_LAUNCHES = 120
 
 def count_launches(document: Document) -> int:
     """How many launches of a document are followed."""
-    return min(len(_trainings(document)), MOST_LAUNCHES) if isinstance(document, ShellDocument) else 0
+    if not isinstance(document, ShellDocument):
+        return 0
+    if "launches" not in document.facts:
+        document.facts["launches"] = min(len(_trainings(document)), MOST_LAUNCHES)
+    return document.facts["launches"]  # type: ignore[no-any-return]
 
 
 def not_followed(document: Document) -> str:

@@ -1,0 +1,246 @@
+"""What a check has made of each part of a tree, and what of an earlier check's holds still.
+
+A *part* is a run with its verdict, plan and findings; the findings of a file; or the fixes of a file, confirmed. With each
+goes every path that was read or looked for while it was made (:meth:`Workspace.asked`). The cache
+(:mod:`lintfit.cli.cache`) says which files alone have changed since: nothing else that the earlier check asked of the
+file system would be answered otherwise, neither a name, nor a folder, nor what is no document. A part holds that has
+asked for none of these files. All that puts parts together (which files there are, which launches count, what a comment
+silences, the report) is done anew each time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lintfit.commands.kept.codec import Decoder, Encoder, NotKept
+from lintfit.commands.kept.run import KeptRun, written
+from lintfit.documents.later import Expected
+from lintfit.documents.model import Document, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.findings.model import Finding
+from lintfit.findings.results import RunResult
+from lintfit.frozen import names
+from lintfit.options.model import Options
+from lintfit.run.build import build
+from lintfit.run.model import Origin, Run
+
+_OF_RESULT = tuple(name for name in names(RunResult) if name != "run")
+
+
+class Part:
+    """One part: the paths that it hangs on, and what is written of it."""
+
+    __slots__ = ("asked", "content", "value")
+
+    def __init__(self, asked: set[Path], content: Any = None) -> None:
+        self.asked = asked
+        self.content = content
+        """As JSON; None for one that was made just now."""
+        self.value: Any = None
+
+
+class Keeping:
+    """What is to be kept of a check, and what was kept of an earlier one of which only the files ``changed`` differ."""
+
+    def __init__(self, earlier: Mapping[str, Any] | None = None, changed: Iterable[str] = ()) -> None:
+        self.earlier, self._changed = earlier, changed
+        self._store: Store | None = None
+
+    def store(self, workspace: Workspace) -> Store:
+        """What a check of a workspace keeps, and takes from the earlier one. Raises what odd content makes go wrong."""
+        self._store = Store(workspace, self.earlier, self._changed)
+        return self._store
+
+    def written(self) -> Mapping[str, Any] | None:
+        """What is to be kept as JSON."""
+        return self._store.written() if self._store is not None else None
+
+
+class Store:
+    """The parts of one check. ``kept`` is what an earlier one has written, ``changed`` the files that have changed."""
+
+    def __init__(self, workspace: Workspace, kept: Mapping[str, Any] | None = None, changed: Iterable[str] = ()) -> None:
+        self._workspace = workspace
+        self._changed = frozenset(map(Path, changed))
+        self._parts: dict[str, Part] = {}
+        self._earlier: dict[str, Part] = {}
+        self._runs: dict[int, tuple[Run, str]] = {}
+        """The runs by identity, each with the name of its part."""
+        self._ambiguous: frozenset[Path] = frozenset()
+        self._expected: dict[tuple[Path, Kind], Expected] = {}
+        if kept is not None:
+            self._read(kept)
+            workspace.expect(self._expected)
+
+    def _read(self, kept: Mapping[str, Any]) -> None:
+        paths = [Path(path) for path in kept["paths"]]
+        self._ambiguous = frozenset(paths[index] for index in kept["ambiguous"])
+        for name, (asked, content) in kept["parts"].items():
+            own = {paths[index] for index in asked}
+            if self._changed.isdisjoint(own):
+                self._earlier[name] = Part(own, content)
+        for where, kind, path, asked, facts in kept["documents"]:
+            found = frozenset(paths[index] for index in asked)
+            if paths[where] not in self._changed and self._changed.isdisjoint(found):
+                self._expected[paths[where], Kind(kind)] = Expected(Path(path), found, facts)
+
+    # Runs
+
+    def build(self, origin: Origin, workspace: Workspace, cli: Options) -> Run:
+        """The run that begins at an origin: as it was, else as its files say."""
+        name = f"run {origin}"
+        part = self._earlier.get(name)
+        run: Run | None = None
+        if part is not None:
+            run = KeptRun(part.content["run"], origin, workspace, lambda: build(origin, workspace, cli))
+            workspace.ask(part.asked)
+        else:
+            part = Part(set())
+            with workspace.asking(part.asked):
+                run = build(origin, workspace, cli)
+            part.asked |= run.looked_for
+        part.value = [run, None, None]
+        self._parts[name] = part
+        self._runs[id(run)] = (run, name)
+        return run
+
+    def judged(self, run: Run, make: Callable[[], RunResult]) -> RunResult:
+        """A run with its verdict and its plan."""
+        part = self._part_of(run)
+        if part.content is not None and part.content["result"] is not None:
+            values, findings = Decoder(self._workspace).value(json.loads(part.content["result"]))
+            part.value[1] = RunResult(self._judged_run(part, run, lambda: make().run), *values)
+            part.value[2] = findings
+        else:
+            with self._workspace.asking(part.asked):
+                part.value[1] = make()
+            part.content = None
+        self._runs[id(part.value[1].run)] = (part.value[1].run, self._runs[id(run)][1])
+        return part.value[1]  # type: ignore[no-any-return]
+
+    def run_findings(self, judged: RunResult, make: Callable[[], Iterable[Finding]]) -> Sequence[Finding]:
+        """What the rules say of a run."""
+        part = self._part_of(judged.run)
+        if part.value[2] is None:
+            with self._workspace.asking(part.asked):
+                part.value[2] = [*make()]
+        return part.value[2]  # type: ignore[no-any-return]
+
+    def _judged_run(self, part: Part, run: Run, make: Callable[[], Run]) -> Run:
+        """The run as it was judged: its GPUs may be those that it needs, its engine what a machine may have."""
+        content = part.content["judged"]
+        if content is None:
+            return run
+        return KeptRun(content, run.origin, self._workspace, make, run if isinstance(run, KeptRun) else None)
+
+    def _part_of(self, run: Run) -> Part:
+        return self._parts[self._runs[id(run)][1]]
+
+    # Files and fixes
+
+    def findings(
+        self, name: Sequence[object], runs: Iterable[Run], of: Iterable[Document], make: Callable[[], Iterable[Finding]]
+    ) -> Sequence[Finding]:
+        """Findings that are made of some runs and files: those of ``name``, which says all else that they hang on."""
+        own = [self._runs[id(run)][1] for run in runs]
+        key = json.dumps([*map(str, name), own])
+        part = self._earlier.get(key)
+        if part is not None:
+            part.value = Decoder(self._workspace).value(json.loads(part.content))
+            self._workspace.ask(part.asked)
+        else:
+            part = Part({path for document in of for path in self._workspace.hangs_on(document)})
+            with self._workspace.asking(part.asked):
+                part.value = [*make()]
+            for each in own:
+                part.asked |= self._parts[each].asked
+        self._parts[key] = part
+        return part.value  # type: ignore[no-any-return]
+
+    def in_words(self, findings: Sequence[Finding]) -> str | None:
+        """Findings as a part of a name; None where they have no form in JSON."""
+        try:
+            return json.dumps(Encoder(self._workspace).plain([*findings]))
+        except NotKept:
+            return None
+
+    # Writing
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what was kept may be other than it would be now: something hangs on who asks first."""
+        return not self._ambiguous >= self._workspace.ambiguous
+
+    def written(self) -> Mapping[str, Any]:
+        """All parts of this check as JSON."""
+        paths = _Paths()
+        ambiguous = self._workspace.ambiguous | self._ambiguous
+        parts = {}
+        for name, part in self._parts.items():
+            if ambiguous.isdisjoint(part.asked):
+                try:
+                    parts[name] = [paths.of(part.asked), self._content(part)]
+                except NotKept:
+                    continue
+        documents = [
+            [paths.of_one(where), str(kind), str(document.path), paths.of(asked), document.facts]
+            for where, kind, document, asked in self._workspace.documents()
+            if _is_plain(document)
+        ]
+        seen = {(where, kind) for where, kind, _, _ in self._workspace.documents()}
+        documents += [
+            [paths.of_one(where), str(kind), str(found.path), paths.of(found.asked), found.facts]
+            for (where, kind), found in self._expected.items()
+            if (where, kind) not in seen
+        ]
+        indices = paths.of(ambiguous)
+        return {"paths": paths.all, "ambiguous": indices, "parts": parts, "documents": documents}
+
+    def _content(self, part: Part) -> Any:
+        if isinstance(part.value, list) and part.value and isinstance(part.value[0], Run):
+            return self._of_run(part)
+        if part.content is not None:
+            return part.content
+        return json.dumps(Encoder(self._workspace).plain(part.value), separators=(",", ":"))
+
+    def _of_run(self, part: Part) -> Mapping[str, Any]:
+        run, result, findings = part.value
+        content = {"run": written(run, self._workspace), "judged": None, "result": None}
+        if part.content is not None:
+            return {**part.content, "run": content["run"]}
+        if result is None or findings is None:
+            return content
+        if result.run is not run:
+            content["judged"] = written(result.run, self._workspace, run)
+        fields = [getattr(result, name) for name in _OF_RESULT]
+        content["result"] = json.dumps(Encoder(self._workspace).plain([fields, findings]), separators=(",", ":"))
+        return content
+
+
+def _is_plain(document: Document) -> bool:
+    """Whether a document may be parsed late: nothing is wrong with it."""
+    if document.kind is Kind.PYTHON:
+        return "accepted" in document.facts
+    return not document.problems
+
+
+class _Paths:
+    """Paths by their number: thousands of parts hang on the same ones."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self._numbers: dict[Path, int] = {}
+
+    def of_one(self, path: Path) -> int:
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self.all)
+            self.all.append(str(path))
+        return number
+
+    def of(self, paths: Iterable[Path]) -> list[int]:
+        return [self.of_one(path) for path in paths]
