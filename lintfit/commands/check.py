@@ -67,15 +67,12 @@ def _writes(options: Options) -> bool:
 def _kept(paths: Sequence[Path], options: Options, keeping: Keeping) -> CheckResult:
     """A check that takes what it can from an earlier one, and that does without where anything about that is odd."""
     if keeping.earlier is not None:
-        import os
-        class S(BaseException): pass
-        with suppress(Exception if not os.environ.get("KEPT_DEBUG") else S):
+        with suppress(Exception):
             workspace = new_workspace(paths, options)
             store = keeping.store(workspace)
             result = _Pass(_found(paths, options), workspace, options, store).check().result
             if not result.errors and not store.doubtful:
                 return result
-            if os.environ.get("KEPT_DEBUG"): print("DOUBT", result.errors, workspace.ambiguous, store._ambiguous)
         keeping.earlier = None
     workspace = new_workspace(paths, options)
     return _Pass(_found(paths, options), workspace, options, keeping.store(workspace)).check().result
@@ -355,7 +352,10 @@ def _documents(loaded: Loaded) -> tuple[Document, ...]:
 
 def _source(document: Document, runs: Sequence[Run]) -> Source | None:
     """The document read as its dialect: as a run has read it, else from its content."""
+    own = [str(document.path), str(document.kind)]
     for run in runs:
+        if own not in run.says("sources", partial(_sources, run)):
+            continue
         for source in (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch):
             if source is not None and source.document is document:
                 return source
@@ -373,7 +373,21 @@ def _source(document: Document, runs: Sequence[Run]) -> Source | None:
     return None
 
 
+def _sources(run: Run) -> list[list[str]]:
+    """The documents that a run has read as something, by path and kind."""
+    found = (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch)
+    return [[str(each.document.path), str(each.document.kind)] for each in found if each is not None]
+
+
+def _configs(run: Run) -> list[list[str]]:
+    found = (run.deepspeed, run.accelerate)
+    return [[str(each.document.path), str(each.document.kind)] for each in found if each is not None]
+
+
 def _is_config(document: Document, run: Run) -> bool:
+    configs = run.says("configs", partial(_configs, run))
+    if [str(document.path), str(document.kind)] not in configs:
+        return False
     return any(source is not None and source.document is document for source in (run.deepspeed, run.accelerate))
 
 

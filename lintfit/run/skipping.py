@@ -109,9 +109,13 @@ def _starts_others(document: Document | None) -> bool:
     from lintfit.documents.shell_document import ShellDocument
     from lintfit.sources.launchers.command_line import take_apart
 
-    commands = document.commands if isinstance(document, ShellDocument) else ()
-    found = (take_apart(command.words) for command in commands)
-    return any(invocation is not None and invocation.launcher != "python" for invocation in found)
+    if not isinstance(document, ShellDocument):
+        return False
+    if "starts others" not in document.facts:
+        found = (take_apart(command.words) for command in document.commands)
+        launched = any(invocation is not None and invocation.launcher != "python" for invocation in found)
+        document.facts["starts others"] = launched
+    return document.facts["starts others"]  # type: ignore[no-any-return]
 
 
 def _of_notebook(reading: Reading, path: Path, text: str, named: bool) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lintfit.commands.kept.codec import Decoder, Encoder, NotKept
+from lintfit.documents.model import Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import names
 from lintfit.run.model import Origin, Run
@@ -21,7 +22,8 @@ def written(run: Run, workspace: Workspace, base: Run | None = None) -> Mapping[
     """A run as JSON; of one that was made of another (``base``) what it has of its own. Raises NotKept."""
     if isinstance(run, KeptRun) and run.content is not None:
         return {**run.content, "told": run.told}
-    if any(document.problems for document in (*run.documents, *run.opened)):
+    python = [document for document in (*run.documents, *run.opened) if document.kind is Kind.PYTHON]
+    if any(document.problems for document in python):
         raise NotKept("what a parser says of a file may hang on what was looked at")
     encoder = Encoder(workspace)
     at_once = [encoder.plain(getattr(run, name)) for name in _AT_ONCE]
