@@ -34,7 +34,7 @@ MOST_BYTES = 16 << 20
 """Of one entry; larger ones are neither kept nor read. DeepSpeedExamples takes 2 MiB."""
 MOST_OF_PARTS = 32 << 20
 MOST_IN_ALL = 128 << 20
-MOST_ENTRIES = 400
+MOST_FILES = 400
 FRESH = 2.0
 """Seconds in which a file of lintfit's own may have changed twice without another time or size: file systems count in
 steps of up to two seconds (FAT)."""
@@ -271,7 +271,7 @@ def _make_room(folder: str) -> None:
     size = 0
     for count, (found_, path) in enumerate(entries):
         size += found_.st_size
-        if count >= MOST_ENTRIES or size > MOST_IN_ALL:
+        if count >= MOST_FILES or size > MOST_IN_ALL:
             with suppress(OSError):
                 os.unlink(path)
 

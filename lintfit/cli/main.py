@@ -21,9 +21,9 @@ from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
-    from lintfit.commands.kept.store import Keeping
     from lintfit.commands.done import Done
     from lintfit.commands.estimate import Shown
+    from lintfit.commands.kept.store import Keeping
     from lintfit.findings.results import CheckResult
     from lintfit.options.model import Options
     from lintfit.severity import FailOn

@@ -13,6 +13,7 @@ from lintfit.checks.helpers.registry import breaks_the_command, errors_of, run_f
 from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.commands.kept.fixes import confirmed_by_parts
 from lintfit.commands.kept.store import Keeping, Store
+from lintfit.commands.read_as import is_config_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
@@ -30,7 +31,6 @@ from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.sources import detect
-from lintfit.sources.base import Source
 from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
 from lintfit.verdict.model import Judged
@@ -175,9 +175,7 @@ class _Checked:
 class _Pass:
     """One reading of all files, from documents to findings."""
 
-    def __init__(
-        self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None
-    ) -> None:
+    def __init__(self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None) -> None:
         self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
 
@@ -302,7 +300,7 @@ class _Pass:
         named = document.path in self.found.named
         opened = any(document in run.opened for run in loaded.runs)
         own = document in loaded.documents and not self.workspace.why_not_changed(document.path)
-        if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
+        if opened and not own and not any(is_config_of(document, run) for run in loaded.runs):
             return ()  # data of a script's own, whatever it looks like
         if self.store is None:
             return self._file_findings_now(document, part_of, opened)
@@ -313,7 +311,7 @@ class _Pass:
     def _file_findings_now(self, document: Document, part_of: tuple[Run, ...], opened: bool) -> Iterator[Finding]:
         named = document.path in self.found.named
         with self.mistakes.end_at(document.path.as_posix()):
-            context = FileContext(document, _source(document, part_of), part_of, named, self.workspace)
+            context = FileContext(document, source_of(document, part_of), part_of, named, self.workspace)
             for finding in run_file_checks(context, apart=self.mistakes.end_at):
                 # A script that opens the file itself may ask for any of its keys.
                 yield without_fix(finding) if opened else finding
@@ -348,47 +346,6 @@ def _documents(loaded: Loaded) -> tuple[Document, ...]:
     """Every document once, found ones first, then those that runs pulled in."""
     pulled = (document for run in loaded.runs for document in run.documents)
     return tuple({id(document): document for document in (*loaded.documents, *pulled)}.values())
-
-
-def _source(document: Document, runs: Sequence[Run]) -> Source | None:
-    """The document read as its dialect: as a run has read it, else from its content."""
-    own = [str(document.path), str(document.kind)]
-    for run in runs:
-        if own not in run.says("sources", partial(_sources, run)):
-            continue
-        for source in (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch):
-            if source is not None and source.document is document:
-                return source
-    if not isinstance(document, DataDocument) or document.root is None:
-        return None
-    match detect.dialect(document):
-        case "deepspeed":
-            from lintfit.sources.deepspeed import read_deepspeed
-
-            return read_deepspeed(document)
-        case "accelerate":
-            from lintfit.sources.accelerate import read_accelerate
-
-            return read_accelerate(document)
-    return None
-
-
-def _sources(run: Run) -> list[list[str]]:
-    """The documents that a run has read as something, by path and kind."""
-    found = (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch)
-    return [[str(each.document.path), str(each.document.kind)] for each in found if each is not None]
-
-
-def _configs(run: Run) -> list[list[str]]:
-    found = (run.deepspeed, run.accelerate)
-    return [[str(each.document.path), str(each.document.kind)] for each in found if each is not None]
-
-
-def _is_config(document: Document, run: Run) -> bool:
-    configs = run.says("configs", partial(_configs, run))
-    if [str(document.path), str(document.kind)] not in configs:
-        return False
-    return any(source is not None and source.document is document for source in (run.deepspeed, run.accelerate))
 
 
 def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

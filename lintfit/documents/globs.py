@@ -34,6 +34,8 @@ class Pattern:
     def matches(self, parts: Sequence[str], below: bool = False) -> bool:
         """Whether it matches the segments of a path; with ``below`` also what lies below something that it matches."""
         first, *others = self.groups
+        if not first and not below and len(others) == 1 and len(others[0]) == 1:  # a name at any depth, as most are
+            return bool(parts) and others[0][0].fullmatch(parts[-1]) is not None
         if not _fits(first, parts, 0):
             return False
         at = len(first)

@@ -7,14 +7,8 @@ from collections.abc import Mapping
 from lintfit.documents import door, paths
 from lintfit.documents.seen import NOTHING, followed, lies
 
-
 MOST_CHANGED = 200
 """Files that may have changed; where more have, it is as good as another tree."""
-
-
-def holds(answers: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether every question has the answer that it had. Raises whatever broken answers make go wrong."""
-    return changed(answers, most=0) is not None
 
 
 def changed(answers: Mapping[str, Mapping[str, str]], most: int = MOST_CHANGED) -> dict[str, dict[str, str]] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -14,7 +13,7 @@ from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
-from lintfit.frozen import frozen, replace, word_set
+from lintfit.frozen import frozen, replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside, configs_of_folders
@@ -23,11 +22,12 @@ from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.documented import documented
 from lintfit.run.model import Origin, Run, Skipped
+from lintfit.run.says import has_script_that_trains, is_for_the_tree, is_read, starts_own_script, trainings, trains
 from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.recipes.forms import front_end_of
-from lintfit.sources.recipes.front_ends import FrontEnd, is_front_end
-from lintfit.sources.script.prefilter import is_test, may_train, maybe_notebook, maybe_training_script, only_defines
+from lintfit.sources.recipes.front_ends import FrontEnd
+from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_training_script, only_defines
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
@@ -66,10 +66,10 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
     documents = reader.read_all()
     workspace.settle()
     launches = [*_launched(documents, making, pages=False)]
-    runs = [run for run in launches if _launches(run)]
+    runs = [run for run in launches if trains(run)]
     taken = {path for run in runs for path in _taken(run, workspace)}
     pages = [*_launched(documents, making, pages=True)]
-    runs += documented(pages, found.named, frozenset(taken), _launches)
+    runs += documented(pages, found.named, frozenset(taken), trains)
     taken |= {path for run in runs for path in _taken(run, workspace)}
     launches += pages
     for origin in _lonely_scripts(documents, taken, found, workspace, cli):
@@ -80,15 +80,15 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
             continue
         run = making.run(origin)
         for each in (run, *_further(run, making)):
-            if each is not None and each.says("script trains", partial(_has_script_that_trains, each)):
+            if each is not None and has_script_that_trains(each):
                 runs.append(each)
                 taken |= _taken(each, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
     for origin in _lonely_data(lonely, taken, workspace, configs_of_folders(runs)):
         run = making.run(origin)
-        if run is not None and origin.kind == "recipe" and _is_for_the_tree(run, workspace):
+        if run is not None and origin.kind == "recipe" and is_for_the_tree(run, workspace):
             continue
-        if run is not None and (origin.kind == "config" or run.says("is read", partial(_is_read, run))):
+        if run is not None and (origin.kind == "config" or is_read(run)):
             runs.append(run)
             taken |= _taken(run, workspace)
     reading = Reading(
@@ -96,7 +96,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
         workspace,
         {document.path: document for document in documents},
         frozenset(taken),
-        tuple(run for run in launches if not _launches(run)),
+        tuple(run for run in launches if not trains(run)),
     )
     loaded = Loaded(
         tuple(documents),
@@ -128,7 +128,9 @@ def _touched(loaded: Loaded, changes: Changes, workspace: Workspace) -> Loaded:
 def _launched(documents: Sequence[Document], making: _Making, pages: bool) -> Iterable[Run]:
     """The runs of launch lines: those of pages, or all others."""
     for document in documents:
-        for origin in _launch_origins(document, making.workspace, making.mistakes) if is_page(document.path) is pages else ():
+        for origin in (
+            _launch_origins(document, making.workspace, making.mistakes) if is_page(document.path) is pages else ()
+        ):
             run = making.run(origin)
             if run is not None:
                 yield run
@@ -232,39 +234,6 @@ def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes
             yield Origin("launch", document.path, index)
 
 
-def _launches(run: Run) -> bool:
-    """Whether a launch line's run is a training: where the line does not tell, the script or the recipe does."""
-    return run.says("trains", lambda: _is_training(run))
-
-
-def _is_training(run: Run) -> bool:
-    if run.recipe is not None and not run.recipe.trains and not run.broken:
-        return False
-    if run.launch is None or run.broken:
-        return True
-    if run.launch.sure:
-        return not _only_runs_a_model(run)
-    if run.recipe is not None and is_front_end(run.recipe.dialect):
-        return True
-    return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
-
-
-def _only_runs_a_model(run: Run) -> bool:
-    """Whether a script that is read loads a model and does nothing that a training does, in any of its files."""
-    if run.script is None or run.script.facts.trains or not run.script.facts.loads:
-        return False
-    return not any(may_train(document.text) for document in run.documents if document.kind is Kind.PYTHON)
-
-
-def _only_evaluates(run: Run) -> bool:
-    """Whether a script that trains where ``do_train`` is set is started for an evaluation alone."""
-    from lintfit.sources.launchers.training_commands import only_evaluates
-
-    if run.launch is None or not only_evaluates(run.launch.invocation):
-        return False
-    return any(".do_train" in document.text for document in run.documents if document.kind is Kind.PYTHON)
-
-
 def _lonely_scripts(
     documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
 ) -> Iterable[Origin]:
@@ -291,7 +260,7 @@ def _further(run: Run | None, making: _Making) -> Iterable[Run | None]:
     """The other trainings of a notebook, behind its first."""
     if run is None or not run.origin.in_notebook:
         return
-    for index in range(1, run.says("trainings", lambda: run.script.trainings if run.script is not None else 0)):
+    for index in range(1, trainings(run)):
         yield making.run(replace(run.origin, index=index))
 
 
@@ -332,52 +301,6 @@ def _of_own_program(document: DataDocument, front_end: FrontEnd, workspace: Work
     return bool(declared) and all(packages.isdisjoint(path.parts) for path in declared)
 
 
-_HANDBOOK = word_set("""
-    auto_insert_empty_system_msg base_model_revision chat_template dataset_configs dataset_mixer dataset_mixture
-    dataset_splits decontaminate model_code_revision preprocessing_num_workers text_column torch_dtype truncation_side
-    use_flash_attention_2
-    """)
-"""Keys of alignment-handbook's own dataclasses (``src/alignment/configs.py``), whose scripts train as TRL's command."""
-
-
-_AS_TRL = frozenset({"alignment", "open_r1"})
-"""Packages whose scripts hand what they declare beside TRL's classes to its trainers (alignment-handbook, open-r1)."""
-
-
-def _is_for_the_tree(run: Run, workspace: Workspace) -> bool:
-    """Whether a recipe that is taken for TRL's is for a trainer of the tree's own, or has keys that only a dataclass of
-    the tree has: what its script trains by them, TRL's command does not."""
-    asks = run.says("keys for a trainer of the tree's own", lambda: _not_of_trl(run))
-    if asks is None:
-        return False
-    from lintfit.run.key_reads import key_reads
-
-    name, keys = asks
-    reads, path = key_reads(workspace), Path(name)
-    if reads.trained_otherwise(path):
-        return True
-    found = (reads.declared(path, key) for key in keys if key not in _HANDBOOK)
-    return any(places and all(_AS_TRL.isdisjoint(place.parts) for place in places) for places in found)
-
-
-def _not_of_trl(run: Run) -> tuple[str, Sequence[str]] | None:
-    """The path of a recipe that is taken for TRL's, with its keys that are none of TRL's; None for another run."""
-    recipe = run.recipe
-    if recipe is None or recipe.dialect != "trl" or not isinstance(recipe.document, DataDocument):
-        return None
-    from lintfit.sources.recipes.trl_recipe import TrlRecipe
-
-    return str(recipe.document.path), [*(recipe.not_of_trl if isinstance(recipe, TrlRecipe) else ())]
-
-
-def _has_script_that_trains(run: Run) -> bool:
-    return run.script is not None and run.script.facts.trains
-
-
-def _is_read(run: Run) -> bool:
-    return run.training is not None
-
-
 def _quoted(script: Origin, making: _Making) -> Iterable[Run]:
     """The trainings by the lines of a script's own docstring that start it, where all that they name is there.
 
@@ -390,26 +313,12 @@ def _quoted(script: Origin, making: _Making) -> Iterable[Run]:
     with making.mistakes.end_at(script.path.as_posix()):
         for index in range(min(_MOST_QUOTED, count_launches(making.workspace.read(script.path, Kind.SHELL)))):
             run = making.run(Origin("launch", script.path, index))
-            if run is not None and run.says("starts itself", partial(_starts_own_script, run)):
+            if run is not None and starts_own_script(run):
                 yield run
-
-
-def _starts_own_script(run: Run) -> bool:
-    """Whether a command of a docstring trains with the script that it stands in, and all that it names is there."""
-    if run.script is None or run.broken or any(each.certainty != "open" for each in run.missing):
-        return False
-    own = run.script.document.path == run.origin.path and run.script.facts.trains
-    return own and not _is_usage(run) and not _only_evaluates(run)
 
 
 _MOST_QUOTED = 20
 """Commands of one docstring that are read; those of real scripts have a few."""
-
-
-def _is_usage(run: Run) -> bool:
-    """Whether a command shows how a script is called and not what it is given: its flags are all to be filled in."""
-    flags = run.launch.flags if run.launch is not None else ()
-    return bool(flags) and all((flag.value or "").startswith("$") for flag in flags)
 
 
 def _starts_itself(path: Path, workspace: Workspace) -> bool:

@@ -66,7 +66,7 @@ def checked(*arguments: str, cwd: Path) -> Outcome:
 
 
 def entries(tmp_path: Path) -> list[Path]:
-    return sorted((tmp_path / "cache" / "lintfit").glob("*"))
+    return sorted((tmp_path / "cache" / "lintfit").glob("*.json"))
 
 
 def project(folder: Path) -> Path:
@@ -231,10 +231,10 @@ def test_where_nothing_can_be_kept(where: str, tmp_path: Path) -> None:
 
 def test_the_oldest_go(tmp_path: Path) -> None:
     folder = project(tmp_path / "tree")
-    with patch.object(cache, "MOST_ENTRIES", 3):
+    with patch.object(cache, "MOST_FILES", 3):
         for length in range(1, 6):
             checked("ds.json", "--seq-len", str(length), cwd=folder)
-    assert len(entries(tmp_path)) == 3
+    assert len(list((tmp_path / "cache" / "lintfit").iterdir())) == 3
 
 
 def test_processes_beside_each_other(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ class Decoder:
 
     def _slotted(self, found: list[Any]) -> object:
         kind = _named(found[0])
-        value = object.__new__(kind)
+        value: object = object.__new__(kind)
         for name, each in zip(kind.__slots__, self._all(found[1:]), strict=True):  # type: ignore[attr-defined]
             setattr(value, name, each)
         return self._made(value)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def confirmed_by_parts(
     findings: Sequence[Finding], runs: Sequence[RunResult], confirmation: Confirmation, store: Store
 ) -> tuple[Finding, ...]:
-    """The findings as :meth:`Confirmation.of` gives them. Those of one rule over one file and run are confirmed together
-    there, and each of the others alone."""
+    """The findings as :meth:`Confirmation.of` gives them, which confirms those of one rule over one file and run
+    together, and each of the others alone."""
     plans = {id(run.plan.fix) for run in runs if run.plan is not None}
     groups: dict[tuple[object, ...], list[int]] = {}
     for index, finding in enumerate(findings):

@@ -55,11 +55,10 @@ class KeptRun(Run):
         self.content: Mapping[str, Any] | None = content
         """What is written of it; None once it is read from its files."""
         self._workspace, self._build, self._base = workspace, build, base
-        self.origin = origin
-        self.told = dict(content["told"])
         decoder = Decoder(workspace)
-        for name, found in zip(_AT_ONCE, content["at_once"], strict=True):
-            setattr(self, name, decoder.value(found))
+        at_once = dict(zip(_AT_ONCE, map(decoder.value, content["at_once"]), strict=True))
+        for name, value in {"origin": origin, "told": dict(content["told"]), **at_once}.items():
+            setattr(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         """A field that is not set yet: slots that are come by themselves."""
@@ -81,9 +80,13 @@ class KeptRun(Run):
             setattr(self, name, getattr(base, name))
             return True
         written = later.get(name)
-        if written is not None:
+        if written is None:
+            return False
+        try:
             setattr(self, name, Decoder(self._workspace).value(json.loads(written)))
-        return written is not None
+        except Exception:  # of somebody else's making
+            return False
+        return True
 
 
 _FIELDS = frozenset(names(Run))

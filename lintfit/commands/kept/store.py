@@ -1,7 +1,7 @@
 """What a check has made of each part of a tree, and what of an earlier check's holds still.
 
-A *part* is a run with its verdict, plan and findings; the findings of a file; or the fixes of a file, confirmed. With each
-goes every path that was read or looked for while it was made (:meth:`Workspace.asked`). The cache
+A *part* is a run with its verdict, plan and findings; the findings of a file; or the fixes of a file, confirmed. With
+each goes every path that was read or looked for while it was made (:meth:`Workspace.asked`). The cache
 (:mod:`lintfit.cli.cache`) says which files alone have changed since: nothing else that the earlier check asked of the
 file system would be answered otherwise, neither a name, nor a folder, nor what is no document. A part holds that has
 asked for none of these files. All that puts parts together (which files there are, which launches count, what a comment
@@ -11,13 +11,13 @@ silences, the report) is done anew each time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lintfit.commands.kept.codec import Decoder, Encoder, NotKept
 from lintfit.commands.kept.run import KeptRun, written
+from lintfit.documents import seen
 from lintfit.documents.later import Expected
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.workspace import Workspace
@@ -63,7 +63,9 @@ class Keeping:
 class Store:
     """The parts of one check. ``kept`` is what an earlier one has written, ``changed`` the files that have changed."""
 
-    def __init__(self, workspace: Workspace, kept: Mapping[str, Any] | None = None, changed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, workspace: Workspace, kept: Mapping[str, Any] | None = None, changed: Iterable[str] = ()
+    ) -> None:
         self._workspace = workspace
         self._changed = frozenset(map(Path, changed))
         self._parts: dict[str, Part] = {}
@@ -147,7 +149,7 @@ class Store:
     ) -> Sequence[Finding]:
         """Findings that are made of some runs and files: those of ``name``, which says all else that they hang on."""
         own = [self._runs[id(run)][1] for run in runs]
-        key = json.dumps([*map(str, name), own])
+        key = seen.digest(json.dumps([*map(str, name), own]).encode("ascii"))
         part = self._earlier.get(key)
         if part is not None:
             part.value = Decoder(self._workspace).value(json.loads(part.content))
@@ -191,11 +193,11 @@ class Store:
             for where, kind, document, asked in self._workspace.documents()
             if _is_plain(document)
         ]
-        seen = {(where, kind) for where, kind, _, _ in self._workspace.documents()}
+        parsed = {(where, kind) for where, kind, _, _ in self._workspace.documents()}
         documents += [
             [paths.of_one(where), str(kind), str(found.path), paths.of(found.asked), found.facts]
             for (where, kind), found in self._expected.items()
-            if (where, kind) not in seen
+            if (where, kind) not in parsed
         ]
         indices = paths.of(ambiguous)
         return {"paths": paths.all, "ambiguous": indices, "parts": parts, "documents": documents}
@@ -209,7 +211,7 @@ class Store:
 
     def _of_run(self, part: Part) -> Mapping[str, Any]:
         run, result, findings = part.value
-        content = {"run": written(run, self._workspace), "judged": None, "result": None}
+        content: dict[str, Any] = {"run": written(run, self._workspace), "judged": None, "result": None}
         if part.content is not None:
             return {**part.content, "run": content["run"]}
         if result is None or findings is None:

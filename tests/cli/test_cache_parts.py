@@ -1,0 +1,214 @@
+"""Parts of an earlier check: taken again where they hold still, so that a report is the one of a check made anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lintfit.cli import cache
+from lintfit.commands.kept import store
+from lintfit.report import REPORTERS
+from lintfit.run.build import build
+from tests.cli.test_cache import FILES, checked, entries, project
+from tests.support import ROOT
+
+PROJECTS = ROOT / "tests" / "projects"
+CASES = (
+    *("accelerate-yaml-zero3", "deepspeed-json-read-by-script", "flags-in-arrays", "fsdp-by-yaml", "launch-makefile"),
+    *("launch-sources-files", "launch-writes-configs", "llamafactory-recipe", "missing-config", "notebook-launches"),
+    *("paths-from-the-root", "raw-deepspeed", "script-branches-and-helpers", "script-json-config", "trainer-dpo"),
+    *("sections-read-by-code", "trl-command", "versions-by-lock", "yaml-needs-smaller-buckets"),
+)
+"""Of all dialects; what is slow or alike is left out."""
+WORDS = (("true", "false"), ("False", "True"), ("bf16", "fp16"), ("stage", "stages"), ("Trainer", "Trainr"), ("e", ""))
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path: Path) -> Iterator[None]:
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "LINTFIT_NO_CACHE": ""}
+    with patch.dict(os.environ, environment), patch.object(cache, "FRESH", -1.0):
+        yield
+
+
+@pytest.fixture
+def built() -> Iterator[list[str]]:
+    """The paths of the runs that are read from their files."""
+    found: list[str] = []
+
+    def noted(origin: Any, *others: Any) -> Any:
+        found.append(origin.path.as_posix())
+        return build(origin, *others)
+
+    with patch.object(store, "build", noted), patch("lintfit.commands.check.suppress", lambda *_: nullcontext()):
+        yield found
+
+
+def two_projects(folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("one", "two"):
+        project(folder / name)
+    return folder
+
+
+def append(file: Path, text: str = "\n# more\n") -> None:
+    file.write_text(file.read_text() + text)
+
+
+def test_an_edit_has_read_again_what_hangs_on_it(built: list[str], tmp_path: Path) -> None:
+    folder = two_projects(tmp_path / "tree")
+    flags = ("--gpu", "4090", "--gpus", "8")
+    checked(".", *flags, cwd=folder)
+    assert built == ["one/run.sh", "two/run.sh"]
+    for edited, again in (("train.py", ["two/run.sh"]), ("helper.py", []), ("run.sh", ["two/run.sh"])):
+        built.clear()
+        append(folder / "two" / edited)
+        found = checked(".", *flags, cwd=folder)
+        assert built == again  # nothing asks for what the helper defines
+        assert found == checked(".", *flags, "--no-cache", cwd=folder)
+    built.clear()
+    append(folder / "two" / "ds.json", " ")
+    found = checked(".", *flags, cwd=folder)
+    assert "one/run.sh" not in built
+    assert found == checked(".", *flags, "--no-cache", cwd=folder)
+
+
+@pytest.mark.parametrize("name", ["new.py", "one/helper/__init__.py", "requirements.txt", "lintfit.toml"])
+def test_a_new_file_has_everything_read_again(name: str, built: list[str], tmp_path: Path) -> None:
+    folder = two_projects(tmp_path / "tree")
+    checked(".", cwd=folder)
+    built.clear()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(FILES.get(name, ("LENGTH = 2\n",))[0])
+    assert checked(".", cwd=folder) == checked(".", "--no-cache", cwd=folder)
+    assert {"one/run.sh", "two/run.sh"} <= {*built}
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda parts: b"",
+        lambda parts: parts[:100],
+        lambda parts: json.dumps({**json.loads(parts), "paths": []}).encode(),
+        lambda parts: json.dumps({**json.loads(parts), "parts": {"run": 1}}).encode(),
+        lambda parts: parts.replace(b"lintfit.findings.model:Finding", b"lintfit.cli.main:lintfit"),
+        lambda parts: re.sub(rb'"id":"[^"]*"', b'"id":[]', parts),
+    ],
+)
+@pytest.mark.parametrize("signed", [True, False])
+def test_broken_parts_are_none(forge: Callable[[bytes], bytes], signed: bool, tmp_path: Path) -> None:
+    """Also where somebody has written the digest of what is broken into the entry."""
+    from lintfit.documents import seen
+
+    folder = two_projects(tmp_path / "tree")
+    checked(".", cwd=folder)
+    (entry,) = entries(tmp_path)
+    parts = entry.with_suffix(".parts")
+    broken = forge(parts.read_bytes())
+    parts.write_bytes(broken)
+    if signed:
+        entry.write_text(json.dumps({**json.loads(entry.read_bytes()), "parts": seen.digest(broken)}))
+    append(folder / "two" / "train.py")
+    assert checked(".", cwd=folder) == checked(".", "--no-cache", cwd=folder)
+
+
+def test_what_changes_again_while_it_is_checked_is_not_kept(tmp_path: Path) -> None:
+    folder = two_projects(tmp_path / "tree")
+    checked(".", cwd=folder)
+    append(folder / "two" / "train.py")
+    changed = cache.changed
+
+    def late(*arguments: Any) -> Any:
+        found = changed(*arguments)
+        append(folder / "two" / "train.py", "\n# later\n")
+        return found
+
+    (entry,) = entries(tmp_path)
+    before = entry.read_bytes()
+    with patch.object(cache, "changed", late):
+        checked(".", cwd=folder)
+    assert entry.read_bytes() == before
+    assert checked(".", cwd=folder) == checked(".", "--no-cache", cwd=folder)
+
+
+def mutated(text: str, kind: int, where: random.Random) -> str:
+    """A text with a small change."""
+    lines = text.splitlines(keepends=True) or ["\n"]
+    one, other = where.randrange(len(lines)), where.randrange(len(lines))
+    numbers = [*re.finditer(r"\d+", text)]
+    match kind:
+        case 0:
+            return f"{text}\n# more\n"
+        case 1:
+            del lines[one]
+        case 2:
+            lines[one], lines[other] = lines[other], lines[one]
+        case 3 if numbers:
+            number = where.choice(numbers)
+            return text[: number.start()] + where.choice(["1", "2", "8", "4096"]) + text[number.end() :]
+        case 4:
+            lines.insert(one, "# lintfit: ignore[does-not-fit, memory-unknown]\n")
+        case _:
+            found = [(old, new) for old, new in WORDS if old in text]
+            return text.replace(*where.choice(found), 1) if found else text
+    return "".join(lines)
+
+
+def acted(folder: Path, act: int, where: random.Random) -> None:
+    """Change one file of a folder, take it away, move it, or copy it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not files:
+        return
+    file = where.choice(files)
+    if act < 6:
+        file.write_text(mutated(file.read_text("utf-8", "replace"), act, where))
+    elif act == 6:
+        file.unlink()
+    elif act == 7:
+        file.replace(where.choice(files).parent / file.name)
+    else:
+        shutil.copy(file, file.with_name(f"copy_{file.name}"))
+
+
+ACTS = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 8)), min_size=1, max_size=3)
+FLAGS = st.sampled_from(((), ("--gpu", "3090", "--gpus", "8"), ("--gpu", "A100-80GB"), ("--verbose",)))
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
+@given(
+    st.lists(st.sampled_from(CASES), min_size=1, max_size=3, unique=True),
+    ACTS,
+    FLAGS,
+    st.sampled_from(sorted(REPORTERS)),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_no_part_is_stale(
+    cases: list[str], acts: list[int], flags: tuple[str, ...], form: str, mixed: bool, where: random.Random
+) -> None:
+    """Projects beside each other and in one folder, in every format: cached reports are those of ``--no-cache``."""
+    top = Path(tempfile.mkdtemp())
+    folder = top / "tree"
+    command = (".", *flags, "--output-format", form)
+    try:
+        for case in cases:
+            shutil.copytree(PROJECTS / case / "input", folder if mixed else folder / case, dirs_exist_ok=True)
+        with patch.dict(os.environ, {"XDG_CACHE_HOME": str(top / "cache")}):
+            for act in (None, *acts):
+                if act is not None:
+                    acted(folder, act, where)
+                assert checked(*command, cwd=folder) == checked(*command, "--no-cache", cwd=folder)
+    finally:
+        shutil.rmtree(top)
