@@ -129,6 +129,11 @@ class Versions(Mapping[str, str]):
         self._asked.add((library, (major, minor, patch)))
 
     @property
+    def asked(self) -> frozenset[tuple[str, Release]]:
+        """What was asked so far."""
+        return frozenset(self._asked)
+
+    @property
     def open_questions(self) -> tuple[tuple[str, str], ...]:
         """Libraries with the versions that what was read hangs on, and that their range goes across."""
         asked = sorted(self._asked)

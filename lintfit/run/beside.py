@@ -68,21 +68,21 @@ def configs_of_folders(runs: Iterable[Run]) -> Mapping[tuple[Path, str], Path]:
     folder of which they differ."""
     found: dict[tuple[Path, str], set[Path | None]] = {}
     for run in runs:
-        front_end, config, folders = run.says("recipes", partial(_started_with, run))
-        for folder in folders:
+        config, recipes = run.says("recipes", partial(_started_with, run))
+        for folder, front_end in recipes:
             found.setdefault((Path(folder), front_end), set()).add(Path(config) if config is not None else None)
     ones = ((folder, next(iter(configs))) for folder, configs in found.items() if len(configs) == 1)
     return {folder: config for folder, config in ones if config is not None}
 
 
-def _started_with(run: Run) -> tuple[str, str | None, Sequence[str]]:
-    """The front end of the recipes that a launch line starts, the Accelerate file, and the folders of the recipes."""
-    if run.launch is None or run.recipe is None:
-        return "", None, ()
-    front_end = run.recipe.dialect
+def _started_with(run: Run) -> tuple[str | None, Sequence[Sequence[str]]]:
+    """The Accelerate file of a launch line, and of each recipe that it starts the folder and the front end."""
+    if run.launch is None:
+        return None, ()
     config = str(run.accelerate.document.path) if run.accelerate is not None else None
-    own = [each.path.parent for each in run.documents if front_end_of(each.text, each.kind) == front_end]
-    return front_end, config, [*map(str, own)]
+    # A script of the tree may read a recipe, which has the arguments of the front end.
+    told = [(str(each.path.parent), front_end_of(each.text, each.kind)) for each in run.documents]
+    return config, [(folder, front_end) for folder, front_end in told if front_end is not None]
 
 
 def said(config: Document, of_recipe: bool) -> str:

@@ -20,6 +20,7 @@ from lintfit.findings.model import Plan
 from lintfit.frozen import names
 from lintfit.memory.result import Moment
 from lintfit.run.model import ANY_OF_THE_MACHINE, OF_THE_MACHINE
+from lintfit.versions import Versions
 
 
 class NotKept(Exception):
@@ -96,6 +97,9 @@ class Encoder:
 
     def _record(self, value: Any, instead: Mapping[str, object], depth: int) -> list[Any]:
         kind = type(value)
+        if kind is Versions:
+            parts = [dict(value), dict(value.sources), tuple(sorted(value.asked))]
+            return ["v", *[self.plain(each, depth + 1) for each in parts]]
         if kind in _SLOTTED:
             slots = (getattr(value, name) for name in kind.__slots__)
             return ["o", _class(kind), *[self.plain(each, depth + 1) for each in slots]]
@@ -178,6 +182,7 @@ class Decoder:
         "D": _document,
         "r": _record,
         "o": _slotted,
+        "v": lambda self, found: self._made(Versions(*self._all(found))),
     }
 
 
