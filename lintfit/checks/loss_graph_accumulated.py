@@ -22,10 +22,12 @@ _FEW = re.compile(r"range\((\d{1,2}|.*accum.*|.*micro.*)\)")
 
 def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
-    scripts = (run.script for run in context.runs if run.script is not None)
-    if not isinstance(document, PythonDocument) or not any(script.facts.trains for script in scripts):
+    if not isinstance(document, PythonDocument):
         return
-    if not _WORTH_IT.search(document.text) or ".backward(" not in document.text:
+    if ".backward(" not in document.text or not _WORTH_IT.search(document.text):
+        return
+    scripts = (run.script for run in context.runs if run.script is not None)
+    if not any(script.facts.trains for script in scripts):
         return
     for loop in loops.loops(document):
         for kept, target in _kept(loop):

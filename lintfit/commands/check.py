@@ -13,7 +13,7 @@ from lintfit.checks.helpers.registry import breaks_the_command, errors_of, run_f
 from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.commands.kept.fixes import confirmed_by_parts
 from lintfit.commands.kept.store import Keeping, Store
-from lintfit.commands.read_as import is_config_of, source_of
+from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
@@ -304,9 +304,12 @@ class _Pass:
             return ()  # data of a script's own, whatever it looks like
         if self.store is None:
             return self._file_findings_now(document, part_of, opened)
-        name = ("file", self.workspace.located(document.path), document.path, document.kind, named, opened)
-        make = partial(self._file_findings_now, document, part_of, opened)
-        return self.store.findings(name, part_of, (document,), make)
+        # What the parser says of functions hangs on who has looked at them.
+        about = (self.workspace.located(document.path), document.path, document.kind, document.problems)
+        first, watched = reader_of(document, part_of), Watched(part_of)
+        name = ("file", *about, named, opened, first.origin if first is not None else None)
+        make = partial(self._file_findings_now, document, watched, opened)
+        return self.store.findings(name, part_of, (document,), make, partial(watched.seen, first))
 
     def _file_findings_now(self, document: Document, part_of: tuple[Run, ...], opened: bool) -> Iterator[Finding]:
         named = document.path in self.found.named

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from lintfit.documents.model import DataDocument, Document
 from lintfit.run.model import Run
@@ -13,13 +14,10 @@ from lintfit.sources.base import Source
 
 def source_of(document: Document, runs: Sequence[Run]) -> Source | None:
     """The document read as its dialect: as a run has read it, else from its content."""
-    own = [str(document.path), str(document.kind)]
-    for run in runs:
-        if own not in run.says("sources", partial(_sources, run)):
-            continue
-        for source in (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch):
-            if source is not None and source.document is document:
-                return source
+    first = reader_of(document, runs)
+    for source in _all_of(first) if first is not None else ():
+        if source.document is document:
+            return source
     if not isinstance(document, DataDocument) or document.root is None:
         return None
     match detect.dialect(document):
@@ -34,10 +32,21 @@ def source_of(document: Document, runs: Sequence[Run]) -> Source | None:
     return None
 
 
+def reader_of(document: Document, runs: Sequence[Run]) -> Run | None:
+    """The first run that has read a document as something."""
+    own = [str(document.path), str(document.kind)]
+    every = runs.of if isinstance(runs, Watched) else runs
+    return next((run for run in every if own in run.says("sources", partial(_sources, run))), None)
+
+
+def _all_of(run: Run) -> list[Source]:
+    found = (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch)
+    return [each for each in found if each is not None]
+
+
 def _sources(run: Run) -> list[list[str]]:
     """The documents that a run has read as something, by path and kind."""
-    found = (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch)
-    return [[str(each.document.path), str(each.document.kind)] for each in found if each is not None]
+    return [[str(each.document.path), str(each.document.kind)] for each in _all_of(run)]
 
 
 def _configs(run: Run) -> list[list[str]]:
@@ -51,3 +60,31 @@ def is_config_of(document: Document, run: Run) -> bool:
     if [str(document.path), str(document.kind)] not in configs:
         return False
     return any(source is not None and source.document is document for source in (run.deepspeed, run.accelerate))
+
+
+class Watched(tuple[Run, ...]):
+    """The runs of a document, which notices whether anybody looks at them: if nobody does, nothing hangs on them."""
+
+    def __new__(cls, runs: Sequence[Run]) -> Watched:
+        made = super().__new__(cls, runs)
+        made.of, made.looked = tuple(runs), False
+        return made
+
+    of: tuple[Run, ...]
+    looked: bool
+
+    def __iter__(self) -> Iterator[Run]:
+        self.looked = True
+        return super().__iter__()
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looked = True
+        return super().__getitem__(index)
+
+    def __contains__(self, run: object) -> bool:
+        self.looked = True
+        return super().__contains__(run)
+
+    def seen(self, first: Run | None) -> Sequence[Run]:
+        """The runs that were looked at, and the one by which the document is read."""
+        return self.of if self.looked else (first,) if first is not None else ()

@@ -145,9 +145,17 @@ class Store:
     # Files and fixes
 
     def findings(
-        self, name: Sequence[object], runs: Iterable[Run], of: Iterable[Document], make: Callable[[], Iterable[Finding]]
+        self,
+        name: Sequence[object],
+        runs: Sequence[Run],
+        of: Iterable[Document],
+        make: Callable[[], Iterable[Finding]],
+        looked_at: Callable[[], Iterable[Run]] | None = None,
     ) -> Sequence[Finding]:
-        """Findings that are made of some runs and files: those of ``name``, which says all else that they hang on."""
+        """Findings that are made of some runs and documents: those of ``name``, which says all else that they hang on.
+
+        ``looked_at`` says, once they are made, which of the runs they hang on; all of them without it.
+        """
         own = [self._runs[id(run)][1] for run in runs]
         key = seen.digest(json.dumps([*map(str, name), own]).encode("ascii"))
         part = self._earlier.get(key)
@@ -158,8 +166,8 @@ class Store:
             part = Part({path for document in of for path in self._workspace.hangs_on(document)})
             with self._workspace.asking(part.asked):
                 part.value = [*make()]
-            for each in own:
-                part.asked |= self._parts[each].asked
+            for run in runs if looked_at is None else looked_at():
+                part.asked |= self._part_of(run).asked
         self._parts[key] = part
         return part.value  # type: ignore[no-any-return]
 
