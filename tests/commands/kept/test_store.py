@@ -1,0 +1,45 @@
+"""What parts hang on: nothing that a part made alone would ask for is missing, whoever has asked for it before."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from lintfit.commands.check import _found, _Pass, new_workspace
+from lintfit.commands.kept.store import Keeping
+from lintfit.options.model import Options
+from tests.support import ROOT, forget
+
+PROJECTS = ROOT / "tests" / "projects"
+
+
+@pytest.mark.parametrize(
+    "case", ["accelerate-yaml-zero3", "launch-sources-files", "script-json-config", "sections-read-by-code"]
+)
+def test_a_run_alone_asks_for_nothing_else(case: str, tmp_path: Path) -> None:
+    """Two launches of the same files: of the second, much is remembered from the first."""
+    folder = shutil.copytree(PROJECTS / case / "input", tmp_path / "tree")
+    for script in folder.rglob("*.sh"):
+        shutil.copy(script, script.with_name(f"again_{script.name}"))
+    paths = [Path()]
+    with chdir(folder):
+        forget()
+        options = Options(gpu="3090", gpus=8)
+        workspace = new_workspace(paths, options)
+        store = Keeping().store(workspace)
+        whole = _Pass(_found(paths, options), workspace, options, store)
+        whole.check()
+        runs = [part for part in store._parts.values() if isinstance(part.value, list) and len(part.value) == 3]
+        assert len(runs) > 1
+        for part in runs:
+            run, judged, _ = part.value
+            other = new_workspace(paths, options)
+            with other.asked() as asked:
+                alone = _Pass(whole.found, other, options, Keeping().store(other))
+                built = alone.store.build(run.origin, other, options) if alone.store is not None else run
+                if judged is not None:
+                    list(alone._run_findings(alone._judged(built)))
+            assert asked <= part.asked
