@@ -17,6 +17,7 @@ from lintfit.sources.flag_grammars.options import (
     of_kind,
     refusal,
     suggested,
+    takes,
     written_in_full,
 )
 
@@ -53,17 +54,19 @@ class Grammar:
         Where nothing says which version it is, one that is older than the recent ones counts only if it has a flag of
         exactly this name: that dates the command. Of an abbreviation nobody says so.
         """
-        first = refusal(given, self.newest(), self.abbreviates, self.positional)
-        if first is None or not self.ranges:
-            return first
+        return refusal(given, self.newest(), self.abbreviates, self.positional) if self._refuses(given) else None
+
+    def _refuses(self, given: Given) -> bool:
+        if takes(given, self.newest(), self.abbreviates, self.positional):
+            return False
         for indices in product(*(reversed(each.possible) for each in self.ranges)):
             options = self._at(indices)
             recent = all(at in each.recent for at, each in zip(indices, self.ranges, strict=True))
             if not recent and not written_in_full(given.name, options):
                 continue
-            if refusal(given, options, self.abbreviates, self.positional) is None:
-                return None
-        return first
+            if takes(given, options, self.abbreviates, self.positional):
+                return False
+        return True
 
     def refused_for(self, given: Given) -> tuple[str, ...]:
         """The libraries of which a version takes a flag, with its words, that those of the project refuse."""
@@ -73,7 +76,7 @@ class Grammar:
             if every is None or len(every.possible) == len(stated.possible):
                 continue
             other = replace(self, ranges=(*self.ranges[:at], every, *self.ranges[at + 1 :]))
-            if other.refused(given) is None:
+            if not other._refuses(given):
                 found.append(stated.library)
         return tuple(found)
 

@@ -113,8 +113,17 @@ def refusal(
     """
     found = unknown(given, options, abbreviates, positional)
     option = next(iter(_meant_by(given.name, options, abbreviates)), None)
-    if found is not None or option is None:
-        return found
+    return found if found is not None or option is None else _of_value(given, option, positional)
+
+
+def takes(given: Given, options: Sequence[Option], abbreviates: bool = True, positional: bool = False) -> bool:
+    """Whether a parser of these options takes a flag with its words: what else was meant takes long to find."""
+    found = _meant_by(given.name, options, abbreviates)
+    return len(found) == 1 and _of_value(given, found[0], positional) is None
+
+
+def _of_value(given: Given, option: Option, positional: bool) -> Refusal | None:
+    """What is wrong with the words of an option; None where nothing is."""
     if not given.name.startswith("--") and not written_in_full(given.name, (option,)):
         return None  # ``-b4``: the value stands in the same word
     kinds = tuple(map(type, (option.nargs, *option.choices)))
@@ -155,7 +164,13 @@ def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[O
 
 def suggested(name: str, options: Iterable[Option]) -> str | None:
     """The option that a misspelt flag stands for."""
-    names = {each.lstrip("-"): each for option in options for each in option.names if each.startswith("--")}
+    return _suggested(name, tuple(each for option in options for each in option.names if each.startswith("--")))
+
+
+@lru_cache(maxsize=1024)
+def _suggested(name: str, options: tuple[str, ...]) -> str | None:
+    """Kept: a run is read again for each version that its reading hangs on, and its launches have flags in common."""
+    names = {each.lstrip("-"): each for each in options}
     bare = name.lstrip("-")
     inner = next((each for each in names if each.rpartition(".")[2] == bare), None)
     found = inner or nearest(bare, names) or _shortened(bare, names) or most_alike(bare, names, _ALIKE)

@@ -12,7 +12,7 @@ from lintfit.catalog import llamafactory as catalog
 from lintfit.frozen import replace
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.model import Refused, given_flags
-from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal, unknown
+from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal, takes, unknown
 from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ, TRAINING, LlamaFactoryArguments, named_file
 from lintfit.sources.recipes.llamafactory_engine import enabled, other_backend
 
@@ -79,7 +79,7 @@ def _taken_elsewhere(arguments: LlamaFactoryArguments, given: Given) -> bool:
     """Whether another version that may run takes a flag with its words."""
     if arguments.dated:
         return False
-    return any(refusal(given, _options(_kinds(arguments, at))) is None for at in range(len(catalog.versions())))
+    return any(takes(given, _options(_kinds(arguments, at))) for at in range(len(catalog.versions())))
 
 
 def _options(kinds: Mapping[str, str]) -> tuple[Option, ...]:
