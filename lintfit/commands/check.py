@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
 from lintfit.checks.helpers.registry import breaks_the_command, errors_of, run_file_checks, run_run_checks
 from lintfit.checks.helpers.runs import starts_too_many
-from lintfit.commands.kept.fixes import confirmed_by_parts
-from lintfit.commands.kept.store import Keeping, Store
 from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
@@ -36,6 +35,9 @@ from lintfit.verdict.judge import judge
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import FAILED
 from lintfit.verdict.spread import what_decides
+
+if TYPE_CHECKING:
+    from lintfit.commands.kept.store import Keeping, Store
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
@@ -230,6 +232,8 @@ class _Pass:
         if self.store is None:
             confirmed = confirmation.of(findings)
             return confirmed.findings, confirmed.refused
+        from lintfit.commands.kept.fixes import confirmed_by_parts
+
         after = confirmed_by_parts(findings, runs, confirmation, self.store)
         return after, sum(one.fix is not None and two.fix is None for one, two in zip(findings, after, strict=True))
 
