@@ -7,7 +7,6 @@ from lintfit.checks.helpers.runs import breaks_or_strains, place_of
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
-from lintfit.memory.engines.fsdp import gathered_bytes, one_unit, stored
 from lintfit.memory.result import Verdict
 from lintfit.run.engines import wrap_policy
 from lintfit.run.model import Run
@@ -50,7 +49,11 @@ def _names_class(run: Run) -> bool:
 
 def _gathers(run: Run) -> bool:
     """Whether there are shards to gather, as far as is known."""
-    return run.spec is None or run.count_open or one_unit(run.spec)
+    if run.spec is None or run.count_open:
+        return True
+    from lintfit.memory.engines.fsdp import one_unit
+
+    return one_unit(run.spec)
 
 
 def _unwrapped(context: RunContext, policy: Setting | None) -> Report:
@@ -88,6 +91,8 @@ def _size(run: Run) -> str:
     spec = run.spec
     if spec is None:
         return "all of its weights"
+    from lintfit.memory.engines.fsdp import gathered_bytes, stored
+
     return gib(sum(gathered_bytes(spec, weight) for weight in stored(spec).weights))
 
 

@@ -8,7 +8,6 @@ from lintfit.checks.helpers.runs import breaks_or_strains, fits, most, stated_at
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import gib, listed
 from lintfit.findings.model import Applicability, Severity
-from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.spec import GIB, Spec
 
 _SMALL_CARD = 24 * GIB
@@ -57,6 +56,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _changes(spec: Spec) -> dict[str, int]:
     """The keys whose values, stated or by default, are larger than what is plenty here."""
+    from lintfit.memory.engines.zero_config import zero_config
+
     config = zero_config(spec)
     current = {"reduce_bucket_size": config.reduce_bucket}
     if spec.zero_stage < 3:

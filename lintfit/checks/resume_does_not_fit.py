@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.frozen import replace
-from lintfit.memory.components import total
-from lintfit.memory.engines import resuming
-from lintfit.memory.engines.model_states import states
-from lintfit.memory.engines.states import States
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
+
+if TYPE_CHECKING:
+    from lintfit.memory.engines.states import States
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -21,6 +21,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if context.verdict not in (Verdict.FITS, Verdict.TIGHT) or fresh.host_is_short:
         return
+    from lintfit.memory.engines.model_states import states
+
     going_on = states(replace(spec, resumes=True))
     message = _on_gpu(spec, fresh, going_on) or _on_host(fresh, going_on)
     if message is None:
@@ -36,6 +38,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _on_gpu(spec: Spec, fresh: Estimate, going_on: States) -> str | None:
     """What resuming takes of a GPU that a fresh start fits."""
+    from lintfit.memory.components import total
+    from lintfit.memory.engines import resuming
+
     there = fresh.capacity_bytes
     needed = total(going_on.resume) + fresh.component("framework")
     if there is None or needed <= there or fresh.peak.likely > there:

@@ -9,7 +9,6 @@ from lintfit.catalog import defaults as libraries
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
 from lintfit.memory.loss.preference import ROLLOUTS
-from lintfit.memory.micro_batch.vision.images import tokens
 from lintfit.memory.spec import Generation
 from lintfit.memory.versions import before_transformers_5
 from lintfit.settings.registry import default
@@ -31,7 +30,10 @@ def complete(values: dict[str, Any], facts: ModelFacts) -> None:
         values.setdefault("lora_dtype", values["weights_dtype"])
         values.setdefault("lora_dropout", litgpt.DROPOUT)
     values.setdefault("micro_batch_size", default("micro_batch_size"))
-    values.setdefault("seq_len", longest(facts) + tokens(facts, values))
+    if "seq_len" not in values:
+        from lintfit.memory.micro_batch.vision.images import tokens  # which loads all that counts layers
+
+        values["seq_len"] = longest(facts) + tokens(facts, values)
     values.setdefault("optimizer", default("optimizer") if modern else "adamw_torch")
     values.setdefault("use_reentrant", not modern)
     _trainer(values)
