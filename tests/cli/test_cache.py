@@ -205,7 +205,7 @@ def test_a_folder_that_others_may_write_to_is_not_taken(tmp_path: Path) -> None:
     folder = project(tmp_path / "tree")
     first = checked(".", cwd=folder)
     (tmp_path / "cache" / "lintfit").chmod(0o777)
-    with patch("lintfit.cli.cache.json.loads", forbidden):
+    with patch("lintfit.cli.cache._others", forbidden):
         assert checked(".", cwd=folder) == first
 
 
