@@ -343,6 +343,7 @@ class _Builder:
             add_flag=launch.set_flag,
             positional=launch.positional,
             overrides=launch.overrides,
+            more_flags=launch.hides_flags,
         )
 
     def _written(self, launch: Launch | None) -> Document | None:

@@ -195,7 +195,8 @@ class Run:
     def unseen_flags(self) -> tuple[str, ...]:
         """Settings that an unseen command line decides, of a script on its own that parses its arguments, or the config
         of the machine that runs ``accelerate launch``."""
-        if self.launch is not None or self.recipe is not None or self.origin.partners or self.origin.in_notebook:
+        seen = self.launch is not None and not self.launch.hides_flags
+        if seen or self.recipe is not None or self.origin.partners or self.origin.in_notebook:
             engine = self.settings.get("engine")
             return ("engine",) if engine is not None and engine.provenance is OF_THE_MACHINE else ()
         return tuple(

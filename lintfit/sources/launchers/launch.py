@@ -81,6 +81,14 @@ class Launch:
             return ()
         return (Flag("local_rank", "0", self.script_place or self.place),)
 
+    @property
+    def hides_flags(self) -> bool:
+        """Whether a command substitution stands among the script's flags (``train.py $(arguments)``): who knows which
+        flags it comes to."""
+        made = self.invocation
+        beside = (*made.positional, *made.loose, *(word for option in made.arguments for word in option.words[1:]))
+        return any(word.value is None and ("$(" in word.text or "`" in word.text) for word in beside)
+
     def flag(self, name: str) -> Flag | None:
         """The last flag of the script with this name (without dashes), or None."""
         return next((flag for flag in reversed(self.flags) if flag.name == name), None)
