@@ -222,6 +222,8 @@ def _braced(reference: _Reference) -> _Lists:
             return reference.computed(bounds.replaced(variable.value, old, new, count))
         except bounds.TooLarge:
             return reference.unknown()
+    if name in ("@", "*") and scope.positional is not None and (first := natural(rest[1:])) and rest[0] == ":":
+        return reference.elements(scope.positional[first - 1 :], separate=name == "@")
     operator = re.match(r":?[-=+?]", rest)
     if operator is None:
         return reference.unknown()

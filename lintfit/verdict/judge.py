@@ -89,6 +89,9 @@ def _judge(run: Run) -> Judged:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.joined is not None:
         result = replace(result, assumptions=(run.joined, *result.assumptions))
+    given = run.launch.document.given if run.launch is not None else None
+    if given is not None:
+        result = replace(result, assumptions=(f"it is started as {given.where} does", *result.assumptions))
     if run.usual_command is not None:
         started = f"it is started with `{run.usual_command}`"
         result = replace(result, assumptions=(started, *result.assumptions))
