@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from lintfit.checks.helpers.context import RunContext
@@ -183,6 +184,13 @@ def cards(run: Run) -> str:
     name = hardware.gpu.name if hardware.gpu is not None else "GPU"
     count = run.spec.gpus if run.spec is not None else hardware.gpus
     return f"{count} × {name}" if count is not None else name
+
+
+def names_unread_file(run: Run) -> bool:
+    """Whether a launch hands its script a file of arguments that the run is not read from: it may say anything."""
+    words = run.launch.positional if run.launch is not None else ()
+    named = {PurePosixPath(word).name for word in words if word.endswith((".json", ".yaml", ".yml"))}
+    return bool(named.difference(document.path.name for document in run.documents))
 
 
 def starts_too_many(run: Run) -> bool:
