@@ -11,7 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.stopping import evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
-from lintfit.settings.uncounted import SPREADS
+from lintfit.settings.uncounted import OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import is_cap, with_shorter
@@ -140,7 +140,8 @@ def _by_bounds(run: Run) -> Judged | None:
     notes = (*bound.notes, *result.assumptions)
     verdict = Verdict.TIGHT if any(other.verdict is Verdict.TIGHT for _, other in found) else Verdict.FITS
     result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, verdict=verdict, assumptions=notes)
-    return replace(judged, estimate=result, verdict=verdict)
+    own = OWN_PARTS in run.spec.uncounted  # what is trained stays open
+    return replace(judged, run=run if own else judged.run, estimate=result, verdict=verdict)
 
 
 def _by_machine(run: Run) -> Judged | None:
