@@ -47,7 +47,7 @@ def _judge(run: Run) -> Judged:
     of GPUs, the verdict is one that holds for every number.
     """
     if run.spec is None:
-        return Judged(run, unknown=why_unknown(run, None))
+        return _by_config(run) or Judged(run, unknown=why_unknown(run, None))
     bound = _by_bounds(run) or _by_machine(run)
     if bound is not None:
         return bound
@@ -151,6 +151,15 @@ def _by_machine(run: Run) -> Judged | None:
     from lintfit.verdict.by_machine import by_machine
 
     return by_machine(run, _judge)
+
+
+def _by_config(run: Run) -> Judged | None:
+    """The verdict of a run of which only a config is missing, where it is one whatever that says."""
+    if run.but_for_config is None:
+        return None
+    from lintfit.verdict.by_config import by_config
+
+    return by_config(run, _judge)
 
 
 def _is_likely(bound: AtMost, judged: Judged) -> bool:
