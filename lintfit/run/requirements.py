@@ -41,9 +41,9 @@ _FILES = (
     "requirements/*.txt",
     "README.md",
 )
-"""Where requirements stand, as patterns; the first that names a library counts. Of scripts, Dockerfiles and a README what
-they install with pip counts, and the files of a folder come late: many of them are extras, of which no installation has
-all.
+"""Where requirements stand, as patterns; the first that names a library counts. Of scripts, Dockerfiles and a README it
+is what they install with pip, and the files of a folder come late: many of them are extras, of which no installation
+has all.
 """
 _INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments."""
