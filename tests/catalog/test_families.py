@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lintfit.catalog.families import ROOM, Named, named
 from lintfit.catalog.models import lookup
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
+from tests.support import lintfit
 
 
 @pytest.mark.parametrize(
@@ -95,3 +98,15 @@ def test_a_version_stands_behind_the_family() -> None:
     assert named("llama-7b-run-2") == Named("llama", "", "7b")
     assert named("qwen2p5-7b") == Named("qwen", "2.5", "7b")
     assert named("mixtral-8x7b-v0.1-mine") == Named("mixtral", "0.1", "8x7b")
+
+
+def test_the_dtype_of_a_checkpoint_that_nobody_knows_is_assumed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("foo/llama-3-owlet-8b", torch_dtype="auto")\n'
+        'Trainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()\n'
+    )
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 8 train.py\n")
+    found = lintfit("check", "run.sh", "--output-format", "json", cwd=tmp_path).json["runs"][0]
+    dtype = found["settings"]["weights_dtype"]
+    assert (dtype["value"], dtype["from"]["kind"]) == ("bf16", "assumed")
