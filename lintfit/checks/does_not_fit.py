@@ -8,7 +8,6 @@ from lintfit.checks.helpers.wording import billions, gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
-from lintfit.run.model import ANY_OF_THE_MACHINE
 from lintfit.settings.model import in_words
 from lintfit.verdict.capped import SAMPLE, may_be_cap, shortest
 
@@ -59,9 +58,7 @@ def _method(context: RunContext) -> str:
 
 def _engine(context: RunContext, spec: Spec) -> str:
     """The engine: with what needs least where a file of the machine decides it, as an assumption where no file does."""
-    stated = context.run.settings.get("engine")
-    open_still = stated is not None and stated.provenance is ANY_OF_THE_MACHINE
-    if open_still:
+    if context.run.engine_open:
         return f"any engine, even {strategy(spec)},"
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
