@@ -145,6 +145,14 @@ class Launch:
         behind = self.module and index and words[index - 1].text in ("-m", "--module")
         return add_before(self.document, words[index - 1] if behind else script, text)
 
+    def set_variable(self, name: str, value: str) -> tuple[FileEdit, ...] | None:
+        """The edit that sets a variable of the environment right in front of the command's program."""
+        program = self.invocation.program
+        if self.fixed or program.moved or not program.editable or name in self.environment:
+            return None
+        first = self.invocation.prefix[0] if self.invocation.prefix else program
+        return (FileEdit(self.document.path, Edit.insert(first.at.start, f"{name}={value} "), self.document),)
+
     def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
         """The edits that make the batch job ask for ``after`` GPUs on each node where it asks for ``before``, and
         for as many tasks where each of them is a process of the training."""
