@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.documents.model import Span
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.weights import kbit_upcast
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
 
@@ -23,11 +25,17 @@ def unsupported(run: Run) -> Iterator[str]:
     if gpu.native_bf16 is False:
         if run.spec.mixed_precision == "bf16":
             yield f"{_where(run.settings.get('mixed_precision'))}bf16, which {gpu.name} does not have"
-        elif run.spec.weights_dtype == "bf16" and run.spec.engine != "deepspeed":  # which casts them
+        elif _trains_in_bf16(run.spec):
             yield f"{_where(run.settings.get('weights_dtype'))}bf16 weights, which {gpu.name} does not have"
         tf32 = run.training.argument("tf32") if run.training is not None else None
         if tf32 is not None and tf32.value is True:
             yield f"{_where(tf32)}TF32, which {gpu.name} does not have"
+
+
+def _trains_in_bf16(spec: Spec) -> bool:
+    """Whether weights are bf16 when they train: DeepSpeed casts them to its own type, the preparation of a base of four
+    bits all of it that is not quantised to fp32."""
+    return spec.weights_dtype == "bf16" and spec.engine != "deepspeed" and kbit_upcast(spec) != "all"
 
 
 def _flash_attention(run: Run) -> str | None:

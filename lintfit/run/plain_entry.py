@@ -16,7 +16,9 @@ from lintfit.documents.patterns import lazy_pattern
 if TYPE_CHECKING:
     from lintfit.run.model import Run
 
-_STARTED = lazy_pattern(r"^if __name__ *== *['\"]__main__['\"] *:[^\n]{0,80}\n(?P<body>(?:[ \t][^\n]*\n?|\n){1,20})", re.M)
+_STARTED = lazy_pattern(
+    r"^if __name__ *== *['\"]__main__['\"] *:[^\n]{0,80}\n(?P<body>(?:[ \t][^\n]*\n?|\n){1,20})", re.M
+)
 _PATCH = lazy_pattern(r"\w*flash_?att\w*|\w*xformers\w*", re.IGNORECASE)
 _LONGEST = 4 << 10
 """Characters of such a script: those of fifty public repositories have a dozen lines."""

@@ -223,7 +223,8 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     stated = recipe.settings.get(other)
     if stated is None or stated.value is not True:
         return ()
-    document = recipe.document
+    place = stated.provenance.place
+    document = place.document if place is not None else recipe.document
     root = document.root if isinstance(document, DataDocument) else None
     if flag is None and (root is None or root.get(other) is None):  # the switch follows from another word
         return recipe.write(half, True)

@@ -8,7 +8,7 @@ from tests.support import lintfit
 
 RECIPE = """\
 model_name_or_path: Qwen/Qwen2-VL-7B-Instruct
-dataset_name: trl-lib/Capybara
+dataset_name: trl-lib/ultrafeedback_binarized
 output_dir: out
 learning_rate: 1.0e-5
 bf16: true
@@ -17,6 +17,10 @@ use_peft: true
 per_device_train_batch_size: 8
 gradient_checkpointing: true
 max_length: 2048
+use_liger_kernel: true
+beta: 0.1
+loss_type: sigmoid
+max_prompt_length: 512
 """
 COMMAND = ("check", "sft.yaml", "--gpu", "rtx-3090", "--gpus", "1", "--versions", "trl=0.19.0")
 
