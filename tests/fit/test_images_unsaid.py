@@ -22,11 +22,11 @@ beta: 0.1
 loss_type: sigmoid
 max_prompt_length: 512
 """
-COMMAND = ("check", "sft.yaml", "--gpu", "rtx-3090", "--gpus", "1", "--versions", "trl=0.19.0")
+COMMAND = ("check", "dpo.yaml", "--gpu", "rtx-3090", "--gpus", "1", "--versions", "trl=0.19.0")
 
 
 def test_it_is_shown_with_what_has_to_be_said(tmp_path: Path) -> None:
-    (tmp_path / "sft.yaml").write_text(RECIPE)
+    (tmp_path / "dpo.yaml").write_text(RECIPE)
     (run,) = lintfit(*COMMAND, "--output-format", "json", cwd=tmp_path).json["runs"]
     assert run["plan"]["applicability"] == "display" and "--images" in run["plan"]["by_hand"]
     (run,) = lintfit(*COMMAND, "--images", "0", "--output-format", "json", cwd=tmp_path).json["runs"]
