@@ -34,8 +34,10 @@ def unsupported(run: Run) -> Iterator[str]:
 
 def _trains_in_bf16(spec: Spec) -> bool:
     """Whether weights are bf16 when they train: DeepSpeed casts them to its own type, the preparation of a base of four
-    bits all of it that is not quantised to fp32."""
-    return spec.weights_dtype == "bf16" and spec.engine != "deepspeed" and kbit_upcast(spec) != "all"
+    bits all of it that is not quantised to fp32, and autocast a frozen base for each product."""
+    if spec.weights_dtype != "bf16" or spec.engine == "deepspeed" or kbit_upcast(spec) == "all":
+        return False
+    return spec.method != "lora" or spec.mixed_precision != "fp16"
 
 
 def _flash_attention(run: Run) -> str | None:

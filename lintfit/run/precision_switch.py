@@ -94,6 +94,12 @@ def _arguments(run: Run, half: Half) -> Edits | None:
                 if default_off is None:
                     return None
                 found += default_off
+            elif old == "bf16" and _on_unless_fp16(run):
+                assert run.script is not None
+                on = run.script.write_argument("fp16", True)
+                if on is None:
+                    return None
+                found += on
             elif argument is not None and argument.provenance.place is not None:
                 stated = argument.provenance.place
                 if stated.document is argument.whole.document and _within(stated, argument.whole):
@@ -165,6 +171,14 @@ def _on_by_itself(run: Run, name: str) -> bool:
         return False
     setting = run.script.argument(name)
     return setting is not None and setting.value is True
+
+
+def _on_unless_fp16(run: Run) -> bool:
+    """Whether nobody names a switch and TRL's config has bf16 on, which it has unless fp16 is (TRL 0.16 and up)."""
+    if run.script is None or not run.script.uses_trl or run.spec is None or run.spec.mixed_precision != "bf16":
+        return False
+    bf16, fp16 = run.script.argument("bf16"), run.script.argument("fp16")
+    return bf16 is not None and bf16.value is None and fp16 is not None and fp16.value in (None, False)
 
 
 def _renamed(place: Place, old: str, new: str) -> Edits:

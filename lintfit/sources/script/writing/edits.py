@@ -26,6 +26,7 @@ from lintfit.sources.script.reading.fabric import BY_STRATEGY
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.script.writing.opened_input import opening, opens_input
+from lintfit.sources.script.writing.spread import keywords_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
@@ -277,6 +278,8 @@ class Writer:
             return None
         passed = next((p for p in load.passed if p.name == name), None)
         text = code if code is not None else _code(value)
+        if passed is None and not load.spreads and (made := keywords_of(self.calls, load)) is not None:
+            return edited(self.calls, made, python_edits.set_keyword, name, text)
         if passed is None:
             return None if load.spreads else self.keyword(load, name, text)
         node = passed.node.value if passed.node.star == "" else None
