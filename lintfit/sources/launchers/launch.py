@@ -69,6 +69,21 @@ class Launch:
         """Whether ``mpirun`` starts it, as often as nobody can tell here."""
         return any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in self.invocation.prefix)
 
+    @property
+    def bare_switches(self) -> bool:
+        """Whether the command says its switches by flags that stand alone (``--push_to_hub``), none as ``True``."""
+        values = [flag.value for flag in self.flags]
+        return None in values and not any(value.lower() in ("true", "false") for value in values if value is not None)
+
+    def written(self, name: str, value: str) -> str:
+        """A value as the script's own flag of this name has it, a variable's name where it is handed one."""
+        flag = self.flag(name)
+        if flag is None or flag.value != value or flag.value_place is None:
+            return value
+        option = next((each for each in reversed(self.invocation.arguments) if each.name == name), None)
+        word = option.words[-1] if option is not None and option.words and not option.glued else None
+        return self.document.text[word.at.start : word.at.end] if word is not None and word.moved else value
+
     def flag(self, name: str) -> Flag | None:
         """The last flag of the script with this name (without dashes), or None."""
         return next((flag for flag in reversed(self.flags) if flag.name == name), None)
@@ -132,7 +147,7 @@ class Launch:
         """The edit that gives the launcher itself options which it does not have, in front of the script."""
         if self.fixed or self.invocation.script is None:
             return None
-        words = " ".join(f"--{name} {value}" for name, value in options.items())
+        words = " ".join(f"--{name} {self.written(name, value)}" for name, value in options.items())
         edit = self._before_script(self.invocation.script, words)
         return (FileEdit(self.document.path, edit, self.document),)
 

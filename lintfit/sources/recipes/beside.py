@@ -18,6 +18,7 @@ _RELATIVES: Mapping[str, tuple[str, ...]] = {
     ),
     "dtype": ("model_name_or_path", "model_revision"),
     "enable_liger_kernel": ("flash_attn", "trust_remote_code", "model_name_or_path"),
+    "eval_batch_size": ("micro_batch_size",),
     "eval_accumulation_steps": ("per_device_eval_batch_size",),
     "flash_attention": ("sample_packing", "sequence_len"),
     "fp16": ("bf16",),
