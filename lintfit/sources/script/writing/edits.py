@@ -16,6 +16,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.recipes.beside import beside_relatives
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.models import is_arguments
 from lintfit.sources.script.interpreter.origins import Datum
@@ -254,7 +255,8 @@ class Writer:
     def _add(self, made: Object, name: str, value: Any) -> Edits | None:
         """State a field that nobody states: a keyword where the object is constructed, else a flag."""
         if made.home is not None:
-            return data_writer.edits(made.home.document, {(*made.home.path, name): value})
+            beside = beside_relatives(made.home.document, name, value) if not made.home.path else None
+            return beside or data_writer.edits(made.home.document, {(*made.home.path, name): value})
         if made.parsed:
             return self.source.new_flag(name, value)
         if made.call is None or made.call.spreads:
