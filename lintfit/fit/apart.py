@@ -168,10 +168,9 @@ class Apart:
         aim = self._aim
         if self._smaller:
             return "_small_buffers"
-        if self._halved:
-            return f"_{aim['mixed_precision']}"
-        half_offloaded = aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none"
-        return "_optimizer" if half_offloaded else None
+        if aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none":
+            return "_optimizer"
+        return f"_{aim['mixed_precision']}" if self._halved else None
 
     def _named(self, stem: str) -> str:
         aim = self._aim

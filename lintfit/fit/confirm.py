@@ -18,6 +18,7 @@ from lintfit.findings.model import Applicability, Finding, Fix
 from lintfit.findings.results import RunResult
 from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
+from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.build import build
@@ -236,7 +237,8 @@ def _as_claimed(fix: Fix, after: Run) -> bool:
 def _has(run: Run, name: str, value: object) -> bool:
     if value == AS_LOADED or run.spec is None or not hasattr(run.spec, name):
         return True
-    return value in (run.value(name), getattr(run.spec, name))
+    runs = attention_of(run.spec) if name == "attention" else getattr(run.spec, name)
+    return value in (run.value(name), runs)
 
 
 def touched(run: Run, texts: Mapping[Path, str]) -> bool:
