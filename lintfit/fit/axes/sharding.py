@@ -113,15 +113,13 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
     if spec.engine == "fsdp":
         changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
-    counts = NEW_ENGINE
-    if unlaunched(subject):
+    if _unlaunched(subject):
         note = f"{note}; a launcher has to start it (torchrun, deepspeed), which nothing here does"
-        counts += 1
-    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name, counts=counts)
+    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name, counts=NEW_ENGINE)
 
 
-def unlaunched(subject: Subject) -> bool:
-    """Whether nothing says how a script is started, which is one thing more to see to for what several ranks share."""
+def _unlaunched(subject: Subject) -> bool:
+    """Whether nothing says how a script is started, whose parts several ranks are to share."""
     return subject.run.launch is None and subject.run.recipe is None and subject.run.script is not None
 
 
