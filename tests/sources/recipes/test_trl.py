@@ -97,7 +97,7 @@ def test_what_accelerate_gets(shell_document: Read, flags: str, expected: dict[s
         ("micro_batch_size", 1, "trl sft --model_name_or_path m --max_length 2048 --per_device_train_batch_size 1"),
         ("seq_len", 1024, "trl sft --model_name_or_path m --max_length 1024"),
         ("weights_dtype", "bf16", "trl sft --model_name_or_path m --max_length 2048 --dtype bfloat16"),
-            ("attention", "sdpa", "trl sft --model_name_or_path m --max_length 2048 --attn_implementation sdpa"),
+        ("attention", "sdpa", "trl sft --model_name_or_path m --max_length 2048 --attn_implementation sdpa"),
     ],
 )
 def test_write(shell_document: Read, name: str, value: Any, expected: str | None) -> None:
