@@ -58,10 +58,12 @@ def _method(context: RunContext) -> str:
 
 
 def _engine(context: RunContext, spec: Spec) -> str:
-    """The engine, with what needs least where a file of the machine decides it."""
+    """The engine: with what needs least where a file of the machine decides it, as an assumption where no file does."""
     stated = context.run.settings.get("engine")
     open_still = stated is not None and stated.provenance is ANY_OF_THE_MACHINE
-    return f"any engine, even {strategy(spec)}," if open_still else strategy(spec)
+    if open_still:
+        return f"any engine, even {strategy(spec)},"
+    return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
 
 def _when(spec: Spec, estimate: Estimate) -> str:

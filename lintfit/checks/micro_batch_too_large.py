@@ -24,6 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if result is None or not fits(result) or not fills_groups(run, smaller, spec.data_parallel):
             continue
         now = most(estimate, "activations", "logits")
+        breaks = context.verdict is Verdict.DOES_NOT_FIT and not run.unlaunched
         samples = "the" if run.count_open else micro * steps * spec.data_parallel
         yield Report(
             place_of(run, "micro_batch_size"),
@@ -31,7 +32,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
             f"{gib(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
-            severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
+            severity=Severity.ERROR if breaks else Severity.WARNING,
             fix=change(
                 run,
                 f"micro-batch {smaller} with accumulation {changes['gradient_accumulation_steps']}",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import COMPARES, older, reader_of
-from lintfit.checks.helpers.runs import change
+from lintfit.checks.helpers.runs import change, names_unread_file
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import spot
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -19,7 +19,7 @@ _PRECISIONS = ("bf16", "fp16")
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     reader = reader_of((run,))
-    if run.value("engine") != "deepspeed":
+    if run.value("engine") != "deepspeed" or run.missing or names_unread_file(run):
         return
     if reader == "transformers" and run.deepspeed is not None:
         yield from _config_against_arguments(run)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.findings.model import Severity
+from lintfit.run.versions import range_of
 from lintfit.sources.flag_grammars.model import HUGGING_FACE, Refused
 
 
@@ -18,14 +19,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
     said = {report.place.span for report in bare_optional_flag.check_run(context)}
     for each in context.run.refused:
         if each.place.span not in said:
-            yield Report(each.place, _message(each), Severity.WARNING if each.ignored else None, help=_help(each))
+            message = _message(each, context.run.versions)
+            yield Report(each.place, message, Severity.WARNING if each.ignored else None, help=_help(each))
 
 
-def _message(each: Refused) -> str:
+def _message(each: Refused, versions: Mapping[str, str]) -> str:
     if each.ignored:
         why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
-    whose = f"{each.parser} refuses {each.name}"
+    by = " and ".join(f"{library} {range_of(versions, library)}" for library in each.decided_by)
+    whose = f"{each.parser}{f' of {by}' if by else ''} refuses {each.name}"
     ends = "stops with" if each.stops else "goes on without it, and then ends with"
     return f"{whose}: the run {ends} “{each.error}”{_meant(each)}"
 

@@ -24,6 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if (
         spec.engine not in ("deepspeed", "ddp")
+        or (spec.engine == "ddp" and context.run.unlaunched)
         or spec.data_parallel < 2
         or (spec.engine == "deepspeed" and spec.zero_stage == 3)
     ):

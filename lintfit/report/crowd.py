@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
+from lintfit.findings.model import Finding
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View
@@ -14,9 +16,11 @@ from lintfit.report.styled import wrapped
 from lintfit.report.summary import plural
 
 CROWD = 30
-"""Runs with a verdict from which on a report tells those that fit together."""
+"""Runs with a verdict, or with the GPUs that would do, from which on a report tells those that fit together."""
 BLOCKS = 1
 """Runs that it then shows whole."""
+MANY = 10
+"""Runs that need work, and kinds of warnings, from which on these, too, are told in few lines."""
 REASONS = 3
 """Reasons for no verdict that it then tells."""
 _LINES = 10
@@ -26,13 +30,55 @@ _DEEP = 2
 
 
 def is_crowd(result: CheckResult, view: View) -> bool:
-    """Whether there are so many runs with a verdict that a person asks for those that need work."""
-    return not view.verbose and sum(not run.is_unknown for run in result.runs) > CROWD
+    """Whether so many runs are told of that a person asks for those that need work."""
+    return not view.verbose and sum(not run.is_unknown or bool(run.would_fit) for run in result.runs) > CROWD
 
 
 def quiet_ones(result: CheckResult, view: View) -> list[RunResult]:
     """The runs that are told together: of a crowd those that fit."""
     return [run for run in result.runs if run.verdict is Verdict.FITS] if is_crowd(result, view) else []
+
+
+def in_brief(result: CheckResult, view: View) -> list[RunResult]:
+    """The runs that are told by file: of a crowd those that need work, where they are many."""
+    need = [run for run in result.runs if run.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT)]
+    return need if is_crowd(result, view) and len(need) > MANY else []
+
+
+def by_file(runs: Sequence[RunResult], view: View) -> list[Line]:
+    """``docs/clis.md:42, :119 51.0 → 15.9; :80 31.1 → 17.2``: what each needs, and with the plan that it has."""
+    lines: list[Line] = []
+    for verdict, verb in ((Verdict.DOES_NOT_FIT, "do not fit"), (Verdict.TIGHT, "are tight")):
+        found = [run for run in runs if run.verdict is verdict]
+        head = f"{plural(len(found), 'run')} {verb}; likely GiB, → with a plan (lintfit check FILE shows it):"
+        lines += wrapped([], head, view.width, 2, VERDICT_STYLES[verdict]) if found else []
+        for name, own in _grouped(found, lambda run: run.run.id.rpartition(":")[0] or run.run.id):
+            needs = _needs(own)
+            apart = "" if needs.startswith(":") else " "
+            lines += wrapped([("  ", ""), (f"{name}{apart}", "path")], needs, view.width, 4)
+    return lines
+
+
+def _needs(runs: Sequence[RunResult]) -> str:
+    """The launches of one file by what they need."""
+    told = []
+    for needs, same in _grouped(runs, _need):
+        lines = [f":{line}" for _, colon, line in (run.run.id.rpartition(":") for run in same) if colon]
+        told.append(" ".join([", ".join(lines), needs]).strip())
+    return "; ".join(told)
+
+
+def _need(run: RunResult) -> str:
+    now = short_gib(run.estimate.peak.likely) if run.estimate is not None else ""
+    return now if run.plan is None else f"{now} → {short_gib(run.plan.estimate.peak.likely)}"
+
+
+def warnings_by_rule(findings: Sequence[Finding], view: View) -> list[Line]:
+    """``91 warnings: logits-dominate (30), …``, the most frequent first."""
+    counts = Counter(finding.rule for finding in findings)
+    each = ", ".join(f"{rule} ({count})" if count > 1 else rule for rule, count in counts.most_common())
+    text = f": {each} (--verbose, or --output-format concise, tells each)"
+    return wrapped([(plural(len(findings), "warning"), "note")], text, view.width, 2)
 
 
 def together(runs: Sequence[RunResult], view: View) -> list[Line]:

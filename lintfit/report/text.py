@@ -9,7 +9,7 @@ from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, crowd, shown_path
-from lintfit.report.alike import alike_lines
+from lintfit.report.alike import alike, alike_lines
 from lintfit.report.block import block, in_short
 from lintfit.report.closing import closing_line, fix_line, not_judged
 from lintfit.report.details import assumption_lines, detailed
@@ -39,7 +39,7 @@ def report_lines(result: CheckResult, view: View) -> list[Line]:
     else:
         owners = _owners(result)
         blocks += _runs(result, owners, view)
-        blocks += _of_files(_scattered(result, owners, view), view)
+        blocks += _of_files(_scattered(result, owners, view), crowd.is_crowd(result, view), view)
     blocks += [_notes(result, view), last]
     return [line for block in blocks if block for line in [*block, []]][:-1]
 
@@ -66,8 +66,8 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
     several = len(result.runs) > 1
     whole, further = _told_whole(result, view)
     together = without_gpu(result, view)
-    quiet = crowd.quiet_ones(result, view)
-    apart = [run for run in result.runs if all(run is not each for each in quiet)]
+    quiet, brief = crowd.quiet_ones(result, view), crowd.in_brief(result, view)
+    apart = [run for run in result.runs if all(run is not each for each in [*quiet, *brief])]
     for is_block, group in groupby(apart, key=lambda run: any(run is each for each in whole)):
         runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
         if is_block:
@@ -83,13 +83,15 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
         yield by_usual_gpu(together, view)
     told = f"{further} further runs are told in short: `lintfit check FILE` or --verbose shows them whole"
     said = wrapped([], told, view.width, 2, "note") if further else []
-    if lines := [*crowd.together(quiet, view), *said]:
+    if lines := [*crowd.by_file(brief, view), *crowd.together(quiet, view), *said]:
         yield lines
 
 
 def _told_whole(result: CheckResult, view: View) -> tuple[list[RunResult], int]:
     """The runs that get a block, and how many more would."""
     needing = [run for run in result.runs if _needs_block(run, len(result.runs) > 1)]
+    if crowd.in_brief(result, view):
+        return [], 0
     most = crowd.BLOCKS if crowd.is_crowd(result, view) else MOST_BLOCKS
     whole = needing if view.verbose else needing[:most]
     return whole, len(needing) - len(whole)
@@ -165,11 +167,15 @@ def _alternatives(run: RunResult, view: View) -> list[Line]:
     ]
 
 
-def _of_files(findings: Sequence[Finding], view: View) -> list[list[Line]]:
-    """Findings that belong to no run, or to none that is told, file by file."""
+def _of_files(findings: Sequence[Finding], crowded: bool, view: View) -> list[list[Line]]:
+    """Findings that belong to no run, or to none that is told, file by file; many kinds of warnings by their rules."""
     if view.verbose:
         return detailed(findings, None, view)
     in_order = sorted(findings, key=lambda each: (shown_path(each.place.document.path), each.place.span))
+    warnings = [each for each in in_order if each.severity is Severity.WARNING]
+    if crowded and len(alike(warnings)) > crowd.MANY:
+        worse = [each for each in in_order if each.severity > Severity.WARNING]
+        return [[*alike_lines(worse, shown_path, view, 0), *crowd.warnings_by_rule(warnings, view)]]
     return [alike_lines(in_order, shown_path, view, 0)]
 
 

@@ -17,6 +17,8 @@ _NAMED = 12
 _MANY_KINDS = 5
 _NAMED_OF_MANY = 3
 """The same where there are more kinds than so many."""
+_LONG = 10
+"""Kinds of which more are told in a line each."""
 _IN_A_FILE = 4
 """Runs of one file that are named."""
 
@@ -32,14 +34,22 @@ def by_usual_gpu(results: Sequence[RunResult], view: View) -> list[Line]:
         groups.setdefault(where_it_fits(result.would_fit, smaller=False), []).append(result)
     most = _NAMED_OF_MANY if len(groups) > _MANY_KINDS else _NAMED
     for where, group in groups.items():
-        lines += wrapped([("  ", ""), (f"{where}: ", "note")], _first(_named(group, base), most), view.width, 4)
+        lead: Line = [("  ", ""), (f"{where}: ", "note")]
+        names = _named(group, base)
+        lines += _in_a_line(lead, names, view) if len(groups) > _LONG else _told(lead, names, most, view)
     return lines
 
 
-def _first(names: Sequence[str], most: int) -> str:
-    """As many as are read; ``--verbose`` and the JSON have all."""
+def _in_a_line(lead: Line, names: Sequence[str], view: View) -> list[Line]:
+    """As many of the names as a line has room for, and one of them at least."""
+    found = [_told(lead, names, most, view) for most in range(min(len(names), _NAMED), 0, -1)]
+    return next((lines for lines in found if len(lines) == 1), found[-1])
+
+
+def _told(lead: Line, names: Sequence[str], most: int, view: View) -> list[Line]:
+    """So many names; ``--verbose`` and the JSON have all."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return wrapped(lead, ", ".join(names[:most]) + more, view.width, 4)
 
 
 def _size(result: RunResult) -> tuple[float, ...]:

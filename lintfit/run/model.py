@@ -170,6 +170,15 @@ class Run:
         return self.hardware.gpus is None and self.spec is not None and self.spec.engine != "single"
 
     @property
+    def unlaunched(self) -> bool:
+        """Whether no launch line starts the run's several processes, so that how they share it is what is usual, and no
+        file says so: a script or a recipe on its own that names no engine."""
+        engine = self.settings.get("engine")
+        if self.launch is not None or self.origin.in_notebook or self.deepspeed is not None or engine is None:
+            return False
+        return engine.provenance.place is None and engine.value != "single"
+
+    @property
     def nvme_path(self) -> str | None:
         """A folder that ZeRO may offload to: what the user says, else what the DeepSpeed JSON names already."""
         zero = self.deepspeed.config.get("zero_optimization") if self.deepspeed is not None else None

@@ -39,9 +39,11 @@ _FILES = (
     "setup*.sh",
     "Dockerfile*",
     "requirements/*.txt",
+    "README.md",
 )
-"""Where requirements stand, as patterns; the first that names a library counts. Of scripts and Dockerfiles what they
-install with pip counts, and the files of a folder come last: many of them are extras, of which no installation has all.
+"""Where requirements stand, as patterns; the first that names a library counts. Of scripts, Dockerfiles and a README it
+is what they install with pip, and the files of a folder come late: many of them are extras, of which no installation
+has all.
 """
 _INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments."""
@@ -192,7 +194,7 @@ def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[Asked]]]:
 def _stated(path: Path) -> Iterator[tuple[str, str]]:
     """What a file of requirements asks, of each library the strictest form first."""
     text = _without_comments(_text(path))
-    if path.suffix == ".sh" or path.name.startswith("Dockerfile"):
+    if path.suffix in (".sh", ".md") or path.name.startswith("Dockerfile"):
         yield from _installed_by(text)
         return
     if path.suffix in (".yml", ".yaml"):

@@ -102,13 +102,17 @@ def in_words(versions: Mapping[str, str]) -> str:
     """The versions that are known, each with who says so: ``transformers 4.48.1 (uv.lock)``; empty where none is."""
     if not isinstance(versions, Versions):
         return ""
-    shown = []
-    for library in LIBRARIES:
-        exact, floor = versions.get(library), versions.get(library + FLOOR)
-        if exact is not None and exact.startswith("<"):
-            shown.append(f"{library} before {exact[1:]} ({versions.sources[library]})")
-        elif exact is not None:
-            shown.append(f"{library} {exact} ({versions.sources[library]})")
-        elif floor is not None:
-            shown.append(f"{library} {floor} or later ({versions.sources[library + FLOOR]})")
-    return ", ".join(shown)
+    told = ((library, range_of(versions, library), _source(versions, library)) for library in LIBRARIES)
+    return ", ".join(f"{library} {version} ({source})" for library, version, source in told if version)
+
+
+def range_of(versions: Mapping[str, str], library: str) -> str:
+    """What is known of a library's version: ``4.48.1``, ``before 5``, ``5.0 or later``; empty where nothing is."""
+    exact, floor = versions.get(library), versions.get(library + FLOOR)
+    if exact is None:
+        return f"{floor} or later" if floor is not None else ""
+    return f"before {exact[1:]}" if exact.startswith("<") else exact
+
+
+def _source(versions: Versions, library: str) -> str:
+    return versions.sources.get(library) or versions.sources.get(library + FLOOR, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,24 @@ def test_folders_stand_for_many_files(folder: Path) -> None:
         (folder / "a" / f"more{number}" / "run.sh").write_text(text + "\n")
     out = _report(folder)
     assert "a/: 20 runs fit" in out and "a/more3/: 1 run fits, " in out
+
+
+def test_many_runs_that_do_not_fit_are_told_by_file(folder: Path) -> None:
+    line = "torchrun --nproc_per_node 1 train.py --model Qwen/Qwen2.5-7B --batch {}\n"
+    (folder / "large.sh").write_text("".join(line.format(number + 1) for number in range(14)))
+    out = _report(folder)
+    assert "14 runs do not fit; likely GiB, → with a plan" in out
+    assert re.search(r"^  large\.sh:1, :2.* \d+\.\d → \d+\.\d", out, re.MULTILINE), "what each needs, and its plan's"
+    assert "Plan: " not in out and len(out.splitlines()) < 40
+    assert _report(folder, "--verbose").count("Plan: ") == 14
+
+
+def test_many_kinds_of_warnings_are_counted(folder: Path) -> None:
+    names = ("alpha", "beta", "gamma", "delta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu")
+    keys = ", ".join(f'"{name}_of_ours": 1' for name in names)
+    (folder / "ds_config.json").write_text(
+        f'{{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {{}}, {keys}}}'
+    )
+    out = _report(folder)
+    assert re.search(r"^11 warnings: unknown-top-level-key \(11\)", out, re.MULTILINE), out
+    assert "alpha_of_ours" in _report(folder, "--verbose")

@@ -35,6 +35,8 @@ from lintfit.versions import before, concrete
         ("install.sh", "pip install transformers==4.51.1\npip3 install -U deepspeed==0.15.1 peft\n",
          {"transformers": "4.51.1", "deepspeed": "0.15.1"}),
         ("setup_env.sh", "pip install trl==0.9.6\npip install trl==0.11.0\necho transformers==4.30\n", {}),
+        ("README.md", "trl==0.9.6\n```\npip install transformers==4.28.1 peft\n```\nor `pip install torch==2.1.0`\n",
+         {"transformers": "4.28.1", "torch": "2.1.0"}),
         ("Dockerfile", "RUN pip install \\\n    transformers==4.48.0 && echo peft==0.1\n", {"transformers": "4.48.0"}),
         ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
          {"transformers>=": "4.51.1", "trl": "0.9.6"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from lintfit.checks.helpers.context import RunContext
@@ -92,7 +93,9 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
 
 
 def up_to(context: RunContext) -> str:
-    """What stands before a size that only samples as long as their cap have."""
+    """What stands before a size that only samples as long as their cap have, or that is the least of what may be."""
+    if not {"micro_batch_size", "seq_len"}.isdisjoint(context.run.doubtful):
+        return "at least "
     return "up to " if context.at_shortest is not None else ""
 
 
@@ -183,6 +186,13 @@ def cards(run: Run) -> str:
     name = hardware.gpu.name if hardware.gpu is not None else "GPU"
     count = run.spec.gpus if run.spec is not None else hardware.gpus
     return f"{count} × {name}" if count is not None else name
+
+
+def names_unread_file(run: Run) -> bool:
+    """Whether a launch hands its script a file of arguments that the run is not read from: it may say anything."""
+    words = run.launch.positional if run.launch is not None else ()
+    named = {PurePosixPath(word).name for word in words if word.endswith((".json", ".yaml", ".yml"))}
+    return bool(named.difference(document.path.name for document in run.documents))
 
 
 def starts_too_many(run: Run) -> bool:

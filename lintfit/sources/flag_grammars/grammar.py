@@ -8,7 +8,7 @@ from itertools import product
 
 from lintfit.catalog import arguments
 from lintfit.catalog.arguments import Studied
-from lintfit.frozen import field, frozen
+from lintfit.frozen import field, frozen, replace
 from lintfit.sources.flag_grammars.options import (
     HELP,
     Given,
@@ -64,6 +64,18 @@ class Grammar:
             if refusal(given, options, self.abbreviates, self.positional) is None:
                 return None
         return first
+
+    def refused_for(self, given: Given) -> tuple[str, ...]:
+        """The libraries of which a version takes a flag, with its words, that those of the project refuse."""
+        found = []
+        for at, stated in enumerate(self.ranges):
+            every = arguments.studied(stated.library, None, None)
+            if every is None or len(every.possible) == len(stated.possible):
+                continue
+            other = replace(self, ranges=(*self.ranges[:at], every, *self.ranges[at + 1 :]))
+            if other.refused(given) is None:
+                found.append(stated.library)
+        return tuple(found)
 
     def lacks(self, key: str) -> bool:
         """Whether no version has a field of this name: what a file of arguments is asked for."""

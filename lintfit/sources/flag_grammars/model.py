@@ -40,7 +40,8 @@ class Refused:
     """A flag or a key that a parser refuses: where it stands, as it is written, who refuses it, and why.
 
     ``key`` says that it is a key of a file of arguments, ``ignored`` that the parser passes over it. ``stops`` is False
-    where the error comes only when the script has run. ``history`` says which release takes it.
+    where the error comes only when the script has run. ``history`` says which release takes it; ``decided_by`` are the
+    libraries of which a version takes it that the project does not have.
     """
 
     place: Place
@@ -51,6 +52,7 @@ class Refused:
     ignored: bool = False
     stops: bool = True
     history: str | None = None
+    decided_by: tuple[str, ...] = ()
 
     @property
     def error(self) -> str:

@@ -79,4 +79,5 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         refusal = parser.grammar.refused(given)
         if refusal is not None and not _is_to_be_filled_in(place, refusal.message):
             said.add(given.name)
-            yield Refused(place, given.name, parser.name, refusal, stops=parser.stops)
+            by = parser.grammar.refused_for(given)
+            yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by)
