@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
 from lintfit.errors import CannotWrite
+from lintfit.frozen import replace
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place, Setting
 from lintfit.sources.data_writer import edits as edits_of_data
@@ -53,13 +54,15 @@ def swapped(run: Run, half: Half) -> Edits | None:
 
 
 def _apart(edits: Mapping[FileEdit, None]) -> Iterator[FileEdit]:
-    """Each place once, though a flag may be both a switch of the trainer and named elsewhere."""
-    seen: set[tuple[object, Span]] = set()
+    """Each place once, though a flag may be both a switch of the trainer and named elsewhere; what is added at one
+    place as one edit."""
+    found: dict[tuple[object, Span], FileEdit] = {}
     for edit in edits:
-        key = (edit.path, edit.edit.span)
-        if key not in seen:
-            seen.add(key)
-            yield edit
+        key, span = (edit.path, edit.edit.span), edit.edit.span
+        there = found.setdefault(key, edit)
+        if there is not edit and span.start == span.end and edit.edit.text not in there.edit.text:
+            found[key] = replace(edit, edit=Edit(span, there.edit.text + edit.edit.text))
+    yield from found.values()
 
 
 def _check_weights(run: Run, half: Half) -> None:

@@ -24,10 +24,11 @@ from lintfit.sources.script.interpreter.values import Const, Object, Record, Tab
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN
 from lintfit.sources.script.reading.fabric import BY_STRATEGY
+from lintfit.sources.script.reading.lengths import in_generation
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.script.writing.opened_input import opening, opens_input
-from lintfit.sources.script.writing.spread import keywords_of
+from lintfit.sources.script.writing.spread import data_of, keywords_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
@@ -73,6 +74,8 @@ class Writer:
         setting, home = self.source.settings.get("seq_len"), self.source.reading.homes.get("seq_len")
         if setting is None or setting.provenance.kind != "file" or home is None:
             return None
+        if home.record is not None and in_generation(self.source.reading, home.record):
+            raise CannotWrite("the length stands where the script generates, not where it tokenizes its samples")
         passed = home.record.passed if home.record is not None else ()
         node = next((p.node.value for p in passed if p.value.origin is home.origin and p.node.star == ""), None)
         return self.replace_value(Value(home.origin), node, value, _code(value))
@@ -263,6 +266,8 @@ class Writer:
             return None
         if made.cls is not None and not is_arguments(made.library) and name not in made.attributes:
             return None
+        if (section := data_of(made.call)) is not None:
+            return data_writer.edits(section[0], {(*section[1], name): value})
         return self.keyword(made.call, name, _code(value))
 
     def keyword(self, record: Record, name: str, code: str) -> Edits:

@@ -1,4 +1,4 @@
-"""The ``dict(...)`` that a call spreads as ``**kwargs``, where its keywords stand."""
+"""What a call spreads as ``**kwargs``, where its keywords stand: a ``dict(...)`` of the script, a section of a file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from lintfit.documents.python_walk import walk
+from lintfit.sources.script.interpreter.origins import Datum
 
 if TYPE_CHECKING:
-    from lintfit.documents.model import Span
+    from lintfit.documents.model import DataDocument, KeyPath, Span
     from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.script.interpreter.values import Record
     from lintfit.sources.script.reading.calls import Calls
@@ -37,3 +38,10 @@ def keywords_of(calls: Calls, record: Record) -> cst.Call | None:
         return None
     document = calls.document_of(origin)
     return made_with(document, document.span(origin))
+
+
+def data_of(record: Record) -> tuple[DataDocument, KeyPath] | None:
+    """The section of a file that a call spreads as its keywords (``TrainingArguments(**config["training_args"])``)."""
+    origins = [passed.value.origin for passed in record.passed if passed.node.star == "**"]
+    homes = [(each.document, each.path[:-1]) for each in origins if isinstance(each, Datum) and each.path]
+    return homes[0] if homes and len(homes) == len(origins) and all(home == homes[0] for home in homes) else None
