@@ -50,11 +50,20 @@ def options(subject: Subject) -> Iterator[Option]:
     for name, rung in (*RUNGS, *_on_nvme(subject)):
         if rung == here or (spec.data_parallel == 1 and rung[1] == "none") or not _can_be_said(subject, rung):
             continue
+        if here is None and _for_adapters_alone(subject, rung):
+            continue
         if here is not None:
             back = _taken_back(rung, here) * subject.taking_back
             yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name, counts=1 + back)
         else:
             yield _new(subject, name, rung)
+
+
+def _for_adapters_alone(subject: Subject, rung: Rung) -> bool:
+    """Whether a rung would part or move the few states of adapters only: nobody takes another engine for them."""
+    stage, _, param = rung
+    parts_base = stage == 3 and (subject.spec.data_parallel > 1 or param != "none")
+    return subject.spec.method == "lora" and not parts_base
 
 
 def _taken_back(rung: Rung, here: Rung) -> int:
