@@ -1,4 +1,4 @@
-"""No plan takes another engine for adapters alone, and both switches of a 16-bit type are written where both are missing."""
+"""Adapters alone get no other engine; both switches of a 16-bit type are written where both are missing."""
 
 from __future__ import annotations
 
