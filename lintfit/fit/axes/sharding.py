@@ -60,10 +60,11 @@ def options(subject: Subject) -> Iterator[Option]:
 
 
 def _for_adapters_alone(subject: Subject, rung: Rung) -> bool:
-    """Whether a rung would part or move the few states of adapters only: nobody takes another engine for them."""
-    stage, _, param = rung
-    parts_base = stage == 3 and (subject.spec.data_parallel > 1 or param != "none")
-    return subject.spec.method == "lora" and not parts_base
+    """Whether a rung would part or move the few states of adapters only: nobody takes another engine for them. A base
+    in float32 is cast by DeepSpeed."""
+    spec, (stage, _, param) = subject.spec, rung
+    parts_base = stage == 3 and (spec.data_parallel > 1 or param != "none")
+    return spec.method == "lora" and spec.weights_dtype != "fp32" and not parts_base
 
 
 def _taken_back(rung: Rung, here: Rung) -> int:
