@@ -14,6 +14,10 @@ from lintfit.sources.launchers import launcher_settings
 from lintfit.sources.launchers.command_line import Invocation
 from lintfit.sources.launchers.flags import Flag
 
+_NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
+"""Launchers that hand each process ``--local_rank=N``, and their option to leave it out (DeepSpeed 0.19.8
+``launcher/launch.py``, torch 2.13 ``distributed/launch.py``)."""
+
 
 @frozen(eq=False)
 class Launch:
@@ -83,6 +87,14 @@ class Launch:
         option = next((each for each in reversed(self.invocation.arguments) if each.name == name), None)
         word = option.words[-1] if option is not None and option.words and not option.glued else None
         return self.document.text[word.at.start : word.at.end] if word is not None and word.moved else value
+
+    @property
+    def rank_flags(self) -> tuple[Flag, ...]:
+        """What the launcher adds to the script's own flags for its first process."""
+        without = _NO_RANK.get(self.launcher)
+        if without is None or without in self.invocation.options or self.flag("local_rank") is not None:
+            return ()
+        return (Flag("local_rank", "0", self.script_place or self.place),)
 
     def flag(self, name: str) -> Flag | None:
         """The last flag of the script with this name (without dashes), or None."""
