@@ -55,11 +55,10 @@ def _said(run: Run, dtype: str) -> str:
 
 
 def _trained_load(facts: ScriptFacts) -> Call | None:
-    loads = [
-        load
-        for load in facts.loads
-        if load.taken is not False and not load.spreads and load.argument("dtype", "torch_dtype") is None
-    ]
+    # A trainer's class of the project's own may load what it is handed by name, beside the load that surely happens.
+    sure = any(load.taken is True for load in facts.loads)
+    possible = (load for load in facts.loads if load.taken is True or (load.taken is None and not sure))
+    loads = [load for load in possible if not load.spreads and load.argument("dtype", "torch_dtype") is None]
     trained = [load for load in loads if load.assigned_to == facts.trained_model]
     return trained[0] if trained else loads[0] if len(loads) == 1 else None
 

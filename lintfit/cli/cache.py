@@ -94,7 +94,7 @@ class Earlier(NamedTuple):
     answers: seen.Answers
     """Those of now."""
     changed: frozenset[str]
-    """Where these files lead."""
+    """The names of these files, and where they lead."""
     direct: frozenset[str]
     other: Mapping[str, str]
     place: str
@@ -118,7 +118,7 @@ def _earlier(place: str, entry: Mapping[str, Any], others: seen.Answers) -> Earl
         if not direct.isdisjoint(names) or not isinstance(entry["parts"], str):
             return None
         answers = {question: {**known, **others.get(question, {})} for question, known in entry["answers"].items()}
-        changed = frozenset(other.get(name, name) for name in names)
+        changed = frozenset({*names, *(other.get(name, name) for name in names)})
         return Earlier(answers, changed, direct, other, _beside(place), entry["parts"])
     return None
 

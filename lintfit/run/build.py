@@ -161,6 +161,7 @@ class _Builder:
             uncounted = not_counted(sources.script, settings, model.facts)
             assembled = Assembled(None, (*uncounted, *assembled.unknown), ()) if uncounted else assembled
         lacking = self.files.lacking.reasons()
+        known = assembled if lacking and assembled.spec is not None and not assembled.unknown else None
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
@@ -168,7 +169,7 @@ class _Builder:
         assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]
-        return Run(
+        run = Run(
             id=self._id(),
             documents=tuple(document for document in self.files.documents if document not in idle),
             opened=opened,
@@ -195,6 +196,9 @@ class _Builder:
             origin=self.origin,
             base=self.files.locator.base,
         )
+        if known is None or run.unknown != tuple(lacking) or run.broken:
+            return run
+        return replace(run, but_for_config=replace(run, spec=known.spec, doubtful=known.doubtful))
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()
@@ -343,6 +347,7 @@ class _Builder:
             add_flag=launch.set_flag,
             positional=launch.positional,
             overrides=launch.overrides,
+            more_flags=launch.hides_flags,
         )
 
     def _written(self, launch: Launch | None) -> Document | None:

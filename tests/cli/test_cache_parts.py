@@ -143,6 +143,26 @@ def test_what_changes_again_while_it_is_checked_is_not_kept(tmp_path: Path) -> N
     assert checked(".", cwd=folder) == checked(".", "--no-cache", cwd=folder)
 
 
+def test_a_script_is_read_again_when_another_begins_to_start_it(built: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "train.py").write_text(FILES["train.py"][0].replace('"Qwen/Qwen2.5-7B"', "sys.argv[1]"))
+    (folder / "run.sh").write_text("trl sft --model_name_or_path $1 --output_dir out --dataset_name a/b\n")
+    (folder / "other.sh").write_text("echo nothing\n")
+    (folder / "notes.py").write_text("1\n")
+    flags = (".", "--gpu", "4090", "--output-format", "json")
+    checked(*flags, cwd=folder)
+    built.clear()
+    append(folder / "notes.py")
+    assert checked(*flags, cwd=folder) == checked(*flags, "--no-cache", cwd=folder)
+    assert "run.sh" not in built
+    for model in ("google/gemma-2b", "Qwen/Qwen2.5-7B"):
+        (folder / "other.sh").write_text(f"bash run.sh {model}\n")
+        found = checked(*flags, cwd=folder)
+        assert model in found.out
+        assert found == checked(*flags, "--no-cache", cwd=folder)
+
+
 def mutated(text: str, kind: int, where: random.Random) -> str:
     """A text with a small change."""
     lines = text.splitlines(keepends=True) or ["\n"]

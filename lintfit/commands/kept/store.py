@@ -18,9 +18,10 @@ from typing import Any
 from lintfit.commands.kept.codec import Decoder, Encoder, NotKept
 from lintfit.commands.kept.run import KeptRun, written
 from lintfit.documents import seen
+from lintfit.documents.files import kind_of
 from lintfit.documents.later import Expected
 from lintfit.documents.model import Document, Kind
-from lintfit.documents.workspace import Workspace
+from lintfit.documents.workspace import ANY_SHELL, Workspace
 from lintfit.findings.model import Finding
 from lintfit.findings.results import RunResult
 from lintfit.frozen import names
@@ -68,6 +69,8 @@ class Store:
     ) -> None:
         self._workspace = workspace
         self._changed = frozenset(map(Path, changed))
+        if any(kind_of(path) is Kind.SHELL for path in self._changed):
+            self._changed |= {ANY_SHELL}
         self._parts: dict[str, Part] = {}
         self._earlier: dict[str, Part] = {}
         self._runs: dict[int, tuple[Run, str]] = {}
@@ -199,7 +202,7 @@ class Store:
         documents = [
             [paths.of_one(where), str(kind), str(document.path), paths.of(asked), document.facts]
             for where, kind, document, asked in self._workspace.documents()
-            if _is_plain(document)
+            if _is_plain(document) and ANY_SHELL not in asked  # what starts each other is read in one order
         ]
         parsed = {(where, kind) for where, kind, _, _ in self._workspace.documents()}
         documents += [

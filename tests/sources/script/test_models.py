@@ -315,6 +315,16 @@ def test_flash_attention_by_other_names(asked: str, known: str) -> None:
     assert script(by_name).settings["attention"].value == known
 
 
+@pytest.mark.parametrize(("given", "known"), [("True", "flash_attention_2"), ("False", None)])
+def test_the_first_switch_for_flash_attention(given: str, known: str | None) -> None:
+    text = f"""
+        from trl import SFTTrainer
+        SFTTrainer("a/b", model_init_kwargs=dict(use_flash_attention_2={given}), args=args).train()
+        """
+    found = script(text).settings.get("attention")
+    assert (found.value if found is not None else None) == known
+
+
 @pytest.mark.parametrize(("context", "known"), [("if True:", True), ("with init_empty_weights():", False)])
 def test_a_model_without_weights_has_the_dtype_of_what_fills_it(context: str, known: bool) -> None:
     text = f"""

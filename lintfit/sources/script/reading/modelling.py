@@ -237,9 +237,11 @@ def _by_name(reading: Reading, trainer: Record) -> None:
         reading.default("weights_dtype", "fp32", f"TRL {version or '0.29'} default for a model given by name")
     else:
         _default_dtype(reading)
-    attention = items.get("attn_implementation")
+    attention, flash = items.get("attn_implementation"), items.get("use_flash_attention_2")
     if something(attention):
         _put_attention(reading, attention)
+    elif flash is not None:
+        _put_flash(reading, flash)
 
 
 def _attention(reading: Reading, load: Record) -> None:
@@ -249,9 +251,14 @@ def _attention(reading: Reading, load: Record) -> None:
         return
     flash = load.keyword("use_flash_attention_2", "use_flash_attn")
     if flash is not None:
-        known = operators.truth(flash)
-        if known is not False:
-            reading.put("attention", flash, load, to="flash_attention_2" if known else UNKNOWN)
+        _put_flash(reading, flash, load)
+
+
+def _put_flash(reading: Reading, value: Value, load: Record | None = None) -> None:
+    """The switch that transformers 4.34 and 4.35 have alone."""
+    known = operators.truth(value)
+    if known is not False:
+        reading.put("attention", value, load, to="flash_attention_2" if known else UNKNOWN)
 
 
 def _put_attention(reading: Reading, value: Value, load: Record | None = None) -> None:
