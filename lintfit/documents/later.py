@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from lintfit.documents.shell_document import ShellDocument
 from lintfit.frozen import frozen
 
 Make = Callable[[], Document]
-_PARSED = {
-    ShellDocument: ("commands", "directives", "variables", "files", "redirected", "open_text"),
-    DataDocument: ("root", "reader", "strict"),
+_OF_ALL = frozenset(each.name for each in fields(Document))
+_PARSED: Mapping[type[Document], tuple[str, ...]] = {
+    kind: tuple(each.name for each in fields(kind) if each.name not in _OF_ALL)
+    for kind in (ShellDocument, DataDocument)
 }
 """What is known of a document only once it is parsed."""
 
@@ -71,7 +73,7 @@ def _begin(document: Document, file: FileText, kind: Kind) -> None:
     Document.__init__(document, file, kind)
 
 
-def _looked_into(document: Document, name: str, kind: type, make: Make) -> Any:
+def _looked_into(document: Document, name: str, kind: type[Document], make: Make) -> Any:
     """A field that nobody has asked for yet. Slots that are not set come here, and no others."""
     if name not in _PARSED[kind]:
         raise AttributeError(name)
