@@ -30,6 +30,9 @@ from lintfit.sources.script.prefilter import is_test, may_train, maybe_notebook,
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
+_TRAINS = lazy_pattern(r"\.(?:train|fit|learn|inner_training_loop|hyperparameter_search)\b")
+_ASKS = lazy_pattern(r"\.(?:evaluate|predict)\(")
+"""What a script does with a Trainer, and what it does with one that is to train nothing."""
 _LONGEST = 200_000
 """Characters of a file of no known use that is parsed because it was named."""
 
@@ -225,7 +228,7 @@ def _launches(run: Run) -> bool:
     if run.launch is None or run.broken:
         return True
     if run.launch.sure:
-        return not _only_runs_a_model(run)
+        return not _only_runs_a_model(run) and not _only_asks_trainer(run)
     if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
@@ -236,6 +239,13 @@ def _only_runs_a_model(run: Run) -> bool:
     if run.script is None or run.script.facts.trains or not run.script.facts.loads:
         return False
     return not any(may_train(document.text) for document in run.documents if document.kind is Kind.PYTHON)
+
+
+def _only_asks_trainer(run: Run) -> bool:
+    """Whether a script makes a Trainer, has it evaluate or predict, and nothing in any of its files has one train."""
+    if run.script is None or run.script.facts.trainer is None or not _ASKS.search(run.script.document.text):
+        return False
+    return not any(_TRAINS.search(document.text) for document in run.documents if document.kind is Kind.PYTHON)
 
 
 def _only_evaluates(run: Run) -> bool:
