@@ -13,7 +13,6 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
 
-
 _READ = lazy_pattern(
     r"(train_.*|gradient_.*|(optimizer|scheduler)\.params\..*|(bf16|fp16)\.enabled|zero_optimization\."
     r"(stage|offload_\w+\.(device|nvme_path)|reduce_bucket_size|stage3_(prefetch_bucket_size|"
