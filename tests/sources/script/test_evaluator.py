@@ -71,6 +71,23 @@ def test_environment_variables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("environment", "model"),
+    [
+        ({"WORLD_SIZE": ""}, "alone"),
+        ({"RANK": "0", "WORLD_SIZE": "4"}, "a/b"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, UNKNOWN),
+        ({}, UNKNOWN),
+    ],
+)
+def test_what_a_launcher_sets_is_in_the_environment(environment: dict[str, str], model: object) -> None:
+    name = "'a/b' if 'RANK' in os.environ else 'alone'"
+    text = trained("").replace("'a/b'", name).replace("import torch\n", "import os, torch\n")
+    assert values(script(text, env=environment))["model"] == model
+    absent = "'alone' if 'RANK' not in os.environ else 'a/b'"
+    assert values(script(text.replace(name, absent), env=environment))["model"] == model
+
+
+@pytest.mark.parametrize(
     ("expression", "value"),
     [
         ("'a' + '/b'", "a/b"),

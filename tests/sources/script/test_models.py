@@ -354,3 +354,24 @@ def test_a_load_of_the_runs_own_checkpoint_is_of_the_model_that_it_began_with(re
         "else:\n    model = AutoModelForCausalLM.from_pretrained('a/b')\nTrainer(model=model).train()\n"
     )
     assert values(script(text))["model"] == model
+
+
+PREPARED = "from peft import prepare_model_for_kbit_training\nmodel = prepare_model_for_kbit_training(model)"
+
+
+def test_what_is_not_seen_to_load_may_be_quantized() -> None:
+    text = trained(PREPARED).replace(
+        "AutoModelForCausalLM.from_pretrained('a/b', torch_dtype=torch.bfloat16)", "made()"
+    )
+    found = values(script(text))
+    assert (found["quantization"], found["gradient_checkpointing"]) == (UNKNOWN, UNKNOWN)
+
+
+def test_branches_that_load_in_ways_of_their_own_leave_the_quantization_open() -> None:
+    other = (
+        "if something():\n    model = AutoModelForCausalLM.from_pretrained('a/b')\nelse:\n"
+        "    model = AutoModelForCausalLM.from_pretrained('a/b', load_in_8bit={})\n"
+    )
+    first = "model = AutoModelForCausalLM.from_pretrained('a/b', torch_dtype=torch.bfloat16)\n"
+    assert values(script(trained("").replace(first, other.format(True))))["quantization"] is UNKNOWN
+    assert values(script(trained("").replace(first, other.format(False)))).get("quantization") is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter import operators, parsers
+from lintfit.sources.script.interpreter import named_tuples, operators, parsers
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.invocations import Invocations
 from lintfit.sources.script.interpreter.models import is_model
@@ -186,6 +186,8 @@ class Assignments(Invocations):
                 if len(rows) == len(value.options)
                 else value
             )
+        if isinstance(value, Object) and (named := named_tuples.parts(value)) is not None:
+            value = Items(value.origin, named)
         if isinstance(value, Items) and not value.open and len(value.items) == len(elements) and not starred:
             parts: list[Value] = value.items
         elif elements and isinstance(value, Object) and value.call is not None and not starred:

@@ -9,7 +9,7 @@ from typing import Any
 from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.documents.numerals import natural
-from lintfit.sources.script.interpreter import config_files, omegaconf, operators
+from lintfit.sources.script.interpreter import config_files, named_tuples, omegaconf, operators
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import (
     Bounded,
@@ -423,6 +423,7 @@ FUNCTIONS: dict[str, Handler] = {
     "os.path.isfile": _is_file,
     "os.path.exists": _is_file,
     "os.path.abspath": _first,
+    "collections.namedtuple": named_tuples.made,
     "copy.copy": _first,
     "copy.deepcopy": _first,
     "typing.cast": lambda interpreter, record: record.value(1) or Unknown(record.node),

@@ -37,6 +37,9 @@ from lintfit.sources.script.interpreter.values import (
 from lintfit.sources.training_arguments import of_text
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
+_BY_EVERY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
+"""What torchrun, Accelerate's and DeepSpeed's launchers set for each of several processes (of a single one that
+Accelerate starts: nothing; accelerate 1.15, ``utils/launch.py:prepare_simple_launcher_cmd_env``)."""
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
@@ -350,6 +353,16 @@ class Interpreter(Imports):
         if name in _RANKS:
             return Unknown(node)
         return default if default is not None else Unknown(node)
+
+    def is_set(self, name: str) -> bool | None:
+        variables = self.walk.environment
+        stored = self.globals.names.get(f"os.environ[{name}]")
+        if stored is not None:
+            return None if isinstance(stored, Choice) else True
+        if name in _RANKS:
+            world = variables.get("WORLD_SIZE", "1")
+            return False if world == "" else True if world != "1" and name in _BY_EVERY_LAUNCHER else None
+        return True if name in variables else None
 
     def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
         if holder.open:

@@ -6,23 +6,26 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.values import Const, Record, Table, plain
 from lintfit.sources.script.reading import plain as plain_loop
+from lintfit.sources.script.reading import quantization
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.training_words import CHECKPOINTING
 
 
 def read(reading: Reading) -> None:
     """``model.gradient_checkpointing_enable()`` and its kin switch it on, whatever the arguments say."""
-    quantized = reading.settings.get("quantization")
+    stated = reading.settings.get("quantization")
+    quantized = stated is not None and stated.value is not None
     for record in reading.found.checkpointing:
         if record.taken is False or record.guarded:
             continue
-        on = _switches_on(record, quantized is not None and quantized.value is not None)
+        on = _switches_on(record, quantized)
         if not on:
             continue
         current = reading.settings.get("gradient_checkpointing")
         if current is not None and current.value is True:
             continue
-        reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
+        sure = record.taken and not (quantization.is_prepared(record) and not quantization.is_seen(reading))
+        reading.state("gradient_checkpointing", True if sure else UNKNOWN, record.node)
     for flagged in reading.walk.recomputing:
         current = reading.settings.get("gradient_checkpointing")
         if flagged.taken is not False and (current is None or current.value is not True):
@@ -34,7 +37,7 @@ def read(reading: Reading) -> None:
 
 
 def _switches_on(record: Record, quantized: bool) -> bool:
-    if not record.name.startswith("prepare_model"):
+    if not quantization.is_prepared(record):
         return True
     flag = record.value(1, "use_gradient_checkpointing")
     return quantized and (flag is None or operators.truth(flag) is not False)
