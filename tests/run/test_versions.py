@@ -14,7 +14,7 @@ from lintfit.options.model import Options
 from lintfit.run import environment, requirements
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
-from lintfit.run.versions import in_words, versions_of
+from lintfit.run.versions import in_words, versions_of, with_project_of
 from lintfit.versions import before, concrete
 
 
@@ -332,3 +332,33 @@ def test_the_project_of_a_script_speaks_where_that_of_its_launch_is_silent(tmp_p
     (tmp_path / "part" / "setup.py").write_text('deps = ["trl==0.14.0", "transformers==4.30.0"]\n')
     (result,) = load_runs([tmp_path], Options())[1]
     assert (result.run.versions["transformers"], result.run.versions["trl"]) == ("4.40.0", "0.14.0")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("transformers==4.48.2", "<0.18"),
+        ("transformers==4.50.0", "<0.19"),
+        ("transformers<4.47", "<0.18"),
+        ("transformers==4.57.1", None),
+        ("transformers==4.30.2\ntrl @ git+https://github.com/huggingface/trl.git@019fc6dbaa", "<0.7.5"),
+        ("transformers==4.48.2\ntrl==0.19.1", "0.19.1"),
+        ("transformers==4.48.2\ntrl>=0.16", "<0.18"),
+        ("transformers==4.48.2\ntrl>=0.20", None),
+        ("transformers==4.48.2\ntrl<0.12", "<0.12"),
+        ("transformers==4.48.2\ntrl<0.22", "<0.18"),
+    ],
+)
+def test_trl_is_no_newer_than_the_transformers_that_it_asks_for(
+    tmp_path: Path, asked: str, expected: str | None
+) -> None:
+    (tmp_path / "requirements.txt").write_text(asked + "\n", "utf-8")
+    assert versions_of(tmp_path / "run.sh", tmp_path, Options()).get("trl") == expected
+
+
+def test_what_follows_from_others_gives_way_to_what_a_file_says(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers==4.48.2\n", "utf-8")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/requirements.txt").write_text("trl==0.14.0\n", "utf-8")
+    found = with_project_of(tmp_path / "src/train.py", tmp_path, versions_of(tmp_path / "run.sh", tmp_path, Options()))
+    assert (found["transformers"], found["trl"]) == ("4.48.2", "0.14.0")

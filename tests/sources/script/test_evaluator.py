@@ -114,6 +114,9 @@ def test_what_a_launcher_sets_is_in_the_environment(environment: dict[str, str],
         ("'a/b' if type(NAMES) is dict and type([org]) != str else 'c/d'", "a/b"),
         ("'a/b' if type([org]) == list else 'c/d'", UNKNOWN),
         ("'a/b' if type(unknown()) == str else 'c/d'", UNKNOWN),
+        ("'a/b' if isinstance(torch.float16, torch.dtype) and not isinstance(torch.float16, str) else 'c/d'", "a/b"),
+        ("'a/b' if not isinstance('float16', torch.dtype) else 'c/d'", "a/b"),
+        ("'a/b' if isinstance(unknown(), torch.dtype) else 'c/d'", UNKNOWN),
         ("'c/d' if is_sagemaker_mp_enabled() or is_torch_tpu_available() else 'a/b'", "a/b"),
         ("'a/b' if unknown() else 'a/b'", "a/b"),
         ("unknown()", UNKNOWN),
@@ -130,7 +133,7 @@ def test_what_a_launcher_sets_is_in_the_environment(environment: dict[str, str],
 )
 def test_expressions(expression: str, value: object) -> None:
     source = script(
-        "import os\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\nNAMES = {'small': 'a/b'}\n"
+        "import os, torch\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\nNAMES = {'small': 'a/b'}\n"
         f"name = {expression}\nmodel = AutoModelForCausalLM.from_pretrained(name)\nTrainer(model=model)\n"
     )
     assert values(source)["model"] == value

@@ -26,6 +26,7 @@ from lintfit.sources.script.interpreter.values import (
     Value,
     alternatives,
     choice,
+    dtype,
     plain,
 )
 
@@ -213,12 +214,18 @@ def _is_a(value: Value | None, kind: Value | None) -> bool | None:
     if kind.name.endswith("PeftModel") and isinstance(value, Object) and value.call is not None:
         # A load of transformers gives its own class, also where it puts a saved adapter into it.
         return False if value.call.function.startswith("transformers.Auto") else None
+    if isinstance(value, Ref) and dtype(value) is not None:
+        return (
+            kind.name == "torch.dtype"
+            if kind.name in ("list", "tuple", "dict", "set", "torch.dtype", *_TYPES)
+            else None
+        )
     if isinstance(value, Const) and kind.name in _TYPES:
         return isinstance(value.value, _TYPES[kind.name])
     if isinstance(value, Class):
         return False if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
     if isinstance(value, Const):
-        return False if kind.name in ("list", "tuple", "dict", "set") else None
+        return False if kind.name in ("list", "tuple", "dict", "set", "torch.dtype") else None
     if isinstance(value, Table):
         return kind.name == "dict" if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
     if isinstance(value, Object) and value.cls is not None and value.cls.library is None:
