@@ -101,7 +101,10 @@ def _with_trl(versions: Versions) -> Versions:
 
 
 def _with_transformers(versions: Versions) -> Versions:
-    if "transformers" in versions or not _too_old_for_5(versions):
+    stated, floor = versions.get("transformers"), versions.get("transformers" + FLOOR)
+    if stated is not None and (not stated.startswith("<") or before(stated, "5") is True):
+        return versions
+    if not _too_old_for_5(versions) or before(floor, "5") is False:
         return versions
     return versions.with_bound("transformers", "5", f"{_BY_OTHERS}the other libraries")
 

@@ -133,8 +133,9 @@ def test_what_a_launcher_sets_is_in_the_environment(environment: dict[str, str],
 )
 def test_expressions(expression: str, value: object) -> None:
     source = script(
-        "import os, torch\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\nNAMES = {'small': 'a/b'}\n"
-        f"name = {expression}\nmodel = AutoModelForCausalLM.from_pretrained(name)\nTrainer(model=model)\n"
+        "import os, torch\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\n"
+        f"NAMES = {{'small': 'a/b'}}\nname = {expression}\n"
+        "model = AutoModelForCausalLM.from_pretrained(name)\nTrainer(model=model)\n"
     )
     assert values(source)["model"] == value
 
