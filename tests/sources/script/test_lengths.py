@@ -345,3 +345,30 @@ def test_other_names_of_a_length(name: str) -> None:
     text = f"{head}parser.add_argument('--{name}', type=int, default=512)\nargs = parser.parse_args()\n"
     source = script(text + trained(f"data = cut(data, args.{name})"), f"--{name} 300")
     assert values(source)["seq_len"] == 300
+
+
+PAIRS = """
+    from transformers import AutoModelForCausalLM, TrainingArguments
+    from trl import CPOConfig, CPOTrainer, DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, ORPOConfig, ORPOTrainer
+    model = AutoModelForCausalLM.from_pretrained("a/b")
+    {kind}Trainer(model=model, args={kind}Config("out"{passed})).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "passed", "version", "length"),
+    [
+        ("DPO", "", "0.11.0", 512),
+        ("DPO", "", "0.12.1", None),
+        ("DPO", "", "0.15.2", 1024),
+        ("DPO", ", max_length=2048", "0.11.0", 2048),
+        ("CPO", "", "0.11.0", 512),
+        ("CPO", "", "1.9.0", 1024),
+        ("ORPO", ", max_length=None", "0.19.0", 512),
+        ("KTO", "", "0.13.0", 512),
+        ("KTO", ", **options", "0.13.0", None),
+    ],
+)
+def test_what_trainers_of_preferences_fall_back_to(kind: str, passed: str, version: str, length: int | None) -> None:
+    found = values(script(PAIRS.format(kind=kind, passed=passed), versions={"trl": version}))
+    assert found.get("seq_len") == length

@@ -13,7 +13,7 @@ from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.state import LENGTHS
 from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
-from lintfit.sources.script.reading import unsloth
+from lintfit.sources.script.reading import preference_lengths, unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.reading.loops import around
 
@@ -127,7 +127,7 @@ def _makes_answers(record: Record) -> bool:
 
 def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
-    if _of_trainer(reading) or unsloth.length(reading) or _of_config(reading):
+    if _of_trainer(reading) or unsloth.length(reading) or preference_lengths.read(reading) or _of_config(reading):
         return
     made, trainer = reading.found.arguments, reading.found.trainer
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
