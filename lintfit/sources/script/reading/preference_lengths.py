@@ -5,8 +5,8 @@ from __future__ import annotations
 from lintfit.sources.script.reading.collector import Reading, something
 
 _FALLS_BACK = 512
-"""``max_length`` where it is None: of DPO's trainer up to 0.11, of KTO's up to 0.24, of those of CPO, ORPO and BCO to this
-day (TRL 0.8.6, 0.11.4, 0.24 and 1.9, ``trl/trainer`` and ``trl/experimental``)."""
+"""``max_length`` where it is None: of DPO's trainer up to 0.11, of KTO's up to 0.24, of CPO's, ORPO's and BCO's to
+this day (TRL 0.8.6, 0.11.4, 0.24 and 1.9, ``trl/trainer`` and ``trl/experimental``)."""
 _OF_CONFIGS = 1024
 """``max_length`` of the configs since TRL 0.14; None before."""
 _LEAVES_WHOLE = frozenset({"DPOTrainer"})
