@@ -104,15 +104,19 @@ class Assignments(Invocations):
             self.store(holder.attributes, str(key), each)
 
     def _flagged(self, target: cst.Attribute, value: Value, scope: Scope) -> None:
-        """Note a model, or a part of one, that is told to recompute; its config has no say once it is built."""
+        """Note a model, or a part of one, that is told to recompute, or a config."""
         owner = target.value
+        taken = self.walk.branch.taken if operators.truth(value) else None
+        if dotted(owner).endswith("config") and self.walk.branch.taken is not False:
+            config = self.eval(owner, scope)
+            self.walk.recomputing.append(Flagged(target, taken, config, len(self.walk.records)))
+            return
         while isinstance(owner, cst.Attribute) and owner.attr.value != "config":
             if any(is_model(each) for each in objects(self.eval(owner, scope))):
                 break
             owner = owner.value
         made = objects(self.eval(owner, scope)) if isinstance(owner, cst.Name | cst.Attribute) else ()
         if dotted(owner) != "self" and not dotted(owner).endswith("config") and any(is_model(each) for each in made):
-            taken = self.walk.branch.taken if operators.truth(value) else None
             self.walk.recomputing.append(Flagged(target, taken))
 
     def _pixels(self, target: cst.Attribute, value: Value) -> None:

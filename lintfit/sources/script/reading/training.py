@@ -16,6 +16,7 @@ from lintfit.sources.script.reading import (
     kept_checkpoints,
     lengths,
     lora,
+    optimizer_classes,
     own_evaluation,
     own_forward,
     own_gradients,
@@ -171,6 +172,7 @@ def _arguments(reading: Reading, made: Object) -> None:
     _deepspeed(reading, made, record)
     unsloth.batch(reading)
     _optimizer_argument(reading)
+    optimizer_classes.handed(reading)
     _checkpointing_argument(reading, made, record)
     if not unsloth.precision(reading):
         _precision_by_trl(reading, made)
