@@ -356,6 +356,13 @@ def test_a_load_of_the_runs_own_checkpoint_is_of_the_model_that_it_began_with(re
     assert values(script(text))["model"] == model
 
 
+@pytest.mark.parametrize(("passed", "known"), [("dequantize=True", None), ("", UNKNOWN), ("dequantize=x()", UNKNOWN)])
+def test_a_checkpoint_that_is_made_whole_as_it_is_loaded(passed: str, known: object) -> None:
+    config = f"from transformers import Mxfp4Config\nconfig = Mxfp4Config({passed})\n"
+    text = config + trained("").replace("'a/b',", "'openai/gpt-oss-20b', quantization_config=config,")
+    assert values(script(text))["quantization"] is known
+
+
 PREPARED = "from peft import prepare_model_for_kbit_training\nmodel = prepare_model_for_kbit_training(model)"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from lintfit.catalog.quantized import by_name
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.values import Choice, Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Choice, Const, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading.collector import Reading, something, without_none
 from lintfit.sources.script.reading.facts import is_trained
 
@@ -171,6 +171,9 @@ def _quantized(reading: Reading, record: Record) -> Any:
             bits = record.value(0, "bits")
             known: dict[Any, str] = {4: "gptq-int4", 8: "gptq-int8"}
             return UNKNOWN if bits is None else known.get(plain(bits), UNKNOWN)
+        case "Mxfp4Config" | "FineGrainedFP8Config":
+            # What is released in such a form is loaded in 16 bits (transformers 4.55, ``quantization_config.py``).
+            return None if operators.truth(record.keyword("dequantize") or Const(None, None)) else UNKNOWN
     return UNKNOWN
 
 
