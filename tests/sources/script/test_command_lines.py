@@ -301,3 +301,18 @@ def test_what_a_launcher_starts_may_have_been_seen_in_a_branch_that_does_not_run
     )
     assert values(source)["model"] == "a/b"
     assert source.facts.trainer is not None and source.facts.trainer.taken is True
+
+
+def test_arguments_of_a_dict_are_arguments() -> None:
+    text = (
+        HEAD.replace("Trainer,", "HfArgumentParser, Trainer,")
+        + """
+options = {"output_dir": "out", "per_device_train_batch_size": 3}
+arguments = HfArgumentParser(TrainingArguments).parse_dict(options)[0]
+Trainer(model=AutoModelForCausalLM.from_pretrained("a/b"), args=arguments).train()
+"""
+    )
+    source = script(text)
+    assert values(source)["micro_batch_size"] == 3
+    made = source.facts.training_arguments
+    assert made is not None and made.function == "transformers.TrainingArguments"
