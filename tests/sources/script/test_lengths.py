@@ -347,6 +347,18 @@ def test_other_names_of_a_length(name: str) -> None:
     assert values(source)["seq_len"] == 300
 
 
+@pytest.mark.parametrize("name", ["tokenizer", "tokeniser"])
+def test_a_tokenizers_limit_that_is_set_afterwards(name: str) -> None:
+    text = f"""
+    from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+    {name} = AutoTokenizer.from_pretrained("a/b")
+    {name}.model_max_length = 8192
+    data = data.map(lambda batch: {name}(batch["text"], truncation=True, max_length={name}.model_max_length))
+    Trainer(model=AutoModelForCausalLM.from_pretrained("a/b"), args=TrainingArguments("out")).train()
+    """
+    assert values(script(text))["seq_len"] == 8192
+
+
 PAIRS = """
     from transformers import AutoModelForCausalLM, TrainingArguments
     from trl import CPOConfig, CPOTrainer, DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, ORPOConfig, ORPOTrainer

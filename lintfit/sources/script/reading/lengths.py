@@ -43,7 +43,7 @@ _LENGTH = re.compile(
     rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
 )
 _CUTS = re.compile(
-    r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
+    r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokeni[sz]er\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
 _CUTS_SAMPLES = re.compile(r"truncation\s*=\s*(True|[\"'](longest_first|only_first|only_second)[\"'])")
@@ -57,7 +57,8 @@ _BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+i
 """Blocks of texts that are put together, as ``group_texts`` of ``run_clm.py`` makes them."""
 _GROUPS = re.compile(r"group_(texts|by_block|into_blocks)|concat(enate)?_(texts|tokens|samples)|pack_\w+")
 """Names of functions that put texts together to blocks: ``group_texts`` of transformers' ``run_clm.py`` and others."""
-_TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
+_TOKENIZER = re.compile(r"tokeni[sz]er")
+_TOKENIZES = re.compile(r"\btokeni[sz]er\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
 _SLICED = re.compile(
@@ -354,7 +355,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
         if _makes_answers(record) or _of_generation(reading, record):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
-        if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
+        if _TOKENIZER.search(owner) or record.name in ("encode_plus", "batch_encode_plus"):
             length = record.keyword("model_max_length", "max_length")
             if length is not None and id(length) not in parts:
                 (loads if record.name == "from_pretrained" else calls).append((length, record))
