@@ -359,6 +359,21 @@ def test_a_tokenizers_limit_that_is_set_afterwards(name: str) -> None:
     assert values(script(text))["seq_len"] == 8192
 
 
+@pytest.mark.parametrize(("function", "length"), [("load_dataset_of_moves", 512), ("answer", None)])
+def test_a_length_that_a_function_of_the_data_gets(function: str, length: int | None) -> None:
+    text = f"""
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    def {function}(rows, max_length=1024):
+        return [row[:max_length] for row in rows]
+    data = {function}(rows, max_length=512)
+    model = AutoModelForCausalLM.from_pretrained("a/b")
+    Trainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()
+    """
+    source = script(text)
+    assert values(source).get("seq_len") == length
+    assert length is None or source.settings["seq_len"].provenance.kind == "assumed"
+
+
 PAIRS = """
     from transformers import AutoModelForCausalLM, TrainingArguments
     from trl import CPOConfig, CPOTrainer, DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, ORPOConfig, ORPOTrainer

@@ -382,3 +382,21 @@ def test_branches_that_load_in_ways_of_their_own_leave_the_quantization_open() -
     first = "model = AutoModelForCausalLM.from_pretrained('a/b', torch_dtype=torch.bfloat16)\n"
     assert values(script(trained("").replace(first, other.format(True))))["quantization"] is UNKNOWN
     assert values(script(trained("").replace(first, other.format(False)))).get("quantization") is None
+
+
+@pytest.mark.parametrize(
+    ("passed", "behind", "load", "kernel"),
+    [
+        (", attn_implementation='eager'", "", "", "eager"),
+        ("", "config._attn_implementation = 'eager'", "", "eager"),
+        ("", "config._attn_implementation = 'eager'", ", attn_implementation='sdpa'", "sdpa"),
+        ("", "if asked():\n    config._attn_implementation = 'eager'", "", UNKNOWN),
+        ("", "", "", None),
+    ],
+)
+def test_attention_that_the_config_asks_for(passed: str, behind: str, load: str, kernel: object) -> None:
+    text = (
+        trained("").replace("'a/b',", f"'a/b', config=config{load},").replace("AutoModel", "AutoConfig, AutoModel", 1)
+    )
+    made = f"config = AutoConfig.from_pretrained('a/b'{passed})\n{behind}\nmodel ="
+    assert values(script(text.replace("model =", made, 1))).get("attention") == kernel

@@ -11,6 +11,7 @@ import libcst as cst
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.modules import LIBRARIES
 from lintfit.sources.script.interpreter.state import LENGTHS
 from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
 from lintfit.sources.script.reading import preference_lengths, unsloth
@@ -35,6 +36,9 @@ PARTS = (
 decoder one each."""
 _TWO_HALVES = "Seq2SeqLM"
 _HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
+_MAX = "max_length"
+_OF_DATA = re.compile(r"data|tokeni[sz]e(?!r)|preproc|prepar|collat", re.IGNORECASE)
+"""Names of a script's own functions that make what is trained on: a ``max_length`` that they get is no answer's."""
 _TOGETHER = re.compile(r"\w*(source|prompt|input)\w*(\[.input_ids.\])? \+ \w*(target|answer|output|label)\w*")
 """The tokens of a prompt and those of its answer, put together: ``tokenized_source + tokenized_target``."""
 _LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
@@ -255,7 +259,8 @@ def _handed_on(reading: Reading) -> None:
     """The one length that calls of data sets get under one of its names (``data.connect(max_seq_length=1024)``)."""
     found: list[tuple[Value, Record, str]] = []
     for record in reading.records:
-        name = next((each.name for each in record.passed if each.name in _HANDED), None)
+        own = record.function.partition(".")[0] not in LIBRARIES and _OF_DATA.search(record.name) is not None
+        name = next((each.name for each in record.passed if each.name in _HANDED or (own and each.name == _MAX)), None)
         if name is not None and record.taken is not False and isinstance(plain(record.keyword(name) or Const()), int):
             found.append((record.keyword(name) or Const(), record, name))
     if len({plain(value) for value, _, _ in found}) == 1:

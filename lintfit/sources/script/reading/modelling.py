@@ -245,6 +245,23 @@ def _attention(reading: Reading, load: Record) -> None:
         known = operators.truth(flash)
         if known is not False:
             reading.put("attention", flash, load, to="flash_attention_2" if known else UNKNOWN)
+        return
+    value = _attention_of_config(load)
+    if something(value):
+        _put_attention(reading, value, load)
+
+
+def _attention_of_config(load: Record) -> Value | None:
+    """What the config asks for that a model is made by: as it was set, or as it was loaded
+    (``PretrainedConfig._attn_implementation`` and ``from_dict``, transformers 4.46)."""
+    given = load.value(0, "config") if load.name in ("from_config", "_from_config") else load.keyword("config")
+    for each in objects(given):
+        for name in ("_attn_implementation", "attn_implementation"):
+            if name in each.attributes:
+                return each.attributes[name]
+        if each.call is not None and each.call.name == "from_pretrained":
+            return each.call.keyword("attn_implementation")
+    return None
 
 
 def _put_attention(reading: Reading, value: Value, load: Record | None = None) -> None:
