@@ -370,3 +370,26 @@ Trainer(model=load({kind}), args=TrainingArguments("out")).train()
 def test_the_case_that_matches_runs(kind: str, dtype: object) -> None:
     text = "from nowhere import ask\n" + CHOSEN.format(kind=kind)
     assert values(script(text))["weights_dtype"] == dtype
+
+
+def test_what_is_worked_out_once_and_kept_in_a_global() -> None:
+    """Each call behind the first finds it there, whatever the branch holds that is not taken."""
+    before = """
+kept = None
+def found():
+    "Says which model it is."
+    global kept
+    if kept is None:
+        kept = work_out()
+    return kept
+def work_out():
+    name = "c/d"
+    name = name.strip()
+    name = name.strip("/")
+    return name
+for _ in range(3):
+    found()
+found(), found(), found()
+"""
+    text = trained("").replace("'a/b'", "found()").replace("import torch\n", f"import torch\n{before}")
+    assert values(script(text))["model"] == "c/d"

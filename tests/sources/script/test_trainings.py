@@ -467,3 +467,17 @@ Trainer(model=model, args=TrainingArguments("out")).train()
 """
     found = values(script(text, "", versions={"transformers": version})).get("gradient_checkpointing")
     assert found == on if on is not None else found in (None, False)
+
+
+def test_a_reference_in_its_place_among_the_arguments_of_the_scripts_own_trainer() -> None:
+    text = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+class Own(Trainer):
+    def __init__(self, model, ref_model=None, **others):
+        self.ref_model = AutoModelForCausalLM.from_pretrained(ref_model)
+        super().__init__(model=model, **others)
+model = AutoModelForCausalLM.from_pretrained("a/b")
+Own(model, "a/b", args=TrainingArguments("out")).train()
+"""
+    assert values(script(text, ""))["reference_model"] is True
+    assert values(script(text.replace('model, "a/b"', "model"), ""))["reference_model"] is UNKNOWN

@@ -76,7 +76,10 @@ class Assignments(Invocations):
     def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:
         match target:
             case cst.Name():
-                scope.set(target.value, value)
+                if target.value in scope.outer:
+                    self.store(scope.root.names, target.value, value)
+                else:
+                    scope.set(target.value, value)
                 if target.value in LENGTHS and isinstance(value, Const) and _is_computed(value):
                     self.walk.lengths.append(value)
             case cst.Tuple() | cst.List():

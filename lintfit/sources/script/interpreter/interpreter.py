@@ -66,7 +66,7 @@ class Interpreter(Imports):
         super().__init__(module, walk, modules)
         if path:
             self.globals.names["__file__"] = Const(None, path)
-        self._follows: dict[int, int] = {}
+        self._follows: dict[tuple[int, bool], int] = {}
         self._executed = walk.steps.within(_MAX_EXECUTED, "files run by exec")
 
     def run(self) -> None:
@@ -222,17 +222,18 @@ class Interpreter(Imports):
         self.walk.entered.add(id(node))
         if self.walk.branch.taken is not False:
             self.walk.ran.add(id(node))
-        follows = self._follows.get(id(node), 0)
+        known = (id(node), self.walk.branch.taken is False)  # what does not run leaves the others their follows
+        follows = self._follows.get(known, 0)
         frames = self.walk.frames
         if isinstance(node, cst.Lambda):
             return self._lambda(node, scope)
-        small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
+        small = isinstance(node.body, cst.IndentedBlock) and _statements(node.body) <= _SMALL
         most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
         within = sum(frame.node is node for frame in frames)
         deepest = 0 if self.walk.branch.taken is False else _MAX_RECURSION  # what does not run calls itself in vain
         if follows >= most or len(frames) >= MAX_DEPTH or within > deepest:
             return Unknown(node)
-        self._follows[id(node)] = follows + 1
+        self._follows[known] = follows + 1
         frame = Frame(node)
         frames.append(frame)
         statement = self.walk.statement
@@ -380,6 +381,23 @@ class Interpreter(Imports):
             holder.attributes[name] = part
             return part
         return None
+
+
+@lru_cache(maxsize=2048)
+def _statements(body: cst.IndentedBlock) -> int:
+    """How many statements do something: no docstring, and no ``global``."""
+    idle = (cst.Global, cst.Nonlocal, cst.Pass)
+    return sum(
+        not (
+            isinstance(each, cst.SimpleStatementLine)
+            and all(isinstance(s, idle) or (isinstance(s, cst.Expr) and _is_text(s.value)) for s in each.body)
+        )
+        for each in body.body
+    )
+
+
+def _is_text(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.SimpleString | cst.ConcatenatedString)
 
 
 @lru_cache(maxsize=2048)

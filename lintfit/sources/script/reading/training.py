@@ -7,7 +7,7 @@ import re
 from lintfit.catalog import sft
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.values import Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Function, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import (
     checkpointing,
     compiling,
@@ -121,7 +121,7 @@ def _classifies(reading: Reading) -> None:
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
     compares = kind in ("dpo", "kto") or record.name.endswith("BCOTrainer")
-    handed = record.value(1, "ref_model") if compares else record.keyword("ref_model", "reference_model")
+    handed = record.value(1, "ref_model") if compares else _own_reference(record)
     if something(handed):
         if inference_models.is_wider(reading, handed):
             reading.derive("reference_model", False, "it is counted with the models beside the trained one")
@@ -149,6 +149,18 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
         reading.derive("reference_model", UNKNOWN, "the trainer's own class has a ref_model")
     else:
         reading.derive("reference_model", False, f"{record.name} needs none")
+
+
+def _own_reference(record: Record) -> Value | None:
+    """The reference that a trainer is handed by name, or in its place among the arguments of the script's own class."""
+    handed = record.keyword("ref_model", "reference_model")
+    for cls in record.classes if handed is None else ():
+        made = cls.member("__init__")
+        parameters = made.node.params.params[1:] if isinstance(made, Function) and made.node is not None else ()
+        for value, parameter in zip(record.positional, parameters, strict=False):
+            if parameter.name.value in ("ref_model", "reference_model"):
+                return value
+    return handed
 
 
 def _holds_another(reading: Reading, record: Record) -> bool:
