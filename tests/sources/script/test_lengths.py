@@ -399,3 +399,14 @@ PAIRS = """
 def test_what_trainers_of_preferences_fall_back_to(kind: str, passed: str, version: str, length: int | None) -> None:
     found = values(script(PAIRS.format(kind=kind, passed=passed), versions={"trl": version}))
     assert found.get("seq_len") == length
+
+
+def test_a_flag_that_goes_to_a_config_whose_fields_are_not_known() -> None:
+    text = """
+    from transformers import AutoModelForCausalLM, HfArgumentParser
+    from trl import CPOConfig, CPOTrainer, ScriptArguments
+    others, args = HfArgumentParser((ScriptArguments, CPOConfig)).parse_args_into_dataclasses()
+    CPOTrainer(model=AutoModelForCausalLM.from_pretrained("a/b"), args=args).train()
+    """
+    assert values(script(text, "--max_length 2048 --output_dir out"))["seq_len"] == 2048
+    assert values(script(text, "--output_dir out"))["seq_len"] == 1024

@@ -23,7 +23,9 @@ def read(reading: Reading) -> bool:
         return False
     if trainer.spreads and any(argument.star == "**" for argument in trainer.node.args):
         return False
-    if trainer.name not in _TRAINERS or something(made.attributes.get("max_length")):
+    # A flag or a key of a config whose fields are not known may have gone to an object beside it.
+    beside = (each.attributes.get("max_length") for each in (made, *(reading.walk.parsed if made.parsed else ())))
+    if trainer.name not in _TRAINERS or any(something(value) for value in beside):
         return False
     version = reading.versions.get("trl")
     if "max_length" not in made.attributes and reading.at_least("trl", 0, 14):
