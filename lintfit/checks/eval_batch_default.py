@@ -19,6 +19,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     batch, now = spec.evaluation.batch_size, evaluation_moment(estimate)
     if context.verdict in (Verdict.FITS, Verdict.UNKNOWN) or batch <= spec.micro_batch_size or now is None:
         return
+    if not estimate.peaks_in_evaluation:
+        return
     for size in smaller(run, spec):
         result = context.what_if(eval_batch_size=size)
         if result is None or not fits(result):

@@ -27,14 +27,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
     for call in run.script.facts.checkpointing:
         if call.name not in _PREPARES or call.taken is not True:
             continue
+        if run.value("weights_dtype") == "fp32":
+            return  # nothing is cast
         breaks = context.verdict is Verdict.DOES_NOT_FIT
-        off = "" if run.value("gradient_checkpointing") is True else ", and leaves gradient checkpointing off"
+        off = "" if _checkpoints(run) else ", and leaves gradient checkpointing off"
         yield Report(
             call.place,
             f"{call.name} on a model that is not quantized {_cost(run)}{off}",
             severity=Severity.ERROR if breaks else Severity.WARNING,
             help="delete it: get_peft_model freezes the base itself; turn checkpointing on in the trainer's arguments",
         )
+
+
+def _checkpoints(run: Run) -> bool:
+    """Whether gradient checkpointing is on, or the script turns it on at some place."""
+    calls = run.script.facts.checkpointing if run.script is not None else ()
+    turned_on = any(call.name == "gradient_checkpointing_enable" and call.taken is not False for call in calls)
+    return turned_on or run.value("gradient_checkpointing") is True
 
 
 def _unquantized(run: Run) -> bool:

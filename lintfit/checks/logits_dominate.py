@@ -8,6 +8,7 @@ from lintfit.checks.helpers.wording import of_gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.axes.loss import has_liger
 from lintfit.memory.loss.preference import sequences
+from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB
 from lintfit.verdict.capped import shortest
 
@@ -26,7 +27,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     batch = sequences(spec)
     tokens, sizes = f"{batch * spec.seq_len:,} tokens", of_gib(logits, estimate.capacity_bytes)
     if least < logits:
-        tokens = f"{batch * shortest(run):,} to {tokens} (samples are cut at {spec.seq_len:,})"
+        tokens = f"{batch} × {shortest(run):,} to {spec.seq_len:,} tokens, at which samples are cut"
         sizes = f"{least / GIB:,.1f} to {sizes}"
     fuses = has_liger(run, spec)
     if batch > spec.micro_batch_size:
@@ -36,9 +37,19 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(run, "loss", "micro_batch_size", "seq_len"),
         f"{spec.facts.vocab:,} vocabulary entries × {tokens}: logits and loss take {sizes}",
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if _decides(context) else Severity.INFO,
         fix=enough(context, message, Applicability.UNSAFE, {"loss": "liger"})
         if fuses and spec.trainer == "causal-lm"
         else None,
         help=(f"compute the loss in chunks ({word}) or " if word else "") + "lower the micro-batch",
+    )
+
+
+def _decides(context: RunContext) -> bool:
+    """Whether the run would fit, or no longer be as close, without whole logits: other things are worth more else."""
+    without = context.what_if(loss="liger")
+    if without is None or context.verdict is Verdict.UNKNOWN:
+        return True
+    return without.verdict is Verdict.FITS or (
+        without.verdict is Verdict.TIGHT and context.verdict is Verdict.DOES_NOT_FIT
     )

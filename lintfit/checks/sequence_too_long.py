@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import fits, most, stated_at
+from lintfit.checks.helpers.runs import fits, most, stated_at, up_to
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
@@ -20,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.micro_batch_size > 1 and fits(context.what_if(micro_batch_size=1)):
         return
+    if not {"micro_batch_size", "seq_len"}.isdisjoint(context.run.doubtful):
+        return  # what is counted is the least that they may be
     length = _longest(context, spec.seq_len)
     if length is None:
         return
@@ -29,9 +31,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     as_long = context.plan is not None and all(step.setting != "seq_len" for step in context.plan.steps)
     yield Report(
         place,
-        f"samples of {spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of activations and "
-        f"logits; {length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
-        severity=Severity.INFO if as_long else Severity.ERROR,
+        f"samples of {up_to(context)}{spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of "
+        f"activations and logits; {length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
+        severity=Severity.INFO if as_long else Severity.WARNING,
         help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
     )
 

@@ -18,6 +18,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.value("quantization") not in ("nf4", "nf4-double", "int8") or run.value("method") != "full":
         return
+    if run.facts is None:
+        return  # a folder may hold saved adapters, which are loaded with the model they are for
     place = _trained_at(run)
     if place is None:
         return

@@ -67,12 +67,13 @@ def configs_of_folders(runs: Iterable[Run]) -> Mapping[tuple[Path, str], Path]:
     folder of which they differ."""
     found: dict[tuple[Path, str], set[Path | None]] = {}
     for run in runs:
-        if run.launch is None or run.recipe is None:
+        if run.launch is None:
             continue
         config = run.accelerate.document.path if run.accelerate is not None else None
         for document in run.documents:
-            if front_end_of(document.text, document.kind) == run.recipe.dialect:
-                found.setdefault((document.path.parent, run.recipe.dialect), set()).add(config)
+            # A script of the tree may read it, which has the arguments of the front end.
+            if (front_end := front_end_of(document.text, document.kind)) is not None:
+                found.setdefault((document.path.parent, front_end), set()).add(config)
     ones = ((folder, next(iter(configs))) for folder, configs in found.items() if len(configs) == 1)
     return {folder: config for folder, config in ones if config is not None}
 

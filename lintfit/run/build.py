@@ -117,6 +117,19 @@ def _states(document: Document, settings: Iterable[Setting]) -> bool:
     return False
 
 
+_NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
+"""Launchers that hand each process ``--local_rank=N``, and their option to leave it out (DeepSpeed 0.19.8
+``launcher/launch.py``, torch 2.13 ``distributed/launch.py``)."""
+
+
+def _rank_flag(launch: Launch) -> tuple[Flag, ...]:
+    """What the launcher adds to the script's own flags for its first process."""
+    without = _NO_RANK.get(launch.launcher)
+    if without is None or launch.option(without) is not None or launch.flag("local_rank") is not None:
+        return ()
+    return (Flag("local_rank", "0", launch.place),)
+
+
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
@@ -337,7 +350,7 @@ class _Builder:
         if launch is None:
             return self._alone(read)
         return read(
-            flags=launch.flags,
+            flags=(*launch.flags, *_rank_flag(launch)),
             env={**launch.environment, **self._ranks(launch)},
             has_launch=True,
             add_flag=launch.set_flag,

@@ -15,6 +15,7 @@ from lintfit.settings.uncounted import SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import is_cap, with_shorter
+from lintfit.verdict.found_batch import with_found_batch
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.verdict.scaling import Scaling, scaling, shown
@@ -34,10 +35,10 @@ COMPILED = "the model as it is, not compiled (torch.compile fuses operations, an
 
 def judge(run: Run) -> Judged:
     """The run with its estimate and verdict, over all versions of its libraries that may be installed."""
-    judged = _judge(run)
+    judged = _judge(with_found_batch(run))
     if judged.estimate is None or run.doubtful or run.unseen_flags:
         return judged  # it is open what the run is, whatever the version
-    return over_versions(judged, [(older, _judge(older.run)) for older in run.older()])
+    return over_versions(judged, [(older, _judge(with_found_batch(older.run))) for older in run.older()])
 
 
 def _judge(run: Run) -> Judged:

@@ -169,3 +169,35 @@ def test_a_loop_that_joins_no_other_process_is_one_process(tmp_path: Path, start
     result = load_runs([tmp_path / "loop.py"], options)[1][0]
     assert result.run.value("engine") == engine
     assert result.run.hardware.gpus == (1 if engine == "single" else 8)
+
+
+RANKED = """\
+import argparse
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", type=int, default=-1)
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", device_map="auto" if args.local_rank == -1 else None)
+config = "ds_config.json" if args.local_rank != -1 else None
+Trainer(model, TrainingArguments("out", bf16=True, deepspeed=config), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "engine"),
+    [
+        ("deepspeed --num_gpus 2 train.py", "deepspeed"),
+        ("deepspeed --num_gpus 2 --no_local_rank train.py", "ddp"),
+        ("python -m torch.distributed.launch --nproc_per_node 2 train.py", "deepspeed"),
+        ("torchrun --nproc_per_node 2 train.py", "ddp"),
+    ],
+)
+def test_some_launchers_hand_each_process_its_rank(tmp_path: Path, command: str, engine: str) -> None:
+    (tmp_path / "train.py").write_text(RANKED)
+    (tmp_path / "ds_config.json").write_text(
+        '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}}'
+    )
+    (tmp_path / "run.sh").write_text(f"{command}\n")
+    (run,) = json.loads(lintfit("check", "run.sh", "--output-format", "json", cwd=tmp_path).out)["runs"]
+    assert run["settings"]["engine"]["value"] == engine

@@ -93,7 +93,9 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
 
 
 def up_to(context: RunContext) -> str:
-    """What stands before a size that only samples as long as their cap have."""
+    """What stands before a size that only samples as long as their cap have, or that is the least of what may be."""
+    if not {"micro_batch_size", "seq_len"}.isdisjoint(context.run.doubtful):
+        return "at least "
     return "up to " if context.at_shortest is not None else ""
 
 

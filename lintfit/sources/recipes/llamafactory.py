@@ -89,7 +89,15 @@ class LlamaFactoryRecipe(OfKeys):
     def trains(self) -> bool:
         """Whether ``do_train`` is set; a recipe that predicts or prepares its data alone does not."""
         train, predicts = self.arguments.value("do_train"), self.arguments.value("do_predict") is True
-        return not (train is False or (train is None and predicts)) or not self.arguments.complete
+        idle = train is False or (train is None and predicts) or self._prepares_data
+        return not idle or not self.arguments.complete
+
+    @property
+    def _prepares_data(self) -> bool:
+        """Whether the recipe has its data tokenized and says nothing of a training, as the project's
+        ``llama3_preprocess.yaml``: LLaMA-Factory ends when they are saved (``data/loader.py:get_dataset``)."""
+        said = (self.arguments.stated(name) for name in _OF_TRAINING)
+        return self.arguments.stated("tokenized_path") is not None and all(each is None for each in said)
 
     @property
     def uses_trl(self) -> bool:
@@ -257,6 +265,10 @@ class LlamaFactoryRecipe(OfKeys):
         if self.arguments.keys.config is None:
             return f"--{name} {spelled(value)}"
         return f"{name}: {spelled(value)}"
+
+
+_OF_TRAINING = ("learning_rate", "num_train_epochs", "max_steps", "per_device_train_batch_size")
+"""Keys without which no recipe that trains is written."""
 
 
 def usual_command(document: DataDocument) -> str | None:

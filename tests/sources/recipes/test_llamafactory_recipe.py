@@ -213,3 +213,15 @@ def test_a_file_that_is_not_there(run: Any) -> None:
     found = run("llamafactory-cli train nowhere.yaml\n", "go.sh")
     assert found.recipe.missing is not None and found.spec is None
     assert AUTO not in _values(found, "model", "method")
+
+
+def test_a_recipe_that_prepares_data_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys = "template: llama3\ntokenized_path: saves/tokens\n"
+    training = LORA.replace("template: llama3\n", keys)
+    prepares = training.partition("### train")[0] + "output_dir: saves\n"
+    Path("prepare.yaml").write_text(prepares)
+    Path("train.yaml").write_text(training)
+    Path("run.sh").write_text("llamafactory-cli train prepare.yaml\nllamafactory-cli train train.yaml\n")
+    results = load_runs([Path("run.sh")], from_flags({}))[1]
+    assert [result.run.id for result in results] == ["run.sh:2"]

@@ -55,6 +55,25 @@ for step, batch in enumerate(DataLoader([], batch_size=args.batch_size)):
 RANKS = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}
 
 
+SLICED = """
+model = Net(128).to("cuda")
+optimizer = optim.AdamW(model.parameters(), lr=1e-4)
+for batch in DataLoader([], batch_size=64):
+    for start in range(0, 64, STRIDE):
+        loss = model(batch[start : start + STRIDE])
+        loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("stride", "micro"), [("args.batch_size", 4), ("args.accumulation_steps", UNKNOWN), ("512", UNKNOWN)]
+)
+def test_slices_of_a_batch_are_the_micro_batch(stride: str, micro: object) -> None:
+    found = script(LOOP + SLICED.replace("STRIDE", stride), "", env=RANKS).settings["micro_batch_size"]
+    assert found.value == micro, "what is sliced may be the length of its sequences"
+
+
 @pytest.mark.parametrize(("name", "batch"), [("rollout_batch_size", UNKNOWN), ("train_batch_size", 4)])
 def test_what_a_model_generates_from_is_no_micro_batch(name: str, batch: object) -> None:
     text = (LOOP + DDP).replace("args.batch_size", f"args.{name}").replace("--batch_size", f"--{name}")

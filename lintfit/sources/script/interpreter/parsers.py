@@ -134,6 +134,8 @@ def convert(flag: Flag, declared: Field | None) -> Value:
         return Const(flag, declared.constant) if declared.constant is not None else Unknown(flag)
     if declared is not None and declared.many:
         words = flag.words or (flag.value,)
+        if isinstance(declared.node, cst.Param):
+            words = _listed(words)
         return Items(flag, [Const(flag, _scalar(word, declared.kind)) for word in words])
     if declared is None and flag.name in SEVERAL and len(flag.words) > 1:
         return Items(flag, [Const(flag, of_text(word)) for word in flag.words])
@@ -142,6 +144,16 @@ def convert(flag: Flag, declared: Field | None) -> Value:
     if "$" in flag.value:
         return Unknown(flag)
     return Const(flag, _scalar(flag.value, declared.kind if declared is not None else ""))
+
+
+def _listed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The elements of a list as Fire takes it on a command line: ``[q_proj,v_proj]``, whose bare words are strings
+    (fire 0.7.1 ``parser.DefaultParseValue``)."""
+    text = words[0].strip()
+    if len(words) > 1 or text[:1] + text[-1:] not in ("[]", "()"):
+        return words
+    parts = (part.strip() for part in text[1:-1].split(","))
+    return tuple(part.strip("'\"") for part in parts if part)
 
 
 def _scalar(text: str, kind: str) -> Any:

@@ -149,6 +149,8 @@ class Walk:
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     accumulations: list[Value] = field(default_factory=list)
     """Those of them that are named like an accumulation."""
+    strides: dict[int, Value] = field(default_factory=dict)
+    """Strides of ``for i in range(0, n, stride)``, by the id of the loop: slices are taken by it."""
     unread: list[Value] = field(default_factory=list)
     """Names of config files that are read and are not at hand."""
     assume: bool = False

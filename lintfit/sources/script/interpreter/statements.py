@@ -34,6 +34,8 @@ _NAMES = 50
 """Names of a scope that are kept apart for one step, where a statement may run or not."""
 _MAX_UNROLLED = 160
 """Elements of a known list that a loop is run for one by one."""
+_WITH_STRIDE = 3
+"""Arguments of a ``range`` that says how far it steps."""
 
 
 class Flow(Enum):
@@ -211,10 +213,8 @@ class Statements(Definitions):
         repeats = not isinstance(source, Items) or source.open or len(source.items) != 1
         if repeats:
             self._counts(node, scope)
-        if isinstance(node.iter, cst.Call) and dotted(node.iter.func) == "range" and len(node.iter.args) == 1:
-            count = node.iter.args[0].value
-            if "accum" in dotted(count):
-                self.walk.accumulations.append(self.eval(count, scope))
+        if isinstance(node.iter, cst.Call) and dotted(node.iter.func) == "range":
+            self._counted(node, node.iter.args, scope)
         self.walk.loops += repeats
         self.walk.iterated.append(listed[-1] if listed else None)
         flow = self.block(body_of(node.body), scope)
@@ -223,6 +223,13 @@ class Statements(Definitions):
         if node.orelse is not None:
             self.block(body_of(node.orelse.body), scope)
         return Flow.NEXT if flow is not Flow.RAISED else flow
+
+    def _counted(self, node: cst.For, given: Sequence[cst.Arg], scope: Scope) -> None:
+        """What ``range`` is given that tells how a batch is taken: in so many steps, or in slices of so many rows."""
+        if len(given) == 1 and "accum" in dotted(given[0].value):
+            self.walk.accumulations.append(self.eval(given[0].value, scope))
+        elif len(given) == _WITH_STRIDE and getattr(given[0].value, "value", None) == "0":
+            self.walk.strides[id(node)] = self.eval(given[-1].value, scope)
 
     def _counts(self, node: cst.For | cst.While, scope: Scope) -> None:
         """What a loop counts up (``step += 1``) is not known within it."""

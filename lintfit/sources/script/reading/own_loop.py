@@ -8,8 +8,9 @@ import libcst as cst
 
 from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Function, Object, Record, Value, plain
-from lintfit.sources.script.reading import engines, fabric, optimizer_classes
+from lintfit.sources.script.reading import engines, fabric, loops, optimizer_classes, own_pass
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 
@@ -71,11 +72,26 @@ def _loader(reading: Reading) -> None:
         return
     loader = next((r for r in reading.called("DataLoader") if not _EVALUATES.search(r.assigned_to or "")), None)
     value = plain_loop.batch(loader) if loader is not None else None
-    if loader is not None and value is not None and not plain_loop.asks_engine(value):
+    sliced = _slice(reading) if value is not None else None
+    if sliced is not None:
+        stride, of_rows = sliced
+        reading.put("micro_batch_size", stride, to=None if of_rows and isinstance(plain(stride), int) else UNKNOWN)
+    elif loader is not None and value is not None and not plain_loop.asks_engine(value):
         # None: the data set makes batches of its own.
         own = plain_loop.of_data_set(loader) if sure_none(value) else value
         unknown = own is None or _of_prompts(loader, own)
         reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if unknown else None)
+
+
+def _slice(reading: Reading) -> tuple[Value, bool] | None:
+    """How much of a batch goes through the model at a time, where a loop around the backward pass takes slices of it
+    (``for start in range(0, len(batch), micro_batch_size)``), and whether these are rows by its name."""
+    for one in own_pass.passes(reading):
+        for each in loops.around(one.document, one.backward):
+            stride = reading.walk.strides.get(id(each))
+            if stride is not None and isinstance(each, cst.For) and isinstance(each.iter, cst.Call):
+                return stride, "batch" in dotted(each.iter.args[-1].value)
+    return None
 
 
 def _of_prompts(loader: Record, batch: Value) -> bool:

@@ -191,8 +191,10 @@ def _arguments(reading: Reading, made: Object) -> None:
     offload = made.attributes.get("activation_offloading")
     if offload is not None:
         reading.put("activation_offload", offload, record)
-    liger = made.attributes.get("use_liger_kernel", made.attributes.get("use_liger"))
-    if liger is not None and plain(liger) is not False:
+    # TRL up to 0.15 has a switch of its own beside transformers'.
+    switches = (made.attributes.get(name) for name in ("use_liger_kernel", "use_liger"))
+    liger = next((switch for switch in switches if switch is not None and plain(switch) is not False), None)
+    if liger is not None:
         reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
     elif "GRPO" in made.library and unsloth.load_of(reading) is not None:
         reading.derive("loss", UNKNOWN, "Unsloth computes GRPO's loss over parts of a batch")
