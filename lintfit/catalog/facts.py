@@ -207,6 +207,8 @@ class ModelFacts:
     """How the checkpoint's weights are quantised, by its config or its name; None where neither says that they are."""
     code: Code = Code()
     """What libraries' code has for the ``model_type``."""
+    larger: ModelFacts | None = None
+    """The same with the most words that a model of this name has, where that leaves the vocabulary open."""
 
     @property
     def parameters(self) -> int:

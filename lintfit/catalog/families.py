@@ -2,8 +2,9 @@
 
 ``output/my-llama-2-7b-sft`` is a Llama 2 of seven billion parameters that somebody has trained further. What the
 family's owner has published in that version and size says its shape, where all of that has one shape; a name without a
-version stands for all versions of that size, where there is one without. A word that may tell of another shape (more
-layers, an encoder, another vocabulary) or of what is no whole model makes a name unknown.
+version stands for all versions of that size. A word that tells of another shape (more layers, an encoder) or of what is
+no whole model makes a name unknown. A word that nobody knows (``elyza-llama-3-8b``) leaves the vocabulary open: who
+trains a model further for a language of their own may give it more words, and the layers stay those of its family.
 """
 
 from __future__ import annotations
@@ -59,8 +60,22 @@ _SAME = word_set("""
     steps t test the think thinking tmp to tofu train trained training tulu tune tuned tuning ultrachat ultrafeedback
     user warmup wd weight weights wizardlm wizardmath workspace your zero
     """)
-"""Words of names that change no shape: how a model was trained, on which data, for what, and where it lies. Every other
-may tell of another shape, another vocabulary, an encoder, quantised weights, or of adapters alone."""
+"""Words of names that change nothing: how a model was trained, on which data, for what, and where it lies."""
+_OTHER = word_set("""
+    accelerator adapter adapters asr audio bit bitnet bits blip bnb clip cogvlm compressed delta depth diff dora draft
+    drafter drop dropped dummy eagle encoder expand expanded expansion expert experts flamingo fp ggml gguf gnn gptq
+    graph half hqq hybrid hydra ia image images init int internvl layer layers linear llava lora loras mamba marlin
+    medusa minigpt minitron mixture mlx mm mmlm moe moes mplug mtp multimodal music nf ocr omni onnx owl peft prefix
+    pro projector prompt prune pruned pruning qformer qlora quant quantised quantized random retnet robot rwkv sae
+    scratch sheared shallow shortened siglip slice sliced slim small sound sparse speculator speech split stacked
+    student subset thin tiny tower tts upcycle upcycled upscale upscaled upscaling video vila vision visual vit vl vla
+    vlm voice w width
+    """)
+"""Words that tell of other layers, of an encoder, of quantised weights, or of what is no whole model."""
+ROOM = 65_536
+"""Words that a vocabulary is taken to be extended by at the most. Published extensions of Llama's 32,000: to 55,296
+(Chinese-LLaMA-2), 49,954 (Chinese-Alpaca), 46,336 (llama-2-ko), 43,176 (Swallow), 48,000 (Tamil-Llama); of Mixtral's
+to 57,000 (HIT-SCIR's Chinese-Mixtral-8x7B)."""
 _MADE_OF = {"vicuna": "llama", "zephyr": "mistral"}
 """Families whose models are another family's, trained further: a name may say both (``llama-vicuna-7b``)."""
 _SIZE = lazy_pattern(r"\d+(?:x\d+)?(?:[.]\d+)?[bm]")
@@ -76,14 +91,14 @@ _SHORT = frozenset({"glm", "opt", "phi", "yi"})
 """Names of families that are folders or people as well: they count in the last part of a path alone."""
 _VERSION_LAST = frozenset({"mistral", "mixtral", "vicuna"})
 """Families that have their version behind the size (``Mistral-7B-v0.3``)."""
-_ALL_VERSIONS = frozenset({"vicuna"})
+_ALL_VERSIONS = frozenset({"mistral", "mixtral", "vicuna"})
 """Families that have published nothing without a version, and that people name without one all the same."""
 _SHAPES = word_set("""
     model_type hidden_size n_embd d_model num_hidden_layers n_layer n_layers num_layers num_attention_heads n_head
     n_heads num_key_value_heads multi_query_group_num head_dim kv_channels intermediate_size ffn_hidden_size ffn_dim
-    vocab_size padded_vocab_size tie_word_embeddings num_local_experts num_experts
+    padded_vocab_size tie_word_embeddings num_local_experts num_experts
     """)
-"""Keys of configs that say how many parameters a model has, and of what form."""
+"""Keys of configs that say how many parameters a model has, and of what form, but for its vocabulary."""
 
 
 @frozen
@@ -93,6 +108,16 @@ class Named:
     family: str
     version: str
     size: str
+    vocabulary_open: bool = False
+    """Whether it has words that nobody knows, of which one may tell of another vocabulary."""
+
+
+@frozen
+class Like:
+    """The catalogue's id that a name stands for, and the most words that a model of that name has, where it is open."""
+
+    model: str
+    words: int | None = None
 
 
 def named(name: str) -> Named | None:
@@ -100,13 +125,14 @@ def named(name: str) -> Named | None:
     words: list[str] = _WORDS.findall(_POINT.sub(".", name.lower()))
     families = {word for word in words if word in OWNERS}
     families -= {_MADE_OF.get(family, "") for family in families}
+    families = families - _MADE_OF.keys() or families  # trained as Zephyr was, from another family (zephyr-gemma-7b)
     sizes = {word for word in words if _SIZE.fullmatch(word)}
     known = families | sizes | {_MADE_OF.get(family, "") for family in families}
     others = {word for word in words if word not in known and not _NUMBER.fullmatch(word)}
-    if len(families) != 1 or len(sizes) != 1 or not others <= _SAME:
+    if len(families) != 1 or len(sizes) != 1 or others & _OTHER:
         return None
     (family,), (size,) = families, sizes
-    return Named(family, _version(family, words[words.index(family) + 1 :]), size)
+    return Named(family, _version(family, words[words.index(family) + 1 :]), size, not others <= _SAME)
 
 
 def _version(family: str, behind: Sequence[str]) -> str:
@@ -127,7 +153,7 @@ def candidates(path: str) -> Iterator[Named]:
             return
 
 
-def published(path: str, ids: Sequence[str], config_of: ConfigOf) -> str | None:
+def published(path: str, ids: Sequence[str], config_of: ConfigOf) -> Like | None:
     """The catalogue's id whose shape a path's name stands for; None where it stands for several shapes or none."""
     wanted = next(candidates(path), None)
     owner, _, rest = path.partition("/")
@@ -140,8 +166,18 @@ def published(path: str, ids: Sequence[str], config_of: ConfigOf) -> str | None:
     }
     if wanted.version not in same.values() and (wanted.version or wanted.family not in _ALL_VERSIONS):
         return None
-    shapes = {tuple(str(config_of(name)[0].get(key)) for key in sorted(_SHAPES)) for name in same}
-    return next(iter(same)) if len(shapes) == 1 else None
+    configs = {name: config_of(name)[0] for name in same}
+    if len({tuple(str(config.get(key)) for key in sorted(_SHAPES)) for config in configs.values()}) != 1:
+        return None
+    words = {name: config.get("vocab_size") for name, config in configs.items()}
+    if len(set(words.values())) == 1 and not wanted.vocabulary_open:
+        return Like(next(iter(same)))
+    counts = [count for count in words.values() if isinstance(count, int)]
+    if len(counts) < len(words):
+        return None
+    fewest = min(counts)
+    most = max(counts) + (ROOM if wanted.vocabulary_open else 0)
+    return Like(next(name for name, count in words.items() if count == fewest), most)
 
 
 @functools.cache
@@ -151,5 +187,5 @@ def _published(ids: tuple[str, ...]) -> tuple[tuple[str, Named], ...]:
     return tuple(
         (name, said)
         for name, said in found
-        if said is not None and name.partition("/")[0].lower() in OWNERS[said.family]
+        if said is not None and not said.vocabulary_open and name.partition("/")[0].lower() in OWNERS[said.family]
     )

@@ -348,18 +348,26 @@ def lookup(model: str) -> ModelFacts | None:
     own = _by_lower().get(f"{owner}/{bare}")
     trained = TRAINED.sub("", bare)
     spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"), trained, f"{trained}-hf")
-    like = next(filter(None, map(_taken_by_name, spellings)), own) or _by_family(wanted)
-    if like is None:
-        return None
-    facts = _known(like)
-    note = f"the shape of {like}, by the name {last} ({OWN_CONFIG})"
-    return replace(facts, notes=(*facts.notes, note), stored=by_name(last))
-
-
-def _by_family(name: str) -> str | None:
+    like = next(filter(None, map(_taken_by_name, spellings)), own)
+    if like is not None:
+        return _called(last, _known(like), like)
     from lintfit.catalog.families import published
 
-    return published(name, ids(), config_of)
+    found = published(wanted, ids(), config_of)
+    if found is None:
+        return None
+    facts = _called(last, _known(found.model), found.model)
+    if found.words is None:
+        return facts
+    config, _ = config_of(found.model)
+    larger = _called(last, from_config({**config, "vocab_size": found.words}, name=found.model), found.model)
+    return replace(facts, larger=larger)
+
+
+def _called(last: str, facts: ModelFacts, like: str) -> ModelFacts:
+    """Facts of a model that is taken by its name's last part."""
+    note = f"the shape of {like}, by the name {last} ({OWN_CONFIG})"
+    return replace(facts, notes=(*facts.notes, note), stored=by_name(last))
 
 
 def find(model: str) -> ModelFacts | None:

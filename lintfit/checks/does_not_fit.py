@@ -8,9 +8,8 @@ from lintfit.checks.helpers.wording import billions, gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
-from lintfit.run.model import ANY_OF_THE_MACHINE
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import shortest
+from lintfit.verdict.capped import SAMPLE, may_be_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -27,7 +26,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
-        f"the peak{_when(spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
+        f"the peak{_when(context, spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
         f"{doubts}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
@@ -59,17 +58,25 @@ def _method(context: RunContext) -> str:
 
 def _engine(context: RunContext, spec: Spec) -> str:
     """The engine: with what needs least where a file of the machine decides it, as an assumption where no file does."""
-    stated = context.run.settings.get("engine")
-    open_still = stated is not None and stated.provenance is ANY_OF_THE_MACHINE
-    if open_still:
+    if context.run.engine_open:
         return f"any engine, even {strategy(spec)},"
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
 
-def _when(spec: Spec, estimate: Estimate) -> str:
-    """That it is no step of the training that needs so much, where it is none."""
+def _when(context: RunContext, spec: Spec, estimate: Estimate) -> str:
+    """That it is no step of the training that needs so much, where it is none; the length, where it is what decides and
+    nobody knows whether samples have it."""
     batch = spec.eval_batch_size
-    return f" of the evaluation with batch {batch}" if estimate.peaks_in_evaluation and batch is not None else ""
+    if estimate.peaks_in_evaluation and batch is not None:
+        return f" of the evaluation with batch {batch}"
+    return f" with samples of {spec.seq_len:,} tokens" if may_be_cap(context.run) and _by_length(context) else ""
+
+
+def _by_length(context: RunContext) -> bool:
+    """Whether the run fits with short samples, so that their length decides."""
+    spec = context.run.spec
+    short = context.what_if(seq_len=min(SAMPLE, spec.seq_len)) if spec is not None else None
+    return short is not None and short.verdict is not Verdict.DOES_NOT_FIT
 
 
 def _help(context: RunContext) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import distributed, recipe_of, stated
+from lintfit.findings.model import Applicability, Fix
+from lintfit.sources.launchers.launch import Launch
 
 _SINCE = "0.8.3"
 
@@ -22,5 +24,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
             place,
             "DeepSpeed with one process that torchrun did not start: LLaMA-Factory stops with ValueError (Please use "
             "`FORCE_TORCHRUN=1` to launch DeepSpeed training.)",
+            fix=_started_by_torchrun(recipe.launch),
             help="put FORCE_TORCHRUN=1 in front of llamafactory-cli, or take deepspeed out",
         )
+
+
+def _started_by_torchrun(launch: Launch) -> Fix | None:
+    """``FORCE_TORCHRUN=1`` in front of the command, which looks at it; a plain ``python`` does not."""
+    edits = launch.set_variable("FORCE_TORCHRUN", "1") if launch.launcher == "llamafactory" else None
+    return Fix("put FORCE_TORCHRUN=1 in front of it", Applicability.SAFE, edits) if edits else None

@@ -28,7 +28,8 @@ def _message(each: Refused, versions: Mapping[str, str]) -> str:
         why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
     by = " and ".join(f"{library} {range_of(versions, library)}" for library in each.decided_by)
-    whose = f"{each.parser}{f' of {by}' if by else ''} refuses {each.name}"
+    added = f", which {each.added_by} adds" if each.added_by is not None else ""
+    whose = f"{each.parser}{f' of {by}' if by else ''} refuses {each.name}{added}"
     ends = "stops with" if each.stops else "goes on without it, and then ends with"
     return f"{whose}: the run {ends} “{each.error}”{_meant(each)}"
 
@@ -41,6 +42,8 @@ def _meant(each: Refused) -> str:
 
 
 def _help(each: Refused) -> str:
+    if each.added_by is not None:
+        return f"declare {each.name}, or give {each.added_by} --no_local_rank"
     if each.history is not None:
         return f"take {each.name} out, or install that release"
     if each.refusal.meant is not None:

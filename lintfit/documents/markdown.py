@@ -145,7 +145,7 @@ def shells(text: str) -> Iterator[str]:
 
     What the page sets above it stays, too: who follows the page has it in the shell that the block is typed into.
     """
-    kept_lines = _set_once(text)
+    kept_lines = set_once(text)
     for block in with_commands(text):
         lines = text[block.start : block.end].splitlines(keepends=True)
         if block.quoted:
@@ -165,7 +165,7 @@ _SETS = lazy_pattern(
 _WHOLE = lazy_pattern(rf"(?:export[ \t]+)?{ASSIGNED}")
 
 
-def _set_once(text: str) -> list[Span]:
+def set_once(text: str) -> list[Span]:
     """Where the blocks of a page set a variable on a line of its own, of those that it always gives the same value."""
     if "=" not in text or "$" not in text:
         return []

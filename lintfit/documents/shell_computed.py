@@ -72,7 +72,8 @@ def _behind(
         if match["number"] != old:
             continue
         edit = Edit(Span(match.start("number"), match.end("number")), value)
-        changed = read_shell(replace(document.file, text=apply(document.text, [edit])), document.open_text).commands
+        text = apply(document.text, [edit])
+        changed = read_shell(replace(document.file, text=text), document.open_text, document.given).commands
         if len(changed) != len(document.commands) or len(changed[index].words) != len(command.words):
             continue
         others = (i for i in range(len(changed)) if i != index and not prints(document.commands[i]))
@@ -134,14 +135,14 @@ def referenced(before: ShellDocument, text: str) -> str:
     """A changed script with the variables where they stood, if they have come to the values that were written."""
     from lintfit.documents.shell_reader import read_shell
 
-    after = read_shell(replace(before.file, text=text), before.open_text)
+    after = read_shell(replace(before.file, text=text), before.open_text, before.given)
     for index, command in enumerate(before.commands if len(before.commands) == len(after.commands) else ()):
         for at, word in enumerate(command.words):
             now = _same(command, at, after.commands[index]) if reference(before, word) is not None else None
             if now is None or after.slice(now.at) == before.slice(word.at):
                 continue
             again = apply(text, [Edit(now.at, before.slice(word.at))])
-            read = read_shell(replace(before.file, text=again), before.open_text)
+            read = read_shell(replace(before.file, text=again), before.open_text, before.given)
             if _words(read) == _words(after):
                 text, after = again, read
     return text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lintfit.documents.model import Document, FileText, Span
 from lintfit.documents.shell_directives import Directive
-from lintfit.documents.shell_words import Variable, Word
+from lintfit.documents.shell_words import Given, Variable, Word
 from lintfit.frozen import field as frozen_field
 from lintfit.frozen import frozen
 
@@ -79,3 +79,5 @@ class ShellDocument(Document):
     """The names of all files that it redirects output to, what is not statically known of them as written."""
     open_text: Callable[[Path], FileText | None] | None = field(default=None, repr=False)
     """Opens the files that it sources: needed to read a changed text of it the same way."""
+    given: Given | None = None
+    """What another file of the tree starts it with, where its own text does not say it."""

@@ -143,7 +143,7 @@ def _narrowest(document: ShellDocument, command: Command, texts: list[str], edit
     wide: Edit | None = None
     for edit in edits:
         text = apply(document.text, [edit])
-        changed = read_shell(replace(document.file, text=text), document.open_text)
+        changed = read_shell(replace(document.file, text=text), document.open_text, document.given)
         new = [[word.text for word in other.words] for other in changed.commands]
         if len(new) != len(old) or not _same(new[index], texts, follow):
             continue

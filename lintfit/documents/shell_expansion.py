@@ -35,7 +35,7 @@ _REPLACEMENT = lazy_pattern(
     r"""/(?P<all>/?)(?P<old>(?:[\w,:;. +=-]|\\/|"/"|'/')+)(?:/(?P<new>(?:[\w,:;. +=-]|"-"|'-')*))?"""
 )
 """``${name/old/new}`` and ``${name//old/new}`` of plain letters and quoted slashes, without patterns."""
-_SEPARATE = lazy_pattern(r"\$(?:@|\{@\}|\{[A-Za-z_]\w*\[@\]\})")
+_SEPARATE = lazy_pattern(r"\$(?:@|\{@(?::[1-9]\d*)?\}|\{[A-Za-z_]\w*\[@\]\})")
 """What comes to a word for each element, between double quotes: to none where there are none."""
 _QUOTES = re.compile(r"[\\\"']")
 _Lists = list[list[Fragment]]
@@ -222,6 +222,8 @@ def _braced(reference: _Reference) -> _Lists:
             return reference.computed(bounds.replaced(variable.value, old, new, count))
         except bounds.TooLarge:
             return reference.unknown()
+    if name in ("@", "*") and scope.positional is not None and (first := natural(rest[1:])) and rest[0] == ":":
+        return reference.elements(scope.positional[first - 1 :], separate=name == "@")
     operator = re.match(r":?[-=+?]", rest)
     if operator is None:
         return reference.unknown()

@@ -27,19 +27,20 @@ from lintfit.documents.shell_elsewhere import (
 from lintfit.documents.shell_source import Source
 from lintfit.documents.shell_sourced import OpenText
 from lintfit.documents.shell_walk import Walk
-from lintfit.documents.shell_words import MAX_STEPS
+from lintfit.documents.shell_words import MAX_STEPS, Given
 from lintfit.documents.steps import Steps
 from lintfit.frozen import replace
 
 
-def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocument:
+def read_shell(file: FileText, open_text: OpenText | None = None, given: Given | None = None) -> ShellDocument:
     """Read a shell script, or the commands of a Makefile, a GitHub workflow, a page, or a Python script's docstring.
 
     Never raises for bad text.
 
     What tree-sitter cannot parse is one ``syntax-error``, or ``not-read`` where bash takes it; the commands around it
     are still there. So is what was followed before the steps of the reading were spent, which is ``not-read``, too.
-    ``open_text`` opens the files that it takes variables from (``source common.sh``).
+    ``open_text`` opens the files that it takes variables from (``source common.sh``). ``given`` is what another file
+    starts it with.
     """
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0)),))
@@ -58,6 +59,9 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         walks = [Walk(file, steps, text) for text in islice(shells(file.text), _blocks(file, steps))]
     else:
         walks = [Walk(file, steps, open_text=open_text)]
+        if given is not None:
+            walks[0].scope.positional = given.arguments
+            walks[0].scope.variables.update(given.variables)
     for walk in walks:
         walk.run()
     documented = is_python(file.path) or is_page(file.path)
@@ -76,6 +80,7 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         files=(*_shown(file), *(written for walk in walks for written in walk.files)),
         redirected=tuple(name for walk in walks for name in walk.redirections),
         open_text=open_text if own else None,
+        given=given if own else None,
     )
 
 

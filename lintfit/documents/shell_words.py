@@ -88,13 +88,24 @@ class Variable:
         return text_of(first) if all(fragment.known for fragment in first) else None
 
 
+@frozen
+class Given:
+    """What another file's command hands to a script: its arguments (None where it names none), the variables that it
+    sets for it, and where the command stands (``train_all.sh:12``)."""
+
+    arguments: Sequence[tuple[Fragment, ...]] | None
+    variables: Mapping[str, Variable]
+    where: str
+
+
 @dataclass(slots=True)
 class Scope:
     """What is set at one point of the script."""
 
     variables: dict[str, Variable] = field(default_factory=dict)
     positional: Sequence[tuple[Fragment, ...]] | None = None
-    """The arguments of the function that is being followed; None at the top, where nobody knows them."""
+    """The arguments of the function that is being followed; at the top those that are given, None where nobody knows
+    them."""
     folder: str = "."
     """The script's own folder."""
     batch: Mapping[str, str] = field(default_factory=dict)

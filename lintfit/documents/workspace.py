@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file, walk
@@ -14,8 +15,13 @@ from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, located, resolved
 from lintfit.frozen import replace
 
+if TYPE_CHECKING:
+    from lintfit.documents.shell_document import ShellDocument
+
 _MOST_FOLDERS = 5000
 """Folders in which a file is looked for by its name."""
+_MOST_CALLERS = 1000
+"""Scripts and pages that are searched for the lines that start a script."""
 _NOT_OWN = frozenset({"site-packages", "node_modules", "__pycache__", "venv", "env", "build", "dist"})
 
 
@@ -56,6 +62,8 @@ class Workspace:
         """Texts that came from elsewhere and go back there."""
         self._staged = {self._resolve(path): text for path, text in (staged or {}).items()}
         self._overlay = {**self._staged, **self._overlay}
+        self._callees: set[Path] = set()
+        """Scripts of which is being asked what starts them."""
         self._asked: list[set[Path]] = []
         """What is asked for inside of :meth:`asked`, the innermost last."""
         self._asked_by: dict[tuple[Path, Kind], frozenset[Path]] = {}
@@ -137,9 +145,55 @@ class Workspace:
         return document
 
     def _shell(self, file: FileText) -> Document:
+        from lintfit.documents.shell_callers import asks, given_to
         from lintfit.documents.shell_reader import read_shell
 
-        return read_shell(file, self._sourced)
+        document = read_shell(file, self._sourced)
+        if document.open_text is None or file.within is not None or not asks(document):
+            return document
+        same = (path for path in self.named(file.path.name) if path != file.path)
+        given = given_to(file.path, file.text, self._callers(file.path), same)
+        return document if given is None else read_shell(file, self._sourced, given)
+
+    def _callers(self, script: Path) -> Iterator[ShellDocument]:
+        """The scripts and pages of the tree that may start a script, but for those of which that is being asked."""
+        from lintfit.documents.markdown import is_page
+        from lintfit.documents.shell_callers import mentions, page_as_script
+        from lintfit.documents.shell_document import ShellDocument
+        from lintfit.documents.shell_reader import read_shell
+
+        if script in self._callees or script.is_absolute():
+            return
+        self._callees.add(script)
+        try:
+            for path in self._shells():
+                try:
+                    if path in self._callees or not mentions(self._unnoted(path), script):
+                        continue
+                    if is_page(path):
+                        yield read_shell(page_as_script(self.file(path), script))
+                        continue
+                    document = self.read(path, Kind.SHELL)
+                    if isinstance(document, ShellDocument):
+                        yield document
+                except ReadError:
+                    continue
+        finally:
+            self._callees.discard(script)
+
+    def _unnoted(self, path: Path) -> str:
+        """A file's text, of which no run has anything yet."""
+        asked, self._asked = self._asked, []
+        try:
+            return self.file(path).text
+        finally:
+            self._asked = asked
+
+    def _shells(self) -> Iterator[Path]:
+        """The shell scripts and pages below the root, those that lie highest first."""
+        self.named("")
+        paths = (path for paths in (self._names or {}).values() for path in paths if kind_of(path) is Kind.SHELL)
+        yield from sorted(paths, key=lambda path: (len(path.parts), path))[:_MOST_CALLERS]
 
     def _sourced(self, path: Path) -> FileText | None:
         """The text of a file that a shell script sources; None where it cannot be read, or lies outside: a report would
@@ -173,7 +227,11 @@ class Workspace:
         other._trusted = self._trusted
         other._overlay = {**self._overlay, **{self._resolve(path): text for path, text in texts.items()}}
         changed = {path for path, text in other._overlay.items() if self._overlay.get(path) != text}
-        other._documents = {key: document for key, document in self._documents.items() if key[0] not in changed}
+        other._documents = {
+            key: document
+            for key, document in self._documents.items()
+            if key[0] not in changed and changed.isdisjoint(self._asked_by.get(key, ()))
+        }
         other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
         other._roles, other._staged, other._asked_by = self._roles, self._staged, self._asked_by
         other._files = {path: file for path, file in self._files.items() if path not in changed}

@@ -113,11 +113,17 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
     """Edits that say themselves what is to be done, a new file once."""
     for each in written:
         if each.edit.document is None:
-            said, text = [zero(settings), *_sizes(each.edit.edit.text)], lines.text(each.edit)
+            said, text = [_sharded(settings), *_sizes(each.edit.edit.text)], lines.text(each.edit)
             why = f"; {lines.beside}" if lines.beside else ""
             yield Action(f"({', '.join(said)}{why})", creates=each.edit.path, content=text)
         elif not lines.made(each.edit.path) and not _is_layout(each.edit):
             yield Action("", (lines.of(each.edit),))
+
+
+def _sharded(settings: Mapping[str, Any]) -> str:
+    """How a plan's new config has the run sharded."""
+    fsdp = settings.get("fsdp")
+    return str(fsdp) if settings.get("engine") == "fsdp" and fsdp is not None else zero(settings)
 
 
 def _sizes(text: str) -> Iterator[str]:

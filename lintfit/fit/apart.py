@@ -152,12 +152,18 @@ class Apart:
         """A name beside a config that says what the plan makes of it, and that no file has."""
         stem = self._named(path.stem)
         found, number = path.with_name(f"{stem}{path.suffix}"), 2
-        if self._taken(found, new) and (more := self._further) is not None:
+        if self._taken(found, new) and (more := self._further or self._unscheduled(found, path)) is not None:
             stem = f"{stem}{more}"
             found = path.with_name(f"{stem}{path.suffix}")
         while self._taken(found, new):
             found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
         return found
+
+    def _unscheduled(self, there: Path, path: Path) -> str | None:
+        """What tells a config from one that says the same and brings a schedule of its own."""
+        texts = (self.workspace.file(each).text if self.workspace.exists(each) else "" for each in (there, path))
+        there_has, own_has = ('"scheduler"' in text for text in texts)
+        return "_no_scheduler" if there_has and not own_has else None
 
     def _taken(self, path: Path, new: Mapping[Path, str]) -> bool:
         return door.exists(self.workspace.root / path) or path in new
@@ -168,10 +174,9 @@ class Apart:
         aim = self._aim
         if self._smaller:
             return "_small_buffers"
-        if self._halved:
-            return f"_{aim['mixed_precision']}"
-        half_offloaded = aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none"
-        return "_optimizer" if half_offloaded else None
+        if aim["zero_stage"] == 3 and self._offloads and aim["offload_param"] == "none":
+            return "_optimizer"
+        return f"_{aim['mixed_precision']}" if self._halved else None
 
     def _named(self, stem: str) -> str:
         aim = self._aim

@@ -292,10 +292,11 @@ def _to_engine(run: Run, engine: str, wanted: dict[str, Any]) -> Iterator[Change
     elif engine == "fsdp":
         yield "fsdp", sharding
     else:
-        yield "mixed_precision", wanted.pop("mixed_precision", None)
+        half = wanted.pop("mixed_precision", None)
+        yield "mixed_precision", half
         if spec is not None and spec.engine == "fsdp":
             yield "fsdp", None
-        yield "deepspeed", {name: wanted.pop(name) for name in ZERO}
+        yield "deepspeed", {**{name: wanted.pop(name) for name in ZERO}, "mixed_precision": half}
 
 
 def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:

@@ -18,10 +18,12 @@ from lintfit.findings.model import Applicability, Finding, Fix
 from lintfit.findings.results import RunResult
 from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
+from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.model import Run
+from lintfit.run.sharing import changed_settings
 from lintfit.settings.model import UNKNOWN, Setting
 from lintfit.settings.values import AS_LOADED
 from lintfit.verdict.judge import judge
@@ -58,6 +60,8 @@ class Confirmation:
     ) -> None:
         self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
         self._care = Care(workspace)
+        self._reached: dict[int, str] = {}
+        """By the fix: another run that fits as it is and that the fix would change."""
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
         """The findings without fixes that do not come out as they claim; plans are confirmed where they are made.
@@ -74,7 +78,7 @@ class Confirmation:
             if fix is None or not fix.edits or id(fix) in plans or id(fix) in together:
                 kept.append(finding)
             elif self._comes_out(finding, fix):
-                kept.append(replace(finding, fix=self._care.weighed(fix, finding.place)))
+                kept.append(replace(finding, fix=self._care.weighed(self._for_its_run(fix), finding.place)))
             else:
                 kept.append(replace(finding, fix=None))
                 refused += 1
@@ -112,7 +116,7 @@ class Confirmation:
         assert one.fix is not None
         applicability = Applicability.SAFE if safe else Applicability.UNSAFE
         whole = replace(one.fix, edits=tuple(edits), changes=claims, applicability=applicability)
-        return nothing and self.holds(replace(one, fix=whole), texts)
+        return nothing and self.holds(replace(one, fix=whole), texts) and id(whole) not in self._reached
 
     def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""
@@ -138,7 +142,16 @@ class Confirmation:
                 return False
             if not _no_worse(judged, after, finding.fix):
                 return False
+            if finding.run != judged.run.id and _changes_fitting(judged, after, finding.fix):
+                self._reached.setdefault(id(finding.fix), judged.run.id)
         return not self._changes_others(finding, finding.fix, texts)
+
+    def _for_its_run(self, fix: Fix) -> Fix:
+        """The fix, unsafe where it changes a run that needs no change."""
+        other = self._reached.get(id(fix))
+        if other is None or fix.applicability is not Applicability.SAFE:
+            return fix
+        return replace(fix, applicability=Applicability.UNSAFE, caution=f"{other} fits as it is, and would change")
 
     def _changes_others(self, finding: Finding, fix: Fix, texts: Mapping[Path, str]) -> bool:
         """Whether a fix that changes a setting of one run would change another of the tree, which nobody asks about."""
@@ -200,6 +213,11 @@ def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:
     return _RANKS.index(judged.verdict) <= _RANKS.index(before.verdict)
 
 
+def _changes_fitting(before: RunResult, after: Run, fix: Fix) -> bool:
+    """Whether a fix of another run's memory changes the settings of one that fits as it is."""
+    return before.verdict is Verdict.FITS and bool(fix.changes) and bool(changed_settings(before.run, after))
+
+
 def _batch(run: Run) -> int | None:
     return run.spec.effective_batch if run.spec is not None else None
 
@@ -219,7 +237,8 @@ def _as_claimed(fix: Fix, after: Run) -> bool:
 def _has(run: Run, name: str, value: object) -> bool:
     if value == AS_LOADED or run.spec is None or not hasattr(run.spec, name):
         return True
-    return value in (run.value(name), getattr(run.spec, name))
+    runs = attention_of(run.spec) if name == "attention" else getattr(run.spec, name)
+    return value in (run.value(name), runs)
 
 
 def touched(run: Run, texts: Mapping[Path, str]) -> bool:

@@ -95,6 +95,8 @@ def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> st
 def _as_good(new: Run, other: Run) -> bool:
     """Whether a run differs in nothing but buffers and in who makes the same Adam: the trainer, or DeepSpeed's file."""
     left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
+    if new.value("zero_stage") != 3:
+        left.discard("offload_param")  # which ZeRO-3 alone takes notice of
     optimizers = [str(run.value("optimizer")).lower() for run in (new, other)]
     adam = all("adam" in name and not any(word in name for word in _OTHER_ADAMS) for name in optimizers)
     return not left - ({"optimizer"} if adam else set())
@@ -136,17 +138,16 @@ def _is_at_home(path: Path, run: Run) -> bool:
 
 
 def _zero(document: DataDocument) -> tuple[object, ...] | None:
-    """Stage and devices of a DeepSpeed JSON."""
+    """Stage and devices of a DeepSpeed JSON; none for the parameters below stage 3, which takes no notice of one."""
     root = document.root
     zero = root.get("zero_optimization") if root is not None and root.shape == "mapping" else None
     if root is None or zero is None:
         return None
-    stage = zero.get("stage")
-    devices = [zero.get(key, "device") for key in ("offload_optimizer", "offload_param")]
-    return (
-        stage.value if stage is not None else None,
-        *((device.value if device is not None else None) or "none" for device in devices),
-    )
+    stated = zero.get("stage")
+    stage = stated.value if stated is not None else None
+    found = [zero.get(key, "device") for key in ("offload_optimizer", "offload_param")]
+    optimizer, param = ((device.value if device is not None else None) or "none" for device in found)
+    return stage, optimizer, param if stage == 3 else "none"
 
 
 def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocument]:

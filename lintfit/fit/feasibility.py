@@ -27,7 +27,7 @@ from lintfit.fit.applying import (
 from lintfit.fit.care import Care
 from lintfit.options.model import Options
 from lintfit.run.engine_location import has_trainer
-from lintfit.run.model import ANY_OF_THE_MACHINE, Run
+from lintfit.run.model import Run
 from lintfit.run.write import why_not
 from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
@@ -97,9 +97,10 @@ class Feasibility:
 
     def not_told(self, changes: Mapping[str, Any]) -> str:
         """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
-        engine = self.run.settings.get("engine")
-        if engine is not None and engine.provenance is ANY_OF_THE_MACHINE and "engine" not in changes:
-            return "which engine the run has is in the file that `accelerate config` wrote on the machine"
+        if self.run.engine_open and "engine" not in changes:
+            return "which engine the run has is in a file that is not here"
+        if self.run.missing:
+            return f"{self.run.missing[0].name} is not here"
         if reason := _starts_too_many(self.run) or _called_full(self.run, changes):
             return reason
         left = [name for name in self.run.doubtful if name not in changes]

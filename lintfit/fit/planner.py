@@ -28,6 +28,7 @@ from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
 from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
+from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.verdict.seeing import with_images
@@ -256,7 +257,7 @@ def _unlike(run: Run, found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
     for name in dict.fromkeys((*_DECIDES, *found.candidate.changes)):
         if name in _OWN or not hasattr(claimed, name):
             continue
-        said, wanted = getattr(read, name), getattr(claimed, name)
+        said, wanted = _said(read, name), _said(claimed, name)
         loaded = (
             name == "weights_dtype" and {said, wanted} == {"bf16", "fp16"} and uncasts(run, found.candidate.changes)
         )
@@ -264,6 +265,11 @@ def _unlike(run: Run, found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
             yield name, said
     if (claimed.quantization is None) is not (read.quantization is None):
         yield "quantization", read.quantization
+
+
+def _said(spec: Spec, name: str) -> Any:
+    """What a spec has for a setting: of attention the kernel that runs, whoever says so."""
+    return attention_of(spec) if name == "attention" else getattr(spec, name)
 
 
 _DECIDES = ("method", "engine", "fsdp", "gpus", "nodes")

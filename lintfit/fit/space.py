@@ -127,7 +127,8 @@ class Space:
         if another and "gpus" in changes:
             return False  # who has more GPUs need not train something else
         precision = {"mixed_precision", "weights_dtype"}
-        by_recipe = self.subject.run.recipe is not None and precision <= changes.keys()
+        recipe = self.subject.run.recipe
+        by_recipe = recipe is not None and not recipe.uses_trl and precision <= changes.keys()
         if by_recipe and not any(precision <= option.changes.keys() for option in options):
             return False  # one word of the recipe says both
         return not ("method" in changes and any(option.name == NO_FLOAT32 for option in options))

@@ -7,7 +7,7 @@ from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.report import Line, View
 from lintfit.report.runs import engine, evaluates, flowed, what_runs
-from lintfit.run.model import ANY_OF_THE_MACHINE, Run
+from lintfit.run.model import Run
 from lintfit.settings.model import spoken
 
 _ALGORITHMS = {"adamw": "AdamW", "lion": "Lion", "sgd": "SGD", "adafactor": "Adafactor", "rmsprop": "RMSprop"}
@@ -111,8 +111,7 @@ def _on(run: Run, spec: Spec) -> str:
     elif hardware.gpu is None:
         return engine(spec)
     nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
-    open_still = "engine" in run.settings and run.settings["engine"].provenance is ANY_OF_THE_MACHINE
-    return f"{'any engine' if open_still else engine(spec)} on {name}{nodes}"
+    return f"{'any engine' if run.engine_open else engine(spec)} on {name}{nodes}"
 
 
 def _started(run: Run) -> str:

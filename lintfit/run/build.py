@@ -117,19 +117,6 @@ def _states(document: Document, settings: Iterable[Setting]) -> bool:
     return False
 
 
-_NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
-"""Launchers that hand each process ``--local_rank=N``, and their option to leave it out (DeepSpeed 0.19.8
-``launcher/launch.py``, torch 2.13 ``distributed/launch.py``)."""
-
-
-def _rank_flag(launch: Launch) -> tuple[Flag, ...]:
-    """What the launcher adds to the script's own flags for its first process."""
-    without = _NO_RANK.get(launch.launcher)
-    if without is None or launch.option(without) is not None or launch.flag("local_rank") is not None:
-        return ()
-    return (Flag("local_rank", "0", launch.place),)
-
-
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
@@ -174,6 +161,7 @@ class _Builder:
             uncounted = not_counted(sources.script, settings, model.facts)
             assembled = Assembled(None, (*uncounted, *assembled.unknown), ()) if uncounted else assembled
         lacking = self.files.lacking.reasons()
+        known = assembled if lacking and assembled.spec is not None and not assembled.unknown else None
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
@@ -181,7 +169,7 @@ class _Builder:
         assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]
-        return Run(
+        run = Run(
             id=self._id(),
             documents=tuple(document for document in self.files.documents if document not in idle),
             opened=opened,
@@ -208,6 +196,9 @@ class _Builder:
             origin=self.origin,
             base=self.files.locator.base,
         )
+        if known is None or run.unknown != tuple(lacking) or run.broken:
+            return run
+        return replace(run, but_for_config=replace(run, spec=known.spec, doubtful=known.doubtful))
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()
@@ -350,12 +341,13 @@ class _Builder:
         if launch is None:
             return self._alone(read)
         return read(
-            flags=(*launch.flags, *_rank_flag(launch)),
+            flags=(*launch.flags, *launch.rank_flags),
             env={**launch.environment, **self._ranks(launch)},
             has_launch=True,
             add_flag=launch.set_flag,
             positional=launch.positional,
             overrides=launch.overrides,
+            more_flags=launch.hides_flags,
         )
 
     def _written(self, launch: Launch | None) -> Document | None:

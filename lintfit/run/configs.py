@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from lintfit.sources.deepspeed import DeepSpeedSource
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
-_CALLED: Mapping[str, str] = {"deepspeed": "the DeepSpeed config", "accelerate": "the Accelerate config"}
+DEEPSPEED, ACCELERATE = "the DeepSpeed config", "the Accelerate config"
+_CALLED: Mapping[str, str] = {"deepspeed": DEEPSPEED, "accelerate": ACCELERATE}
 _KINDS: Mapping[str, Kind] = {"deepspeed": Kind.JSON, "accelerate": Kind.YAML}
 
 

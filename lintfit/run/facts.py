@@ -140,8 +140,9 @@ def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None
         return settings
     if own:
         weights = replace(weights, provenance=replace(weights.provenance, detail="the model's own code decides it"))
-    elif _is_local(settings.get("model")):
-        why = "the folder is taken to hold the checkpoint that it is named after, in its dtype"
+    elif _is_local(settings.get("model")) or facts.larger is not None:
+        what = "folder" if _is_local(settings.get("model")) else "model of this name"
+        why = f"the {what} is taken to hold the checkpoint that it is named after, in its dtype"
         weights = replace(weights, provenance=Provenance("assumed", why))
     return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
 

@@ -35,6 +35,7 @@ UNPARSED = ", which cannot be parsed)"
 REFUSED = ", which decides memory and which its parser refuses"
 """What a reason ends with that names a flag or a key."""
 
+ANY_OF_THE_CONFIG = Provenance("assumed", "what needs most of all that a config may say that is not there")
 ANY_OF_THE_MACHINE = Provenance(
     "assumed", "what needs most of all that `accelerate config` may have written on the machine"
 )
@@ -134,6 +135,8 @@ class Run:
     """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
     missing: tuple[Missing, ...] = ()
     """The script or configs that it names and that were not found: without them nothing is known of its memory."""
+    but_for_config: Run | None = None
+    """The run with what is known of it where a config is missing, and nothing else; ``spec`` is None then."""
     broken: tuple[Document, ...] = ()
     """Those that were found and cannot be parsed."""
     refused: tuple[Refused, ...] = ()
@@ -163,6 +166,12 @@ class Run:
     def training(self) -> Training | None:
         """What says how the run trains, its script or the recipe in its place; None where neither is read."""
         return self.script if self.script is not None else self.recipe
+
+    @property
+    def engine_open(self) -> bool:
+        """Whether it stands for all engines that a file may ask for which is not among these."""
+        engine = self.settings.get("engine")
+        return engine is not None and any(engine.provenance is each for each in (ANY_OF_THE_MACHINE, ANY_OF_THE_CONFIG))
 
     @property
     def count_open(self) -> bool:
@@ -195,7 +204,8 @@ class Run:
     def unseen_flags(self) -> tuple[str, ...]:
         """Settings that an unseen command line decides, of a script on its own that parses its arguments, or the config
         of the machine that runs ``accelerate launch``."""
-        if self.launch is not None or self.recipe is not None or self.origin.partners or self.origin.in_notebook:
+        seen = self.launch is not None and not self.launch.hides_flags
+        if seen or self.recipe is not None or self.origin.partners or self.origin.in_notebook:
             engine = self.settings.get("engine")
             return ("engine",) if engine is not None and engine.provenance is OF_THE_MACHINE else ()
         return tuple(

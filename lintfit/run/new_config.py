@@ -11,20 +11,24 @@ from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.run.engine_location import has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
+from lintfit.settings.registry import ZERO
 
 
 def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
-    """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
+    """A DeepSpeed JSON beside the launch line's files, and the argument that names it; ``zero`` may say in which 16-bit
+    type the plan trains."""
     from lintfit.sources.deepspeed import new_config
 
     author = run.training
     if author is None:
         return None
+    half = zero.get("mixed_precision") or (run.spec.mixed_precision if run.spec is not None else None)
+    zero = {name: zero[name] for name in ZERO}
     brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
     if brought is not None:
         return brought
     stated = dict(zero)
-    if run.spec is not None and run.spec.mixed_precision == "fp16":
+    if half == "fp16":
         stated["fp16"] = AUTO
     if "nvme" in stated.values():
         stated["nvme_path"] = run.nvme_path

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind, Span
 from lintfit.errors import CannotWrite
+from lintfit.frozen import replace
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO, Place, Setting
 from lintfit.sources.data_writer import edits as edits_of_data
@@ -53,13 +54,15 @@ def swapped(run: Run, half: Half) -> Edits | None:
 
 
 def _apart(edits: Mapping[FileEdit, None]) -> Iterator[FileEdit]:
-    """Each place once, though a flag may be both a switch of the trainer and named elsewhere."""
-    seen: set[tuple[object, Span]] = set()
+    """Each place once, though a flag may be both a switch of the trainer and named elsewhere; what is added at one
+    place as one edit."""
+    found: dict[tuple[object, Span], FileEdit] = {}
     for edit in edits:
-        key = (edit.path, edit.edit.span)
-        if key not in seen:
-            seen.add(key)
-            yield edit
+        key, span = (edit.path, edit.edit.span), edit.edit.span
+        there = found.setdefault(key, edit)
+        if there is not edit and span.start == span.end and edit.edit.text not in there.edit.text:
+            found[key] = replace(edit, edit=Edit(span, there.edit.text + edit.edit.text))
+    yield from found.values()
 
 
 def _check_weights(run: Run, half: Half) -> None:
@@ -94,6 +97,12 @@ def _arguments(run: Run, half: Half) -> Edits | None:
                 if default_off is None:
                     return None
                 found += default_off
+            elif old == "bf16" and _on_unless_fp16(run):
+                assert run.script is not None
+                on = run.script.write_argument("fp16", True)
+                if on is None:
+                    return None
+                found += on
             elif argument is not None and argument.provenance.place is not None:
                 stated = argument.provenance.place
                 if stated.document is argument.whole.document and _within(stated, argument.whole):
@@ -167,6 +176,14 @@ def _on_by_itself(run: Run, name: str) -> bool:
     return setting is not None and setting.value is True
 
 
+def _on_unless_fp16(run: Run) -> bool:
+    """Whether nobody names a switch and TRL's config has bf16 on, which it has unless fp16 is (TRL 0.16 and up)."""
+    if run.script is None or not run.script.uses_trl or run.spec is None or run.spec.mixed_precision != "bf16":
+        return False
+    bf16, fp16 = run.script.argument("bf16"), run.script.argument("fp16")
+    return bf16 is not None and bf16.value is None and fp16 is not None and fp16.value in (None, False)
+
+
 def _renamed(place: Place, old: str, new: str) -> Edits:
     """A switch under its other name; nothing where another word stands there (a variable's)."""
     text = place.document.text[place.span.start : place.span.end]
@@ -223,7 +240,8 @@ def _recipe(run: Run, half: Half) -> Edits | None:
     stated = recipe.settings.get(other)
     if stated is None or stated.value is not True:
         return ()
-    document = recipe.document
+    place = stated.provenance.place
+    document = place.document if place is not None else recipe.document
     root = document.root if isinstance(document, DataDocument) else None
     if flag is None and (root is None or root.get(other) is None):  # the switch follows from another word
         return recipe.write(half, True)

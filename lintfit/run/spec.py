@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import prod
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, names, replace
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
@@ -32,12 +34,16 @@ from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
-from lintfit.settings.uncounted import SPLIT_BY_SWIFT, SPLIT_BY_V1, SPREAD
+from lintfit.settings.uncounted import OWN_PARTS, SPLIT_BY_SWIFT, SPLIT_BY_V1, SPREAD
 from lintfit.settings.values import Fsdp
 
 if TYPE_CHECKING:
     from lintfit.sources.flag_grammars.model import Refused
 
+_OF_LANGUAGE_MODEL = lazy_pattern(
+    r"layer|block|\bh\b|embed|wte|lm_head|att(?:entio)?n|norm|bias|expert|transformer|decoder", re.IGNORECASE
+)
+"""What parts of language models are called, by whichever names."""
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
     "adamw": "adamw_torch_fused",
@@ -97,7 +103,7 @@ def assemble(
     values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, facts)
-    _frozen(values, settings, facts, doubtful)
+    own_parts = _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
         loading(values, sources, versions)
     values.setdefault("seq_len", longest(facts))
@@ -108,6 +114,8 @@ def assemble(
     values.update(beside)
     values["frozen_models"], values["uncounted"] = inference_models(settings, folders)
     _own_split(values, sources)
+    if own_parts:
+        values["uncounted"] = (*values["uncounted"], OWN_PARTS)
     spread = spread_by(sources, settings)
     if spread is not None:
         values["uncounted"] = (*values["uncounted"], SPREAD.format(spread))
@@ -214,12 +222,12 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelF
     set_trainer(values, settings)
 
 
-def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelFacts, doubtful: list[str]) -> None:
+def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelFacts, doubtful: list[str]) -> bool:
     """What is frozen, as far as it can be counted: what is trained beside frozen parts of the language model that
-    cannot, nobody knows."""
+    cannot, nobody knows. Whether all of the model is frozen, and parts that its own code adds are trained alone."""
     modules = values.pop("frozen_modules", ())
     if values.get("method", "full") != "full" or not modules:
-        return
+        return False
     known = named(facts, modules)
     counted = wrong(facts, known) is None
     if counted and parts_of(facts, known).of_text:
@@ -227,8 +235,10 @@ def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: Mode
     if "partly_frozen" in settings and not (counted and known == modules):
         values["method"] = LOWER_BOUNDS["method"]
         doubtful.append("method")
-    elif counted:
+        return known == ("*",) and modules[0] == "*" and not any(map(_OF_LANGUAGE_MODEL.search, modules))
+    if counted:
         values["frozen_modules"] = known
+    return False
 
 
 def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | None, doubtful: list[str]) -> None:

@@ -95,6 +95,8 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _write_predictions(run, value)
         case "optimizer":
             return _write_optimizer(run, value)
+        case "attention":
+            return _write_attention(run, value)
         case _:
             return author.write(name, value) if author is not None else None
 
@@ -105,6 +107,17 @@ def _write_size(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
     if run.script is None or not run.script.zero_in_dict:
         raise CannotWrite("the sizes of ZeRO's buffers stand in a DeepSpeed config, and there is none")
     return run.script.write(name, value)
+
+
+def _write_attention(run: Run, value: str) -> tuple[FileEdit, ...] | None:
+    """The launch's own flag, else the file that it starts, where that puts the kernel in, else what says it in code."""
+    flags = () if run.launch is None else (run.launch.flag("attn_implementation"), run.launch.flag("attn_impl"))
+    if value != "flash_attention_2" and not any(flags):
+        from lintfit.run.plain_entry import plain_entry
+
+        if (started := plain_entry(run)) is not None:
+            return started
+    return run.training.write("attention", value) if run.training is not None else None
 
 
 def _write_optimizer(run: Run, value: str) -> tuple[FileEdit, ...] | None:

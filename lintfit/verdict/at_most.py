@@ -15,6 +15,7 @@ from lintfit.settings.uncounted import (
     KEPT_STATES,
     KEPT_WEIGHTS,
     ORTHOGONAL,
+    OWN_PARTS,
     PAIRED,
     PASSES,
     SMALL_TUNER,
@@ -152,6 +153,24 @@ def _whole_sequences(run: Run, spec: Spec) -> _Bound | None:
     return _Bound(replace(spec, seq_len=parts * spec.seq_len), note)
 
 
+_MOST_OF_OWN = 500_000_000
+"""Parameters that a model's own code is taken to add to a language model and to train alone at the most. LLaVA's
+projector has 31 million beside 13 billion (two linear layers, ``multimodal_projector/builder.py``), InstructBLIP's
+Q-Former 186 million (``Blip2QFormerConfig``: 12 layers of 768)."""
+_BYTES_OF_OWN = 20
+"""Bytes that each of them takes at the most: weight, gradient, master and two states in fp32."""
+
+
+def _beside(run: Run, spec: Spec) -> _Bound | None:
+    """Parts of its own beside a language model that is frozen whole: adapters on all of its linear layers keep no less
+    of each layer, and have weights, gradients and states of their own; those of the parts come on top."""
+    if spec.trainer != "causal-lm":
+        return None
+    note = f"what is trained beside the frozen language model has no more than {_MOST_OF_OWN // 10**6} M parameters"
+    adapted = replace(_adapted(spec, 64), frozen_modules=())
+    return _Bound(adapted, note, _METHOD, extra=_BYTES_OF_OWN * _MOST_OF_OWN)
+
+
 def _on_one(run: Run, spec: Spec) -> _Bound:
     """The whole model on one GPU: none of several has more than that."""
     return _Bound(spec, "the whole model on one GPU (it is split over all GPUs that the process sees)")
@@ -228,6 +247,7 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     KEPT_STATES: _kept_states,
     KEPT_WEIGHTS: _kept_weights,
     ORTHOGONAL: _orthogonal,
+    OWN_PARTS: _beside,
     SPLIT_BY_SWIFT: _whole_sequences,
     SPLIT_BY_V1: _whole_sequences,
     VALUE_HEAD: _value_head,

@@ -6,7 +6,7 @@ one engine of DDP, DeepSpeed and FSDP, its stage or strategy, and a mixed precis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from lintfit.frozen import replace
@@ -21,50 +21,54 @@ _SAID = (
     "whatever `accelerate config` wrote on the machine: one GPU or all, DDP, ZeRO or FSDP that wraps layers, each "
     "mixed precision"
 )
-_Precision = Literal["no", "bf16", "fp16"]
-_Stage = Literal[0, 1, 2, 3]
-_STAGES: tuple[_Stage, ...] = (0, 1, 2, 3)
-_NO_OFFLOAD: Mapping[str, Any] = {"offload_optimizer": "none", "offload_param": "none"}
+Precision = Literal["no", "bf16", "fp16"]
+Stage = Literal[0, 1, 2, 3]
+STAGES: tuple[Stage, ...] = (0, 1, 2, 3)
+NO_OFFLOAD: Mapping[str, Any] = {"offload_optimizer": "none", "offload_param": "none"}
 
 
 def by_machine(run: Run, judge: Callable[[Run], Judged]) -> Judged | None:
     """The verdict of a run that fits, or that does not, whatever the machine's own file says; None for every other."""
     if run.spec is None or run.launch is None or run.hardware.gpus is None:
         return None
-    least = judge(_as(run, _least(run.spec)))
-    if least.verdict is Verdict.DOES_NOT_FIT:
-        return _said(least)
+
+    def as_one(spec: Spec) -> Run:
+        engine = replace(run.settings["engine"], value=spec.engine, provenance=ANY_OF_THE_MACHINE)
+        return replace(run, spec=spec, settings={**run.settings, "engine": engine})
+
+    return whatever(judge, as_one(least_of(run.spec)), map(as_one, configured(run.spec)), _SAID)
+
+
+def whatever(judge: Callable[[Run], Judged], least: Run, runs: Iterable[Run], said: str) -> Judged | None:
+    """The verdict of a run that is one of several: that the one which needs least does not fit, or that all do."""
+    judged = judge(least)
+    if judged.verdict is Verdict.DOES_NOT_FIT:
+        return _noted(judged, said)
     found = []
-    for spec in _configured(run.spec):
-        found.append(judge(_as(run, spec)))
+    for run in runs:
+        found.append(judge(run))
         if found[-1].verdict is not Verdict.FITS:
             return None
-    return _said(max(found, key=lambda judged: judged.peak))
+    return _noted(max(found, key=lambda judged: judged.peak), said)
 
 
-def _said(judged: Judged) -> Judged:
+def _noted(judged: Judged, said: str) -> Judged:
     result = judged.estimate
     if result is None:
         return judged
-    return replace(judged, estimate=replace(result, assumptions=(_SAID, *result.assumptions)))
+    return replace(judged, estimate=replace(result, assumptions=(said, *result.assumptions)))
 
 
-def _as(run: Run, spec: Spec) -> Run:
-    """The run as one of the machine's files makes it."""
-    engine = replace(run.settings["engine"], value=spec.engine, provenance=ANY_OF_THE_MACHINE)
-    return replace(run, spec=spec, settings={**run.settings, "engine": engine})
-
-
-def _configured(spec: Spec) -> Iterator[Spec]:
+def configured(spec: Spec) -> Iterator[Spec]:
     """The run as each of the machine's files makes it that may need most: without offload."""
-    precisions: tuple[_Precision, ...] = ("no", "bf16", "fp16")
+    precisions: tuple[Precision, ...] = ("no", "bf16", "fp16")
     precisions = (spec.mixed_precision,) if "mixed_precision" in spec.stated else precisions
     for precision in precisions:
         for gpus in dict.fromkeys((1, spec.gpus)):
             same = replace(spec, mixed_precision=precision, gpus=gpus)
             yield replace(same, engine="single" if gpus == 1 else "ddp")
             yield from (replace(same, engine="fsdp", fsdp=fsdp) for fsdp in _ways_to_shard())
-            yield from (_zero(same, stage, _NO_OFFLOAD) for stage in _STAGES)
+            yield from (zero(same, stage, NO_OFFLOAD) for stage in STAGES)
 
 
 def _ways_to_shard() -> Iterator[Fsdp]:
@@ -73,15 +77,15 @@ def _ways_to_shard() -> Iterator[Fsdp]:
     yield from (Fsdp(2, strategy) for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"))
 
 
-def _least(spec: Spec) -> Spec:
+def least_of(spec: Spec) -> Spec:
     """The run as the machine's file may make it that needs least of a GPU: ZeRO-3 on all of them, what can be on the
     host there, whose memory another file may leave alone."""
     precision = spec.mixed_precision if "mixed_precision" in spec.stated else "bf16"
     same = replace(spec, mixed_precision=precision, host_memory_bytes=None)
-    return _zero(same, 3, {"offload_optimizer": "cpu", "offload_param": "cpu"})
+    return zero(same, 3, {"offload_optimizer": "cpu", "offload_param": "cpu"})
 
 
-def _zero(spec: Spec, stage: _Stage, offload: Mapping[str, Any]) -> Spec:
+def zero(spec: Spec, stage: Stage, offload: Mapping[str, Any]) -> Spec:
     devices = {name: {"device": device} for name, device in offload.items()}
     config = {"zero_optimization": {"stage": stage, **devices}}
     return replace(spec, engine="deepspeed", zero_stage=stage, deepspeed_config=config, **offload)

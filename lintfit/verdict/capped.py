@@ -40,6 +40,15 @@ def is_cap(run: Run) -> bool:
     return run.value("pads_to_length") is False or (shows_pictures(run) and not run.spec.own_loss)
 
 
+def may_be_cap(run: Run) -> bool:
+    """Whether a script states a length, and nobody knows whether its samples are put together or padded up to it."""
+    if run.spec is None or run.script is None or "seq_len" not in run.spec.stated or run.spec.generation is not None:
+        return False
+    length = run.settings.get("seq_len")
+    open_still = "pads_to_length" not in run.settings and run.value("packing") in (None, False)
+    return open_still and length is not None and length.provenance.kind != "option" and not is_cap(run)
+
+
 def _refuses_packing(run: Run) -> bool:
     """Whether TRL's trainer gets a vision-language model, of which it packs nothing (TRL 0.20 and later refuse it,
     ``sft_trainer.py:SFTTrainer.__init__``; before, scripts had collators of their own that pad to the longest)."""

@@ -11,7 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.stopping import evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
-from lintfit.settings.uncounted import SPREADS
+from lintfit.settings.uncounted import OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import is_cap, with_shorter
@@ -48,7 +48,7 @@ def _judge(run: Run) -> Judged:
     of GPUs, the verdict is one that holds for every number.
     """
     if run.spec is None:
-        return Judged(run, unknown=why_unknown(run, None))
+        return _by_config(run) or Judged(run, unknown=why_unknown(run, None))
     bound = _by_bounds(run) or _by_machine(run)
     if bound is not None:
         return bound
@@ -90,6 +90,9 @@ def _judge(run: Run) -> Judged:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.joined is not None:
         result = replace(result, assumptions=(run.joined, *result.assumptions))
+    given = run.launch.document.given if run.launch is not None else None
+    if given is not None:
+        result = replace(result, assumptions=(f"it is started as {given.where} does", *result.assumptions))
     if run.usual_command is not None:
         started = f"it is started with `{run.usual_command}`"
         result = replace(result, assumptions=(started, *result.assumptions))
@@ -138,7 +141,8 @@ def _by_bounds(run: Run) -> Judged | None:
     notes = (*bound.notes, *result.assumptions)
     verdict = Verdict.TIGHT if any(other.verdict is Verdict.TIGHT for _, other in found) else Verdict.FITS
     result = replace(result, peak=peak, capacity_bytes=run.spec.capacity_bytes, verdict=verdict, assumptions=notes)
-    return replace(judged, estimate=result, verdict=verdict)
+    own = OWN_PARTS in run.spec.uncounted  # what is trained stays open
+    return replace(judged, run=run if own else judged.run, estimate=result, verdict=verdict)
 
 
 def _by_machine(run: Run) -> Judged | None:
@@ -148,6 +152,15 @@ def _by_machine(run: Run) -> Judged | None:
     from lintfit.verdict.by_machine import by_machine
 
     return by_machine(run, _judge)
+
+
+def _by_config(run: Run) -> Judged | None:
+    """The verdict of a run of which only a config is missing, where it is one whatever that says."""
+    if run.but_for_config is None:
+        return None
+    from lintfit.verdict.by_config import by_config
+
+    return by_config(run, _judge)
 
 
 def _is_likely(bound: AtMost, judged: Judged) -> bool:

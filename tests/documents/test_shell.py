@@ -157,7 +157,7 @@ def test_branches_are_doubtful_and_forgotten() -> None:
 def test_functions_run_where_they_are_called() -> None:
     document = read('f() {\n  a "$1" $2 "${@:3}" $#\n}\nf "x y" --z\nX=1\ng() { b $X; }\n')
     assert [(command.function, values(command)) for command in document.commands] == [
-        ("f", ["a", "x y", "--z", None, "2"]),
+        ("f", ["a", "x y", "--z", "2"]),
         ("g", ["b", "1"]),
     ]
     assert document.commands[1].conditional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,28 @@ def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) ->
 def test_a_trainer_that_only_evaluates_is_no_run(tmp_path: Path, asked: str, runs: int) -> None:
     (tmp_path / "judge.py").write_text(f"{TRAINER}trainer.{asked}\n")
     assert len(runs_of(tmp_path)) == runs
+
+
+HIDDEN = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+Trainer(model=model, args=args, train_dataset=load()).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "seen"),
+    [
+        ('torchrun --nproc_per_node 2 train.py --output_dir "$(mktemp -d)" --bf16 true', True),
+        ("torchrun --nproc_per_node 2 train.py --output_dir out $EXTRA", True),
+        ("more=$(arguments)\ntorchrun --nproc_per_node 2 train.py $more", False),
+        ('more="$(arguments) --bf16 true"\ntorchrun --nproc_per_node 2 train.py $more', False),
+    ],
+)
+def test_flags_that_a_command_makes_are_not_taken_for_absent(tmp_path: Path, lines: str, seen: bool) -> None:
+    (tmp_path / "train.py").write_text(HIDDEN)
+    (tmp_path / "run.sh").write_text(f"{lines}\n")
+    flags = ("--gpu", "A100-80GB", "--seq-len", "512", "--output-format", "json")
+    (run,) = json.loads(lintfit("check", "run.sh", *flags, cwd=tmp_path).out)["runs"]
+    assert (run["verdict"] != "unknown") == seen, run["unknown"]

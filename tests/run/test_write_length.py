@@ -73,3 +73,33 @@ def test_a_length_that_nobody_states_is_nobody_s_to_change(tmp_path: Path, monke
     Path("train.py").write_text(GUESSED)
     (judged,) = load_runs([Path("train.py")], Options(isolated=True))[1]
     assert isinstance(apply_changes(judged.run, {"seq_len": 512}, Workspace(), Options(isolated=True)), str)
+
+
+GENERATES = """\
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback, TrainingArguments
+
+tokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen2.5-7B")
+
+
+class Answers(TrainerCallback):
+    def on_evaluate(self, args, state, control, model=None, **kwargs):
+        for sample in samples:
+            inputs = tokenizer(sample, return_tensors="pt", padding=False, max_length=4096)
+            model.generate(**inputs)
+
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+args = TrainingArguments(output_dir="out", bf16=True)
+trainer = Trainer(model=model, args=args, train_dataset=data, callbacks=[Answers()])
+Answers().on_evaluate(args, None, None, model=model)
+trainer.train()
+"""
+
+
+def test_a_length_of_what_is_generated_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(GENERATES)
+    workspace, options = Workspace(), Options(gpu="A100-80GB", gpus=1, isolated=True)
+    (judged,) = load_runs([Path("train.py")], options)[1]
+    made = apply_changes(judged.run, {"seq_len": 2048}, workspace, options)
+    assert isinstance(made, str) and "max_length=4096" in Path("train.py").read_text()

@@ -265,3 +265,39 @@ def test_a_checkpoint_that_stays_on_the_gpu_has_to_fit_beside(
     (tmp_path / "requirements.txt").write_text(f"torch=={torch}\n")
     command = ("check", "train.py", "--gpu", gpu, "--gpus", "1", "--seq-len", "1024", "--output-format", "json")
     assert lintfit(*command, cwd=tmp_path).json["runs"][0]["verdict"] == verdict
+
+
+PROJECTOR = """\
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("{model}", torch_dtype=torch.bfloat16)
+model.get_model().add_encoder("clip")
+model.requires_grad_(False)
+for parameter in model.{part}.parameters():
+    parameter.requires_grad = True
+args = TrainingArguments("out", per_device_train_batch_size=4, bf16=True, gradient_checkpointing=True)
+trainer = Trainer(model=model, args=args, train_dataset=None)
+trainer.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "part", "verdict"),
+    [
+        ("Qwen/Qwen2.5-7B", "mm_projector", "fits"),
+        ("Qwen/Qwen2.5-14B", "own_blocks[-1]", "unknown"),
+        ("Qwen/Qwen2.5-32B", "mm_projector", "unknown"),
+        ("Qwen/Qwen2.5-72B", "mm_projector", "does-not-fit"),
+    ],
+)
+def test_parts_of_its_own_beside_a_frozen_model_are_bounded(
+    tmp_path: Path, model: str, part: str, verdict: str
+) -> None:
+    (tmp_path / "train.py").write_text(PROJECTOR.format(model=model, part=part))
+    command = ("check", "train.py", "--gpu", "a100-80gb", "--gpus", "1", "--seq-len", "512", "--output-format", "json")
+    found = lintfit(*command, cwd=tmp_path).json["runs"][0]
+    assert found["verdict"] == verdict
+    if verdict == "fits":
+        assert any("500 M parameters" in line for line in found["estimate"]["assumptions"])
+        assert found["estimate"]["peak_bytes"]["high"] > 20 * 500_000_000

@@ -123,7 +123,7 @@ def test_a_file_that_is_not_there_is_the_one_cause(tmp_path: Path) -> None:
     parsed = (
         "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n"
         "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
-        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")\n'
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")\n'
         "Trainer(model=model, args=args, train_dataset=data).train()\n"
     )
     (first,) = reasons(tmp_path, {"run.sh": launch, "train.py": parsed}, "run.sh", "--gpu", "4090", "--seq-len", "512")

@@ -15,6 +15,7 @@ from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, is_count
+from lintfit.verdict.capped import may_be_cap
 
 SMALL = 500_000_000
 """Parameters below which an fp32 copy, and training in fp32, is nobody's problem."""
@@ -96,7 +97,7 @@ def up_to(context: RunContext) -> str:
     """What stands before a size that only samples as long as their cap have, or that is the least of what may be."""
     if not {"micro_batch_size", "seq_len"}.isdisjoint(context.run.doubtful):
         return "at least "
-    return "up to " if context.at_shortest is not None else ""
+    return "up to " if context.at_shortest is not None or may_be_cap(context.run) else ""
 
 
 _NOTEWORTHY = 0.02

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import FileEdit
+from lintfit.documents.python_reader import PythonDocument
 from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.model import Argument, Call
 from lintfit.sources.script.source import ScriptSource
 from lintfit.sources.script.writing import file_edits, moving
+from lintfit.sources.script.writing.spread import made_with
 
 Edits = tuple[FileEdit, ...]
 
 
 def without_argument(source: ScriptSource, call: Call, argument: Argument) -> Edits:
-    """Take a keyword argument out of a call, in the script or in a module of its repository that it draws in."""
+    """Take a keyword argument out of a call, in the script or in a module of its repository that it draws in; out of
+    the ``dict(...)`` that the call spreads, where it stands there."""
     node = _record(source, call).node
     document = source.reading.calls.document_of(node)
-    return file_edits.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
+    if edits := python_edits.remove_keyword(document, node, argument.name):
+        return file_edits.edits_in(document, edits)
+    home = argument.place.document
+    made = made_with(home, argument.place.span) if isinstance(home, PythonDocument) else None
+    if made is None or not isinstance(home, PythonDocument):
+        return ()
+    return file_edits.edits_in(home, python_edits.remove_keyword(home, made, argument.name))
 
 
 def without_call(source: ScriptSource, call: Call) -> Edits:

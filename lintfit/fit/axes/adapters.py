@@ -21,6 +21,8 @@ def options(subject: Subject) -> Iterator[Option]:
     if frozen_parts(spec).of_text:
         return  # who trains a part of a model has chosen what
     dtype = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
+    if dtype == "bf16":
+        dtype = half(subject)
     changes: dict[str, Any] = {
         "method": "lora",
         "lora_rank": RANK,

@@ -19,6 +19,8 @@ def options(subject: Subject) -> Iterator[Option]:
     dtype = half(subject)
     if dtype == "bf16" and spec.mixed_precision != "no":
         dtype = spec.mixed_precision
+    if dtype == "fp16" and spec.method == "full" and spec.engine != "deepspeed":
+        return  # torch's GradScaler takes no gradients of fp16 ("Attempting to unscale FP16 gradients")
     # LitGPT's precision is that of the adapters, too.
     frozen = spec.method == "lora" and run.recipe is None
     kept = frozen or (spec.engine == "deepspeed" and spec.mixed_precision != "no")

@@ -50,11 +50,21 @@ def options(subject: Subject) -> Iterator[Option]:
     for name, rung in (*RUNGS, *_on_nvme(subject)):
         if rung == here or (spec.data_parallel == 1 and rung[1] == "none") or not _can_be_said(subject, rung):
             continue
+        if here is None and _for_adapters_alone(subject, rung):
+            continue
         if here is not None:
             back = _taken_back(rung, here) * subject.taking_back
             yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name, counts=1 + back)
         else:
             yield _new(subject, name, rung)
+
+
+def _for_adapters_alone(subject: Subject, rung: Rung) -> bool:
+    """Whether a rung would part or move the few states of adapters only: nobody takes another engine for them. A base
+    in float32 is cast by DeepSpeed."""
+    spec, (stage, _, param) = subject.spec, rung
+    parts_base = stage == 3 and (spec.data_parallel > 1 or param != "none")
+    return spec.method == "lora" and spec.weights_dtype != "fp32" and not parts_base
 
 
 def _taken_back(rung: Rung, here: Rung) -> int:
@@ -113,7 +123,14 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
     if spec.engine == "fsdp":
         changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
+    if _unlaunched(subject):
+        note = f"{note}; a launcher has to start it (torchrun, deepspeed), which nothing here does"
     return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name, counts=NEW_ENGINE)
+
+
+def _unlaunched(subject: Subject) -> bool:
+    """Whether nothing says how a script is started, whose parts several ranks are to share."""
+    return subject.run.launch is None and subject.run.recipe is None and subject.run.script is not None
 
 
 def can_shard(subject: Subject) -> bool:

@@ -193,6 +193,17 @@ def _may_repeat_groups(spec: Spec) -> bool:
     return any(kind.window is None or spec.seq_len < kind.window for kind in kinds(facts))
 
 
+def _may_have_more_words(spec: Spec) -> bool:
+    """Whether the model's name leaves its vocabulary open."""
+    return spec.facts.larger is not None
+
+
+def _with_more_words(spec: Spec) -> Spec:
+    larger = spec.facts.larger
+    assert larger is not None
+    return replace(spec, facts=larger if larger.tied == spec.facts.tied else litgpt.as_built(larger))
+
+
 def _may_decode_one(spec: Spec) -> bool:
     """Whether nobody says how long what a decoder writes is."""
     return halves(spec.facts) is not None and spec.decoder_seq_len is None and spec.seq_len > 1
@@ -411,6 +422,13 @@ CHEAPER = (
 """What may need less, beside what :func:`cheaper` finds in several ways."""
 
 DEARER = (
+    Guess(
+        _may_have_more_words,
+        _with_more_words,
+        "a vocabulary of {spec.facts.vocab} (the model's name leaves it open; the high end has "
+        "{spec.facts.larger.vocab})",
+        restated=True,
+    ),
     Guess(
         litgpt.possible,
         litgpt.as_litgpt,

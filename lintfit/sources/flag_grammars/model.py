@@ -41,7 +41,7 @@ class Refused:
 
     ``key`` says that it is a key of a file of arguments, ``ignored`` that the parser passes over it. ``stops`` is False
     where the error comes only when the script has run. ``history`` says which release takes it; ``decided_by`` are the
-    libraries of which a version takes it that the project does not have.
+    libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
     """
 
     place: Place
@@ -53,6 +53,7 @@ class Refused:
     stops: bool = True
     history: str | None = None
     decided_by: tuple[str, ...] = ()
+    added_by: str | None = None
 
     @property
     def error(self) -> str:
@@ -74,7 +75,7 @@ class Refused:
     @property
     def decides(self) -> bool:
         """Whether the run stops for a flag that decides how much memory it needs, or whose likeness does."""
-        if self.refusal.plain or (self.ignored and self.parser in HUGGING_FACE):
+        if self.added_by is not None or self.refusal.plain or (self.ignored and self.parser in HUGGING_FACE):
             return False
         names = (self.name, self.refusal.known_as, self.refusal.meant or "")
         plain = [name.lstrip("-").replace("-", "_").lower() for name in names]

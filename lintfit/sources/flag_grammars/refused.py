@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.sources.flag_grammars.model import Refused, given_flags, of_file
+from lintfit.sources.flag_grammars.options import Given
 
 if TYPE_CHECKING:
     from lintfit.settings.model import Place
@@ -73,6 +74,7 @@ _MOST = 20
 
 def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     said: set[str] = set()
+    yield from _added(launch, parser)
     for place, given in given_flags(launch):
         if given.name in said or len(said) >= _MOST:
             continue
@@ -81,3 +83,15 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
             said.add(given.name)
             by = parser.grammar.refused_for(given)
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by)
+
+
+def _added(launch: Launch, parser: Read) -> Iterator[Refused]:
+    """The rank that DeepSpeed's launcher hands each process, where a parser does not take it.
+
+    torch's older launcher spells it by its own version.
+    """
+    for flag in launch.rank_flags if launch.launcher == "deepspeed" else ():
+        given = Given(f"--{flag.name}", (flag.value or "",), glued=True)
+        refusal = parser.grammar.refused(given)
+        if refusal is not None:
+            yield Refused(flag.place, given.name, parser.name, refusal, stops=parser.stops, added_by=launch.launcher)

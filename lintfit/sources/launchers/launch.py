@@ -14,6 +14,10 @@ from lintfit.sources.launchers import launcher_settings
 from lintfit.sources.launchers.command_line import Invocation
 from lintfit.sources.launchers.flags import Flag
 
+_NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
+"""Launchers that hand each process ``--local_rank=N``, and their option to leave it out (DeepSpeed 0.19.8
+``launcher/launch.py``, torch 2.13 ``distributed/launch.py``)."""
+
 
 @frozen(eq=False)
 class Launch:
@@ -68,6 +72,37 @@ class Launch:
     def by_mpi(self) -> bool:
         """Whether ``mpirun`` starts it, as often as nobody can tell here."""
         return any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in self.invocation.prefix)
+
+    @property
+    def bare_switches(self) -> bool:
+        """Whether the command says its switches by flags that stand alone (``--push_to_hub``), none as ``True``."""
+        values = [flag.value for flag in self.flags]
+        return None in values and not any(value.lower() in ("true", "false") for value in values if value is not None)
+
+    def written(self, name: str, value: str) -> str:
+        """A value as the script's own flag of this name has it, a variable's name where it is handed one."""
+        flag = self.flag(name)
+        if flag is None or flag.value != value or flag.value_place is None:
+            return value
+        option = next((each for each in reversed(self.invocation.arguments) if each.name == name), None)
+        word = option.words[-1] if option is not None and option.words and not option.glued else None
+        return self.document.text[word.at.start : word.at.end] if word is not None and word.moved else value
+
+    @property
+    def rank_flags(self) -> tuple[Flag, ...]:
+        """What the launcher adds to the script's own flags for its first process."""
+        without = _NO_RANK.get(self.launcher)
+        if without is None or without in self.invocation.options or self.flag("local_rank") is not None:
+            return ()
+        return (Flag("local_rank", "0", self.script_place or self.place),)
+
+    @property
+    def hides_flags(self) -> bool:
+        """Whether a command substitution stands among the script's flags (``train.py $(arguments)``): who knows which
+        flags it comes to."""
+        made = self.invocation
+        beside = (*made.positional, *made.loose, *(word for option in made.arguments for word in option.words[1:]))
+        return any(word.value is None and ("$(" in word.text or "`" in word.text) for word in beside)
 
     def flag(self, name: str) -> Flag | None:
         """The last flag of the script with this name (without dashes), or None."""
@@ -132,7 +167,7 @@ class Launch:
         """The edit that gives the launcher itself options which it does not have, in front of the script."""
         if self.fixed or self.invocation.script is None:
             return None
-        words = " ".join(f"--{name} {value}" for name, value in options.items())
+        words = " ".join(f"--{name} {self.written(name, value)}" for name, value in options.items())
         edit = self._before_script(self.invocation.script, words)
         return (FileEdit(self.document.path, edit, self.document),)
 
@@ -144,6 +179,14 @@ class Launch:
         index = words.index(script)
         behind = self.module and index and words[index - 1].text in ("-m", "--module")
         return add_before(self.document, words[index - 1] if behind else script, text)
+
+    def set_variable(self, name: str, value: str) -> tuple[FileEdit, ...] | None:
+        """The edit that sets a variable of the environment right in front of the command's program."""
+        program = self.invocation.program
+        if self.fixed or program.moved or not program.editable or name in self.environment:
+            return None
+        first = self.invocation.prefix[0] if self.invocation.prefix else program
+        return (FileEdit(self.document.path, Edit.insert(first.at.start, f"{name}={value} "), self.document),)
 
     def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
         """The edits that make the batch job ask for ``after`` GPUs on each node where it asks for ``before``, and

@@ -12,14 +12,18 @@ from lintfit.documents.yaml_edits import truth as yaml_word
 # fmt: off
 _RELATIVES: Mapping[str, tuple[str, ...]] = {
     "adapter": ("base_model", "load_in_4bit", "load_in_8bit"),
-    "attn_implementation": ("sample_packing", "sequence_len"),
+    "attn_implementation": ("sample_packing", "sequence_len", "model_name_or_path", "torch_dtype", "dtype"),
     "deepspeed": (
         "gradient_checkpointing", "gradient_checkpointing_kwargs", "finetuning_type", "lora_rank", "lora_target",
     ),
+    "dtype": ("model_name_or_path", "model_revision"),
     "enable_liger_kernel": ("flash_attn", "trust_remote_code", "model_name_or_path"),
+    "eval_batch_size": ("micro_batch_size",),
+    "eval_accumulation_steps": ("per_device_eval_batch_size",),
     "flash_attention": ("sample_packing", "sequence_len"),
     "fp16": ("bf16",),
     "fsdp_cpu_offload": ("enable_activation_checkpointing", "enable_activation_offloading"),
+    "gradient_accumulation_steps": ("per_device_train_batch_size", "micro_batch_size"),
     "gradient_checkpointing": ("bf16", "fp16", "tf32"),
     "load_in_4bit": ("adapter", "load_in_8bit", "use_peft"),
     "load_in_8bit": ("load_in_4bit", "adapter"),
@@ -29,9 +33,12 @@ _RELATIVES: Mapping[str, tuple[str, ...]] = {
     "lora_target_linear": ("lora_r", "lora_alpha", "lora_dropout"),
     "lora_target_modules": ("use_peft", "lora_r", "lora_alpha"),
     "optimizer": ("micro_batch_size", "gradient_accumulation_steps"),
+    "per_device_eval_batch_size": ("per_device_train_batch_size",),
     "pure_bf16": ("bf16",),
     "sequence_len": ("micro_batch_size",),
+    "torch_dtype": ("model_name_or_path", "model_revision"),
     "use_bnb_nested_quant": ("load_in_4bit", "use_peft"),
+    "use_liger_kernel": ("gradient_checkpointing", "gradient_checkpointing_kwargs", "bf16", "fp16"),
     "use_peft": ("model_name_or_path", "torch_dtype", "dtype", "attn_implementation"),
 }
 # fmt: on

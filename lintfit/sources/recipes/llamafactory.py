@@ -28,6 +28,7 @@ from lintfit.sources.recipes import llamafactory_trainer as steps
 from lintfit.sources.recipes.base import OpenFile, Recipe, World
 from lintfit.sources.recipes.keys import Keys, OfKeys, spelled
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments, read_arguments
+from lintfit.sources.recipes.text_datasets import no_images
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
 
@@ -137,6 +138,9 @@ class LlamaFactoryRecipe(OfKeys):
         images = parts.pixels(arguments)
         if images is not None:
             yield images
+        text = no_images(arguments.stated("dataset"))
+        if text is not None:
+            yield text
         yield from steps.trainer(arguments)
         yield from steps.batch(arguments)
         yield steps.attention(arguments)

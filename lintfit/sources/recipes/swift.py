@@ -25,6 +25,7 @@ from lintfit.sources.recipes.base import OpenFile, World
 from lintfit.sources.recipes.keys import Keys, OfKeys, Stated, spelled
 from lintfit.sources.recipes.swift_arguments import OLDER_COMMANDS, SwiftArguments, as_mapping, read_arguments
 from lintfit.sources.recipes.swift_trainer import TUNER, itself
+from lintfit.sources.recipes.text_datasets import no_images
 from lintfit.sources.recipes.trainer import settings_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import TORCH, kernel_of
@@ -215,6 +216,9 @@ class SwiftRecipe(OfKeys):
         images = swift_model.pixels(arguments)
         if images is not None:
             yield images
+        text = no_images(arguments.stated("dataset"))
+        if text is not None:
+            yield text
         yield from swift_trainer.trainer(arguments, self.kind)
         yield from self._engine()
         yield from swift_trainer.evaluation(arguments)

@@ -33,8 +33,8 @@ def model(arguments: SwiftArguments) -> Setting | None:
 @lru_cache(maxsize=256)
 def known_as(name: str) -> str:
     """A model's name as the catalogue knows it, else as it is."""
-    there = swift.on_the_hub(name)
-    return there if there is not None and facts_of(name) is None else name
+    there, facts = swift.on_the_hub(name), facts_of(name)
+    return there if there is not None and (facts is None or facts.larger is not None) else name
 
 
 def precision(arguments: SwiftArguments, name: Setting | None) -> Iterator[Setting]:

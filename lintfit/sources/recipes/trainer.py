@@ -75,6 +75,8 @@ class Arguments:
         now = self.keys.get(name)
         if now is not None and type(now.value) is type(value) and now.value == value:
             return ()
+        if value is True and now is None and self.keys.config is None and self.keys.launch.bare_switches:
+            return self.keys.launch.set_flag(name, None)
         return self.keys.write(name, value, str(value))
 
     def write_next(self, **fields: Any) -> tuple[FileEdit, ...] | None:

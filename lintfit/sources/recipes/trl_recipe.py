@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
 _RENAMED = (0, 23)
 """The TRL whose ``ModelConfig`` first has ``dtype`` for ``torch_dtype``."""
+_OF_OLDER = ("max_seq_length", "evaluation_strategy", "use_flash_attention_2")
+"""Fields that TRL or transformers had under these names before ``dtype`` was one (TRL 0.20, transformers 4.46)."""
 _IN_FLOAT32 = (0, 29)
 """The TRL that first loads a model given by name in float32."""
 
 _ADJUSTABLE = frozenset({
-    "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
-    "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
+    "attention", "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank",
+    "lora_targets", "loss", "method", "micro_batch_size", "mixed_precision", "optimizer", "quantization", "seq_len",
+    "weights_dtype",
 })  # fmt: skip
 """Settings that are flags of the command or keys of its file, which the planner may write."""
 
@@ -114,8 +117,12 @@ class TrlRecipe:
         match name:
             case "weights_dtype" if value == AS_LOADED:
                 return ()
-            case "weights_dtype" if value in TORCH and self._dtype_field in self.arguments.keys:
-                return self.arguments.write((self._dtype_field,), TORCH[value])
+            case "weights_dtype" if value in TORCH and (field := self._dtype_to_write) is not None:
+                return self.arguments.write((field,), TORCH[value])
+            case "attention":
+                if value != "flash_attention_2" and "use_flash_attention_2" in self.arguments.keys:
+                    return self.arguments.write(("use_flash_attention_2",), False)
+                return self.arguments.write(("attn_implementation",), value)
             case "gradient_checkpointing":
                 newer = CHECKPOINTING[0] in self.arguments.keys
                 return self.arguments.write(CHECKPOINTING if newer else CHECKPOINTING[1:], value)
@@ -166,6 +173,15 @@ class TrlRecipe:
     @property
     def _dtype_field(self) -> str:
         return "dtype" if self.arguments.at_least("trl", *_RENAMED) else "torch_dtype"
+
+    @property
+    def _dtype_to_write(self) -> str | None:
+        """The field that is stated, else that of the version; a recipe in words of older ones that nobody states may be
+        of any of them."""
+        fields = (self._dtype_field, "dtype", "torch_dtype")
+        stated = next((each for each in fields if each in self.arguments.keys), None)
+        dated = "trl" in self.arguments.versions or not any(name in self.arguments.keys for name in _OF_OLDER)
+        return stated or (self._dtype_field if dated else None)
 
     def _settings(self) -> Iterator[Setting]:
         name = self.arguments.get("model_name_or_path")

@@ -232,6 +232,7 @@ def read_script(
     overrides: Sequence[Flag] = (),
     open_arguments: Callable[[str], Document | None] | None = None,
     which: int = 0,
+    more_flags: bool = False,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -239,9 +240,10 @@ def read_script(
     the libraries' versions where they are known. ``open_data`` opens the config files that the script reads,
     ``open_arguments`` files of words that add to its command line. Without a launch, what the command line would
     decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
-    assumed. ``which`` of several trainings is meant, one after the other.
+    assumed; ``more_flags`` says that the launch has some beside ``flags`` that nobody sees. ``which`` of several
+    trainings is meant, one after the other.
     """
-    known = has_launch or bool(flags)
+    known = (has_launch or bool(flags)) and not more_flags
     library = defaults.CatalogDefaults({} if versions is None else versions)
     modules = Modules(document, open_file)
     calls = Calls(modules.documents, modules.unread)

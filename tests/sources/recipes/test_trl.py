@@ -96,7 +96,8 @@ def test_what_accelerate_gets(shell_document: Read, flags: str, expected: dict[s
     [
         ("micro_batch_size", 1, "trl sft --model_name_or_path m --max_length 2048 --per_device_train_batch_size 1"),
         ("seq_len", 1024, "trl sft --model_name_or_path m --max_length 1024"),
-        ("weights_dtype", "bf16", None),
+        ("weights_dtype", "bf16", "trl sft --model_name_or_path m --max_length 2048 --dtype bfloat16"),
+        ("attention", "sdpa", "trl sft --model_name_or_path m --max_length 2048 --attn_implementation sdpa"),
     ],
 )
 def test_write(shell_document: Read, name: str, value: Any, expected: str | None) -> None:
@@ -136,3 +137,15 @@ def test_a_length_is_changed_where_it_is_stated(shell_document: Read, key: str) 
     assert found is not None
     (edit,) = found.write("seq_len", 1024) or ()
     assert edit.document is config and apply(text, [edit.edit]) == text.replace("4096", "1024")
+
+
+def test_a_new_switch_stands_alone_where_the_others_do(shell_document: Read) -> None:
+    command = "trl sft --model_name_or_path m --push_to_hub --max_steps 1"
+    edits = recipe(shell_document, command).write("gradient_checkpointing", True)
+    assert edits is not None
+    assert apply(command, [edit.edit for edit in edits]).strip() == f"{command} --gradient_checkpointing"
+
+
+def test_an_older_recipe_that_nobody_dates_gets_no_dtype(shell_document: Read) -> None:
+    command = "trl sft --model_name_or_path m --max_seq_length 2048"
+    assert recipe(shell_document, command).write("weights_dtype", "bf16") is None

@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents import bounds
 from lintfit.frozen import word_set
-from lintfit.sources.script.interpreter import literals, operators
+from lintfit.sources.script.interpreter import literals, models, operators
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import MAX_NESTED, Walk, guards_device
@@ -192,6 +192,8 @@ class Expressions(Evaluator):
         if name in holder.attributes:
             if holder.parsed:
                 self.walk.read.setdefault(id(holder), set()).add(name)
+            if name == "do_eval" and models.has_strategy(holder.attributes):
+                return Const(node, True)  # whatever it was given (``TrainingArguments.__post_init__``)
             return holder.attributes[name]
         if name == "__dict__":
             return Table(node, holder.attributes, open=not holder.parsed)

@@ -87,9 +87,10 @@ def trainers(records: Sequence[Record]) -> list[Record]:
 
 def _only_evaluated(records: Sequence[Record], trainer: Record | None) -> bool:
     """Whether a trainer is asked to evaluate or to predict, and nothing is asked to train."""
-    if trainer is None or any(record.name == "train" for record in records):
+    made = [record for record in records if record.taken is not False]
+    if trainer is None or any(record.name == "train" for record in made):
         return False
-    asked = (record for record in records if record.name in ("evaluate", "predict"))
+    asked = (record for record in made if record.name in ("evaluate", "predict"))
     return any(is_of(record, trainer) for record in asked)
 
 

@@ -382,6 +382,12 @@ def _of_generation(reading: Reading, record: Record) -> bool:
     padding = record.keyword("padding")
     if padding is None or plain(padding) is False or record.keyword("truncation") is not None:
         return False
+    return in_generation(reading, record)
+
+
+def in_generation(reading: Reading, record: Record) -> bool:
+    """Whether a call stands in a class's method that generates (a callback's ``on_evaluate``): what it tokenizes there
+    is no sample of the training."""
     document = reading.calls.document_of(record.node)
     holders = (each for each in around(document, record.node) if isinstance(each, cst.FunctionDef | cst.ClassDef))
     method, cls = next(holders, None), next(holders, None)

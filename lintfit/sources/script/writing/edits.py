@@ -16,6 +16,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.launchers.flags import Flag
+from lintfit.sources.recipes.beside import beside_relatives
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.models import is_arguments
 from lintfit.sources.script.interpreter.origins import Datum
@@ -23,9 +24,11 @@ from lintfit.sources.script.interpreter.values import Const, Object, Record, Tab
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN
 from lintfit.sources.script.reading.fabric import BY_STRATEGY
+from lintfit.sources.script.reading.lengths import in_generation
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.script.writing.opened_input import opening, opens_input
+from lintfit.sources.script.writing.spread import data_of, keywords_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
@@ -71,6 +74,8 @@ class Writer:
         setting, home = self.source.settings.get("seq_len"), self.source.reading.homes.get("seq_len")
         if setting is None or setting.provenance.kind != "file" or home is None:
             return None
+        if home.record is not None and in_generation(self.source.reading, home.record):
+            raise CannotWrite("the length stands where the script generates, not where it tokenizes its samples")
         passed = home.record.passed if home.record is not None else ()
         node = next((p.node.value for p in passed if p.value.origin is home.origin and p.node.star == ""), None)
         return self.replace_value(Value(home.origin), node, value, _code(value))
@@ -253,13 +258,16 @@ class Writer:
     def _add(self, made: Object, name: str, value: Any) -> Edits | None:
         """State a field that nobody states: a keyword where the object is constructed, else a flag."""
         if made.home is not None:
-            return data_writer.edits(made.home.document, {(*made.home.path, name): value})
+            beside = beside_relatives(made.home.document, name, value) if not made.home.path else None
+            return beside or data_writer.edits(made.home.document, {(*made.home.path, name): value})
         if made.parsed:
             return self.source.new_flag(name, value)
         if made.call is None or made.call.spreads:
             return None
         if made.cls is not None and not is_arguments(made.library) and name not in made.attributes:
             return None
+        if (section := data_of(made.call)) is not None:
+            return data_writer.edits(section[0], {(*section[1], name): value})
         return self.keyword(made.call, name, _code(value))
 
     def keyword(self, record: Record, name: str, code: str) -> Edits:
@@ -277,6 +285,8 @@ class Writer:
             return None
         passed = next((p for p in load.passed if p.name == name), None)
         text = code if code is not None else _code(value)
+        if passed is None and not load.spreads and (made := keywords_of(self.calls, load)) is not None:
+            return edited(self.calls, made, python_edits.set_keyword, name, text)
         if passed is None:
             return None if load.spreads else self.keyword(load, name, text)
         node = passed.node.value if passed.node.star == "" else None

@@ -1,0 +1,9 @@
+MODEL=$1
+LENGTH=$2
+
+torchrun --nproc_per_node 2 train.py \
+    --model_name_or_path $MODEL \
+    --length "$LENGTH" \
+    --output_dir out \
+    --per_device_train_batch_size 4 \
+    --bf16
