@@ -307,6 +307,11 @@ LAUNCHES = (
         "device_map spreads a model, which lintfit counts as one process",
     ),
     (
+        "documented_2",
+        "the same of 41 repositories that nothing had been mended by; of the 21 wrong three were wrong in the table "
+        "(an offloaded optimizer is DeepSpeedCPUAdam under Accelerate; a kernel of FlashAttention by another name)",
+    ),
+    (
         "recipes",
         "recipes of eight front ends alone, and launches of them, drawn at random before any was looked at; of the "
         "wrong, 96 were an engine and ZeRO that the number of GPUs or a file beside the recipe decides",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from lintfit.catalog import defaults
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, word_set
 
 _TRL_TRAINERS = ("SFTTrainer", "DPOTrainer", "RewardTrainer", "KTOTrainer", "GRPOTrainer")
 
@@ -31,12 +31,21 @@ _SFT_ONLY = (
 )  # fmt: skip
 """Arguments of ``SFTTrainer`` that its config has had alone since TRL 0.13 (``trl/trainer/sft_trainer.py``)."""
 
+_DPO_ONLY = (
+    "beta", "label_smoothing", "loss_type", "label_pad_token_id", "padding_value", "truncation_mode", "max_length",
+    "max_prompt_length", "max_target_length", "is_encoder_decoder", "disable_dropout", "generate_during_eval",
+    "precompute_ref_log_probs", "dataset_num_proc", "model_init_kwargs", "ref_model_init_kwargs", "model_adapter_name",
+    "ref_adapter_name", "reference_free", "force_use_ref_model",
+)  # fmt: skip
+"""Arguments of ``DPOTrainer`` that its config has had alone since TRL 0.13 (``trl/trainer/dpo_trainer.py``)."""
+
 TRAINERS: Mapping[tuple[str, str], Taken] = {
     ("Trainer", "tokenizer"): Taken("transformers", gone="5.0"),
     ("Seq2SeqTrainer", "tokenizer"): Taken("transformers", gone="5.0"),
     ("Trainer", "processing_class"): Taken("transformers", first="4.46"),
     ("Seq2SeqTrainer", "processing_class"): Taken("transformers", first="4.46"),
     **{("SFTTrainer", name): Taken("trl", gone="0.13") for name in _SFT_ONLY},
+    **{("DPOTrainer", name): Taken("trl", gone="0.13") for name in _DPO_ONLY},
     **{(trainer, "tokenizer"): Taken("trl", gone="0.16") for trainer in ("SFTTrainer", "DPOTrainer", "RewardTrainer")},
     **{(trainer, "processing_class"): Taken("trl", first="0.12") for trainer in _TRL_TRAINERS},
 }
@@ -49,6 +58,16 @@ FIELDS: Mapping[tuple[str, str], Taken] = {
 }
 """Fields of configs whose versions lie before or between those that were studied (transformers 4.41's notes of release;
 ``trl/trainer/sft_config.py`` of TRL 0.15 to 0.20)."""
+
+
+ARGUMENTS_OF_TRANSFORMERS: Mapping[str, Taken] = {"DPOTrainer": Taken("trl", gone="0.9")}
+"""Trainers that asked for a ``TrainingArguments`` of transformers before they read a config of their own
+(``dpo_trainer.py`` of TRL 0.8.6 and 0.9.3)."""
+
+COUNTS_NO_TOKENS = word_set("BCOTrainer CPOTrainer DPOTrainer KTOTrainer ORPOTrainer RewardTrainer")
+COUNTS_FROM, HANDED_FROM = "0.12", "4.46"
+"""Trainers whose ``compute_loss`` took no ``num_items_in_batch`` before TRL 0.12, which transformers hands to it at
+every step since 4.46 (``trl/trainer`` of TRL 0.11.4 and 0.12, ``Trainer.training_step`` of transformers 4.46)."""
 
 
 def taken_by_trainer(trainer: str, argument: str) -> Taken | None:

@@ -6,17 +6,28 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.trees import dotted
 from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, Kind
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
+
+_READ = lazy_pattern(
+    r"(train_.*|gradient_.*|(optimizer|scheduler)\.params\..*|(bf16|fp16)\.enabled|zero_optimization\."
+    r"(stage|offload_\w+\.(device|nvme_path)|reduce_bucket_size|stage3_(prefetch_bucket_size|"
+    r"param_persistence_threshold|gather_16bit_weights_on_model_save)))"
+)
+"""Keys that transformers 5.23 (``integrations/deepspeed.py``) or accelerate 1.15 (``utils/dataclasses.py``,
+``utils/deepspeed.py``) reads itself."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
     for found in found_in(context):
         if found.mistake.stringly:
-            harmless = found.mistake.coerced and found.dialect == "deepspeed" and not _is_compared(context)
-            yield _report(found, Severity.INFO if harmless else found.severity)
+            read = _READ.fullmatch(dotted(found.mistake.path)) is not None
+            harmless = found.mistake.coerced and found.dialect == "deepspeed" and not (read and _is_compared(context))
+            yield _report(found, harmless)
 
 
 def _is_compared(context: FileContext) -> bool:
@@ -24,15 +35,16 @@ def _is_compared(context: FileContext) -> bool:
     return not context.runs or reader_of(context.runs) != "deepspeed"
 
 
-def _report(found: FoundMistake, severity: Severity) -> Report:
+def _report(found: FoundMistake, harmless: bool) -> Report:
     mistake = found.mistake
+    consequence = "DeepSpeed reads it as meant" if harmless else found.consequence
     text = mistake.literal if mistake.literal is not None else json.dumps(str(mistake.node.value))
     what = f"{'is a string' if mistake.literal is not None else 'is not a string'}; write {text}"
     if found.document.kind is Kind.YAML and mistake.literal is None:
         text = f"'{mistake.node.value}'"
     return Report(
         Place(found.document, mistake.node.span),
-        f"{found.statement} {what} ({mistake.allowed}): {found.consequence}",
-        severity=severity,
+        f"{found.statement} {what} ({mistake.allowed}): {consequence}",
+        severity=Severity.INFO if harmless else found.severity,
         fix=spliced(found.document, f"write {text}", Applicability.SAFE, [Edit(mistake.node.span, text)]),
     )

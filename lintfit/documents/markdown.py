@@ -32,7 +32,7 @@ _SHELLS = word_set("bash sh shell zsh ksh console shell-session shellsession ter
 _NO_COMMANDS = word_set("json jsonc json5 yaml yml toml ini xml html css diff patch csv mermaid bibtex latex")
 """Names of blocks that hold no commands. Those of any other language, or of none, may hold them among other text."""
 _OPENING = lazy_pattern(
-    r"^(?P<prefix>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*)$", re.MULTILINE
+    r"^(?P<prefix>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*)\r?$", re.MULTILINE
 )
 _START = lazy_pattern(STARTED)
 _SCRIPT = lazy_pattern(r"\.py\b|[ \t]-m[ \t]")
@@ -160,7 +160,7 @@ def shells(text: str) -> Iterator[str]:
 
 
 _SETS = lazy_pattern(
-    r"^[ \t]*(?:[$%][ \t]+)?(?P<set>(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\r\n]*))$", re.MULTILINE
+    r"^[ \t]*(?:[$%][ \t]+)?(?P<set>(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\r\n]*))\r?$", re.MULTILINE
 )
 _WHOLE = lazy_pattern(rf"(?:export[ \t]+)?{ASSIGNED}")
 

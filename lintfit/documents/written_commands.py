@@ -31,8 +31,10 @@ PROMPT = r"(?:\([\w.-]+\)[ \t]*+)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*+(?:[$%][
 
 ASSIGNED = r"[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|(?:\$\{\w+\}|[^\s\"'`,;()\[\]{}=<>|&])+)[ \t]*(?:#.*)?\r?\n?$"
 """A line that sets a variable for the commands below it: ``model=phi``."""
+_LABEL = r"(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*|[^\W_][^:：`'\"=$\\/\r\n]{0,30}+(?::[ \t]+|：[ \t]*)"
+"""What may stand in front of it in a line of prose: ``Usage:``, ``On 2 GPUs:``, ``单卡：``."""
 _COMMAND = lazy_pattern(
-    rf"^[ \t]*+(?:(?:[Uu]sage|[Rr]un|[Ee]xample)s?[ \t]*:[ \t]*)?(?:{PROMPT})?`?"
+    rf"^[ \t]*+(?:{_LABEL})?(?:{PROMPT})?`?"
     rf"(?P<command>{STARTS}.*|export[ \t]+[A-Za-z_]\w*=.*|cd[ \t]+\S+[ \t]*$|{ASSIGNED})"
 )
 _PROMPT = lazy_pattern(rf"^[ \t]*+(?:{PROMPT})(?=[^\s=])")

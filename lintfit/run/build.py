@@ -32,7 +32,7 @@ from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
-from lintfit.run.versions import versions_of, with_project_of, with_transformers
+from lintfit.run.versions import versions_of, with_peers, with_project_of
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.flag_grammars.refused import of_launch
@@ -61,12 +61,12 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
             told = with_project_of(run.script.document.path, workspace.root, versions)
             if told is not versions:
                 run, versions = _Builder(origin, workspace, options, told).run(), told
-        dated = with_transformers(dated_by(run, versions))
+        dated = with_peers(dated_by(run, versions))
         if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
             # With a floor alone the newest version, and with it the run, is the same.
             run = _Builder(origin, workspace, options, dated).run()
         if run.refused and dated and _in_page(run):
-            newest = with_transformers(Versions({}, {}))
+            newest = with_peers(Versions({}, {}))
             other = _Builder(origin, workspace, options, newest).run()
             if not other.refused:
                 run, dated = other, newest
@@ -92,7 +92,7 @@ def _older(
     """The run on each side of the versions that its reading hangs on: the newest of them, where there are many."""
     found = []
     for library, bound in questions[-_MOST_VERSIONS:]:
-        older = with_transformers(versions.with_bound(library, bound, ""))
+        older = with_peers(versions.with_bound(library, bound, ""))
         found.append(OlderRun(library, bound, _Builder(origin, workspace, options, older).run()))
     return tuple(found)
 

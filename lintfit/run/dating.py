@@ -27,7 +27,20 @@ def dated_by(run: Run, versions: Versions) -> Versions:
             found = found.with_bound(taken.library, taken.gone, source)
         if taken.first is not None and _older_than(found, taken.library, taken.first):
             found = found.with_floor(taken.library, taken.first, source)
-    return found
+    return _handed_more(run, found)
+
+
+def _handed_more(run: Run, versions: Versions) -> Versions:
+    """The same with a transformers that a trainer of an old TRL can be run by."""
+    trainer = run.script.facts.trainer if run.script is not None else None
+    if trainer is None or not trainer.function.startswith("trl."):
+        return versions
+    from lintfit.catalog.dating import COUNTS_FROM, COUNTS_NO_TOKENS, HANDED_FROM
+
+    old = trainer.name in COUNTS_NO_TOKENS and before(versions.get("trl"), COUNTS_FROM) is True
+    if not old or not _newer_than(versions, "transformers", HANDED_FROM):
+        return versions
+    return versions.with_bound("transformers", HANDED_FROM, f"by {trainer.name} of TRL before {COUNTS_FROM}")
 
 
 def _newer_than(versions: Versions, library: str, gone: str) -> bool:
@@ -50,7 +63,7 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     """What says how old or new the libraries of a run's script are, upper bounds first."""
     if run.script is None:
         return
-    from lintfit.catalog.dating import taken_by_config, taken_by_trainer
+    from lintfit.catalog.dating import ARGUMENTS_OF_TRANSFORMERS, taken_by_config, taken_by_trainer
 
     facts = run.script.facts
     found: list[tuple[Taken, str]] = []
@@ -61,6 +74,11 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
             taken = dates(call.name, argument.name)
             if taken is not None:
                 found.append((taken, f"{call.name}({argument.name}=…)"))
+    trainer, made = facts.trainer, facts.training_arguments
+    if trainer is not None and trainer.function.startswith("trl.") and trainer.taken is not False and made is not None:
+        first = ARGUMENTS_OF_TRANSFORMERS.get(trainer.name)
+        if first is not None and made.function in ("transformers.TrainingArguments", "TrainingArguments"):
+            found.append((first, f"{trainer.name}(args=TrainingArguments(…))"))
     yield from sorted(found, key=lambda date: date[0].gone is None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
@@ -42,7 +42,8 @@ _FILES = (
     "README.md",
 )
 """Where requirements stand, as patterns; the first that names a library counts. Of scripts, Dockerfiles and a README it
-is what they install with pip, and the files of a folder come late: many of them are extras, of which no installation
+is what they install with pip, of a README its lines and points that are nothing but a library and its version as well,
+and the files of a folder come late: many of them are extras, of which no installation
 has all.
 """
 _INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
@@ -72,6 +73,13 @@ _LONGEST_ASKED = 200
 """Characters of what is asked of one library."""
 _LONGEST_MARKER = 400
 """Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
+_POINT = lazy_pattern(r"^[ \t]*(?:[-*+][ \t]+)?(?P<said>[^\n]{1,200}?)[ \t]*,?[ \t]*$", re.MULTILINE)
+"""A line of a page, or a point of a list there."""
+_SPOKEN = lazy_pattern(
+    rf"""(?P<name>{_NAMES}|pytorch)[ \t]*(?:=|:|[ \t]v?|[ \t]version)[ \t]*(?P<version>\d+(?:\.\d+)+)""",
+    re.ASCII | re.IGNORECASE,
+)
+"""What such a point says: ``trl=0.11.0``, ``transformers: 4.35.2``, ``PyTorch 2.1.0``."""
 _CONDA_PIN = lazy_pattern(
     rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
 )
@@ -195,7 +203,9 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
     """What a file of requirements asks, of each library the strictest form first."""
     text = _without_comments(_text(path))
     if path.suffix in (".sh", ".md") or path.name.startswith("Dockerfile"):
-        yield from _installed_by(text)
+        yield from _once(pin for command in _INSTALLS.finditer(text) for pin in _pins(command.group()))
+        if path.suffix == ".md":
+            yield from _once(pin for line in _POINT.finditer(text) for pin in _said_by(line["said"].replace("`", "")))
         return
     if path.suffix in (".yml", ".yaml"):
         for match in _CONDA_PIN.finditer(text):
@@ -216,13 +226,25 @@ def _asked_in(text: str) -> Iterator[tuple[str, str]]:
         yield match["name"].lower() + ("" if tagged else COMMIT), match["at"]
 
 
-def _installed_by(text: str) -> Iterator[tuple[str, str]]:
-    """What a script installs with pip; nothing of a library that it installs in several versions."""
+def _pins(text: str) -> Iterator[tuple[str, str]]:
+    return (asked for match in _REQUIREMENT.finditer(text) for asked in _asked(match))
+
+
+def _said_by(point: str) -> Iterator[tuple[str, str]]:
+    """What a line of a page that speaks of nothing else says of a library."""
+    spoken = _SPOKEN.fullmatch(point)
+    if spoken is not None:
+        name = spoken["name"].lower()
+        yield "torch" if name == "pytorch" else name, spoken["version"]
+    elif (match := _REQUIREMENT.fullmatch(point)) is not None:
+        yield from _asked(match)
+
+
+def _once(pins: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What is asked of libraries; nothing of one that is asked for in several versions."""
     asked: dict[str, set[str]] = {}
-    for command in _INSTALLS.finditer(text):
-        for match in _REQUIREMENT.finditer(command.group()):
-            for name, version in _asked(match):
-                asked.setdefault(name, set()).add(version)
+    for name, version in pins:
+        asked.setdefault(name, set()).add(version)
     yield from ((name, version) for name, (version, *others) in asked.items() if not others)
 
 

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import word_set
 from lintfit.run.model import Run
 from lintfit.sources.recipes.front_ends import is_front_end
 from lintfit.sources.script.prefilter import may_train
+
+_TRAINS = lazy_pattern(r"\.(?:train|fit|learn|inner_training_loop|hyperparameter_search)\b")
+_ASKS = lazy_pattern(r"\.(?:evaluate|predict)\(")
+"""What a script does with a Trainer, and what it does with one that is to train nothing."""
 
 
 def trains(run: Run) -> bool:
@@ -24,7 +29,7 @@ def _is_training(run: Run) -> bool:
     if run.launch is None or run.broken:
         return True
     if run.launch.sure:
-        return not _only_runs_a_model(run)
+        return not _only_runs_a_model(run) and not _only_asks_trainer(run)
     if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
@@ -35,6 +40,13 @@ def _only_runs_a_model(run: Run) -> bool:
     if run.script is None or run.script.facts.trains or not run.script.facts.loads:
         return False
     return not any(may_train(document.text) for document in run.documents if document.kind is Kind.PYTHON)
+
+
+def _only_asks_trainer(run: Run) -> bool:
+    """Whether a script makes a Trainer, has it evaluate or predict, and nothing in any of its files has one train."""
+    if run.script is None or run.script.facts.trainer is None or not _ASKS.search(run.script.document.text):
+        return False
+    return not any(_TRAINS.search(document.text) for document in run.documents if document.kind is Kind.PYTHON)
 
 
 def _only_evaluates(run: Run) -> bool:

@@ -16,6 +16,8 @@ from lintfit.run.requirements import LIBRARIES, Asked, asked_near, folders_above
 from lintfit.versions import COMMIT, FLOOR, Versions, before, concrete, release
 
 BEFORE_5 = "<5"
+_BY_OTHERS = "by "
+"""Begins what is said of a version that follows from other libraries."""
 
 
 def versions_of(path: Path, root: Path, options: Options, own: Mapping[str, Asked] | None = None) -> Versions:
@@ -36,18 +38,19 @@ def versions_of(path: Path, root: Path, options: Options, own: Mapping[str, Aske
         known[name], sources[name] = version, options.origins["versions"]
         known.pop(name + FLOOR, None)
     _pinned_by_axolotl(known, sources)
-    return with_transformers(Versions(known, sources))
+    return with_peers(Versions(known, sources))
 
 
 def with_project_of(script: Path, root: Path, versions: Versions) -> Versions:
     """The same, with what the files around a script say of libraries that nothing near its launch speaks of."""
-    known, told = dict(versions), _libraries(dict.fromkeys(versions, ("", "")))
+    stated = (name for name in versions if not versions.sources.get(name, "").startswith(_BY_OTHERS))
+    known, told = dict(versions), _libraries(dict.fromkeys(stated, ("", "")))
     more = {name: asked for name, asked in asked_near(script, root).items() if _library(name) not in told}
     if not more:
         return versions
     sources = {**versions.sources, **{name: source for name, (_, source) in more.items()}}
     known |= {name: version for name, (version, _) in more.items()}
-    return with_transformers(Versions(known, sources))
+    return with_peers(Versions(known, sources))
 
 
 def _library(name: str) -> str:
@@ -78,11 +81,32 @@ def _admits(known: Mapping[str, str], name: str, version: str) -> bool:
     return floor is None or before(version, floor) is not True
 
 
-def with_transformers(versions: Versions) -> Versions:
-    """The same, with a transformers before 5 where nothing says which and another library is too old for 5."""
-    if "transformers" in versions or not _too_old_for_5(versions):
+def with_peers(versions: Versions) -> Versions:
+    """The same, with what the libraries that are known say of others: of TRL, which goes with no older transformers
+    than it asks for; of transformers, where another library is too old for 5."""
+    return _with_transformers(_with_trl(versions))
+
+
+def _with_trl(versions: Versions) -> Versions:
+    """A bound for TRL where nothing pins it. A floor above the bound says that it is not what is installed."""
+    stated, floor, transformers = versions.get("trl"), versions.get("trl" + FLOOR), versions.get("transformers")
+    if transformers is None or (stated is not None and not stated.startswith("<")):
         return versions
-    return versions.with_bound("transformers", "5", "by the other libraries")
+    from lintfit.catalog.peers import first_trl_beyond
+
+    beyond = first_trl_beyond(transformers)
+    if beyond is None or before(stated, beyond) is True or (floor is not None and before(floor, beyond) is not True):
+        return versions
+    return versions.with_bound("trl", beyond, f"{_BY_OTHERS}transformers {range_of(versions, 'transformers')}")
+
+
+def _with_transformers(versions: Versions) -> Versions:
+    stated, floor = versions.get("transformers"), versions.get("transformers" + FLOOR)
+    if stated is not None and (not stated.startswith("<") or before(stated, "5") is True):
+        return versions
+    if not _too_old_for_5(versions) or before(floor, "5") is False:
+        return versions
+    return versions.with_bound("transformers", "5", f"{_BY_OTHERS}the other libraries")
 
 
 def installed(versions: Mapping[str, str]) -> dict[str, str]:

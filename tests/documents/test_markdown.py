@@ -44,6 +44,29 @@ def test_prose_in_a_block_without_a_language_is_no_command() -> None:
     assert commands(page(text)) == [["python", "train.py", "--a", "1"]]
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("Single GPU:  CUDA_VISIBLE_DEVICES=1 python train.py --lr 1", True),
+        ("多卡：python train.py --lr 1", True),
+        ("On one machine with 8 GPUs: python train.py --lr 1", True),
+        ("This is told at length before the colon that comes here: python train.py --lr 1", False),
+        ("see a/b: python train.py --lr 1", False),
+        ("It is said that python train.py --lr 1", False),
+    ],
+)
+def test_a_label_may_stand_in_front_of_a_command(line: str, found: bool) -> None:
+    document = page(f"```\n{line}\n```\n")
+    assert commands(document) == ([["python", "train.py", "--lr", "1"]] if found else [])
+
+
+def test_lines_may_end_as_windows_ends_them() -> None:
+    text = "# A\n\nlr\n\n```bash\nlr=1\n```\n```bash\npython train.py \\\n  --lr $lr\n```\n".replace("\n", "\r\n")
+    assert [[word.value for word in each.words] for each in page(text).commands] == [
+        ["python", "train.py", "--lr", "1"]
+    ]
+
+
 def test_a_line_that_only_sets_a_variable_counts_in_a_block_without_a_language() -> None:
     text = "```\nmodel=phi\nlr='1e-5'  # small\nx == 3\nf(a=1,\nb=2,\nc=3)\n"
     text += "python train.py --m $model --lr $lr --b $b\n```\n"

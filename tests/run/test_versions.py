@@ -14,7 +14,7 @@ from lintfit.options.model import Options
 from lintfit.run import environment, requirements
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
-from lintfit.run.versions import in_words, versions_of
+from lintfit.run.versions import in_words, versions_of, with_project_of
 from lintfit.versions import before, concrete
 
 
@@ -35,8 +35,13 @@ from lintfit.versions import before, concrete
         ("install.sh", "pip install transformers==4.51.1\npip3 install -U deepspeed==0.15.1 peft\n",
          {"transformers": "4.51.1", "deepspeed": "0.15.1"}),
         ("setup_env.sh", "pip install trl==0.9.6\npip install trl==0.11.0\necho transformers==4.30\n", {}),
-        ("README.md", "trl==0.9.6\n```\npip install transformers==4.28.1 peft\n```\nor `pip install torch==2.1.0`\n",
+        ("README.md", "no trl==0.9.6\n```\npip install transformers==4.28.1 peft\n```\nor `pip install torch==2.1.0`\n",
          {"transformers": "4.28.1", "torch": "2.1.0"}),
+        ("README.md", "## Requirements\n```\ntrl=0.11.0\ntransformers>=4.40\n```\n- PyTorch 2.1.0\n* `peft==0.9.0`\n"
+         "- deepspeed: 0.14.2\n- accelerate 0.30 or so\n",
+         {"trl": "0.11.0", "transformers>=": "4.40", "torch": "2.1.0", "peft": "0.9.0", "deepspeed": "0.14.2"}),
+        ("README.md", "- transformers==4.28.1\n- transformers==4.30.2\n- trl 3\n", {}),
+        ("README.md", "pip install trl==0.9.6\n- trl==0.7.1\n", {"trl": "0.9.6"}),
         ("Dockerfile", "RUN pip install \\\n    transformers==4.48.0 && echo peft==0.1\n", {"transformers": "4.48.0"}),
         ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
          {"transformers>=": "4.51.1", "trl": "0.9.6"}),
@@ -332,3 +337,64 @@ def test_the_project_of_a_script_speaks_where_that_of_its_launch_is_silent(tmp_p
     (tmp_path / "part" / "setup.py").write_text('deps = ["trl==0.14.0", "transformers==4.30.0"]\n')
     (result,) = load_runs([tmp_path], Options())[1]
     assert (result.run.versions["transformers"], result.run.versions["trl"]) == ("4.40.0", "0.14.0")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("transformers==4.48.2", "<0.18"),
+        ("transformers==4.50.0", "<0.19"),
+        ("transformers<4.47", "<0.18"),
+        ("transformers==4.57.1", None),
+        ("transformers==4.30.2\ntrl @ git+https://github.com/huggingface/trl.git@019fc6dbaa", "<0.7.5"),
+        ("transformers==4.48.2\ntrl==0.19.1", "0.19.1"),
+        ("transformers==4.48.2\ntrl>=0.16", "<0.18"),
+        ("transformers==4.48.2\ntrl>=0.20", None),
+        ("transformers==4.48.2\ntrl<0.12", "<0.12"),
+        ("transformers==4.48.2\ntrl<0.22", "<0.18"),
+    ],
+)
+def test_trl_is_no_newer_than_the_transformers_that_it_asks_for(
+    tmp_path: Path, asked: str, expected: str | None
+) -> None:
+    (tmp_path / "requirements.txt").write_text(asked + "\n", "utf-8")
+    assert versions_of(tmp_path / "run.sh", tmp_path, Options()).get("trl") == expected
+
+
+def test_what_follows_from_others_gives_way_to_what_a_file_says(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers==4.48.2\n", "utf-8")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/requirements.txt").write_text("trl==0.14.0\n", "utf-8")
+    found = with_project_of(tmp_path / "src/train.py", tmp_path, versions_of(tmp_path / "run.sh", tmp_path, Options()))
+    assert (found["transformers"], found["trl"]) == ("4.48.2", "0.14.0")
+
+
+PREFERENCES = """\
+from datasets import load_dataset
+from transformers import AutoModelForCausalLM, TrainingArguments
+from trl import DPOConfig, DPOTrainer
+
+model = AutoModelForCausalLM.from_pretrained("huggyllama/llama-7b")
+DPOTrainer(model, args={made}("out"), train_dataset=load_dataset("imdb", split="train"){passed}).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "passed", "trl", "transformers"),
+    [
+        ("TrainingArguments", "", "<0.9", "<4.46"),
+        ("TrainingArguments", ", beta=0.1", "<0.9", "<4.46"),
+        ("DPOConfig", ", beta=0.1", "<0.13", "<5"),
+        ("DPOConfig", "", None, None),
+    ],
+)
+def test_a_trainer_of_an_old_trl_goes_with_no_new_transformers(
+    tmp_path: Path, made: str, passed: str, trl: str | None, transformers: str | None
+) -> None:
+    found = _run(tmp_path, PREFERENCES.format(made=made, passed=passed)).versions
+    assert (found.get("trl"), found.get("transformers")) == (trl, transformers)
+
+
+def test_a_bound_of_transformers_beyond_5_gives_way_to_an_old_trl(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers<6\ntrl==0.11.0\n", "utf-8")
+    assert versions_of(tmp_path / "run.sh", tmp_path, Options())["transformers"] == "<5"

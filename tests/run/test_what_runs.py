@@ -149,3 +149,13 @@ def test_flags_that_a_command_makes_are_not_taken_for_absent(tmp_path: Path, lin
     flags = ("--gpu", "A100-80GB", "--seq-len", "512", "--output-format", "json")
     (run,) = json.loads(lintfit("check", "run.sh", *flags, cwd=tmp_path).out)["runs"]
     assert (run["verdict"] != "unknown") == seen, run["unknown"]
+
+
+@pytest.mark.parametrize(("line", "runs"), [("trainer.train()", 1), ("print(trainer.evaluate())", 0)])
+def test_a_trainer_that_nobody_has_train_is_no_run(tmp_path: Path, line: str, runs: int) -> None:
+    (tmp_path / "train.py").write_text(
+        HIDDEN.replace("Trainer(model", "trainer = Trainer(model").replace(".train()", f"\n{line}")
+    )
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out\n")
+    out = lintfit("check", "run.sh", "--output-format", "json", cwd=tmp_path).out
+    assert len(json.loads(out)["runs"]) == runs

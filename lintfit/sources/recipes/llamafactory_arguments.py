@@ -34,8 +34,8 @@ _FILES = (".yaml", ".yml", ".json")
 _WORDS = ("flash_attn", "quantization_method", "stage", "finetuning_type", "pref_loss")
 """Keys whose words came and went."""
 _COMMAND = "0.7.0"
-"""The release that first has ``llamafactory-cli``; until then there was ``src/train_bash.py``, up to 0.7.1."""
-_LAST_SCRIPT = "0.7.1"
+"""The release that first has ``llamafactory-cli``; it is also the last with ``src/train_bash.py``."""
+_LAST_SCRIPT = "0.7.0"
 _OPEN = "${"
 """Begins what OmegaConf fills in from elsewhere."""
 

@@ -71,7 +71,9 @@ def _casts(arguments: LlamaFactoryArguments) -> Any:
     if UNKNOWN in kept:
         return UNKNOWN
     if not arguments.since("0.7.1"):
-        return True
+        # ``model.float()`` casts what is there; of parameters that ZeRO-3 has partitioned nothing is.
+        stage = engine.zero_stage(arguments)
+        return UNKNOWN if UNKNOWN in (stage, engine.is_fsdp(arguments)) else stage != 3
     stage, sharded = engine.zero_stage(arguments), engine.is_fsdp(arguments)
     if arguments.since("0.9.3"):
         sharded = False  # since then FSDP's parameters are cast as well

@@ -139,6 +139,14 @@ def test_flags_of_its_script_under_a_launcher(run: Any) -> None:
     assert _values(found, "method", "gpus", "seq_len", "mixed_precision") == ["lora", 4, 512, "fp16"]
 
 
+@pytest.mark.parametrize(("stage", "dtype"), [(2, "fp32"), (3, "fp16")])
+def test_its_old_script_casts_what_zero_has_not_partitioned(run: Any, stage: int, dtype: str) -> None:
+    words = "--model_name_or_path meta-llama/Llama-2-7b-hf --finetuning_type full --fp16 --deepspeed ds.json"
+    files = {"ds.json": f'{{"zero_optimization": {{"stage": {stage}}}, "train_batch_size": "auto"}}'}
+    found = run(f"deepspeed --num_gpus 4 src/train_bash.py --stage sft --do_train {words}\n", "go.sh", **files)
+    assert _values(found, "weights_dtype", "zero_stage") == [dtype, stage]
+
+
 def test_the_command_in_the_comment_at_its_head(run: Any) -> None:
     comment = "# accelerate launch \\\n#   --config_file acc.yaml \\\n#   src/train.py examples/recipe.yaml\n"
     config = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\n"

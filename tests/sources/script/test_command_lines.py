@@ -301,3 +301,38 @@ def test_what_a_launcher_starts_may_have_been_seen_in_a_branch_that_does_not_run
     )
     assert values(source)["model"] == "a/b"
     assert source.facts.trainer is not None and source.facts.trainer.taken is True
+
+
+def test_arguments_of_a_dict_are_arguments() -> None:
+    text = (
+        HEAD.replace("Trainer,", "HfArgumentParser, Trainer,")
+        + """
+options = {"output_dir": "out", "per_device_train_batch_size": 3}
+arguments = HfArgumentParser(TrainingArguments).parse_dict(options)[0]
+Trainer(model=AutoModelForCausalLM.from_pretrained("a/b"), args=arguments).train()
+"""
+    )
+    source = script(text)
+    assert values(source)["micro_batch_size"] == 3
+    made = source.facts.training_arguments
+    assert made is not None and made.function == "transformers.TrainingArguments"
+
+
+def test_a_namespace_holds_its_arguments() -> None:
+    text = (
+        HEAD
+        + """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--micro", type=int, default=2)
+args = parser.parse_args()
+if "micro" not in args:
+    args.micro = 1
+if "name" not in args:
+    args.name = "a/b"
+made = TrainingArguments("out", per_device_train_batch_size=args.micro)
+Trainer(model=AutoModelForCausalLM.from_pretrained(args.name), args=made).train()
+"""
+    )
+    found = values(script(text, "--micro 4"))
+    assert (found["micro_batch_size"], found["model"]) == (4, "a/b")

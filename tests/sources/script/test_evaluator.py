@@ -71,6 +71,23 @@ def test_environment_variables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("environment", "model"),
+    [
+        ({"WORLD_SIZE": ""}, "alone"),
+        ({"RANK": "0", "WORLD_SIZE": "4"}, "a/b"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, UNKNOWN),
+        ({}, UNKNOWN),
+    ],
+)
+def test_what_a_launcher_sets_is_in_the_environment(environment: dict[str, str], model: object) -> None:
+    name = "'a/b' if 'RANK' in os.environ else 'alone'"
+    text = trained("").replace("'a/b'", name).replace("import torch\n", "import os, torch\n")
+    assert values(script(text, env=environment))["model"] == model
+    absent = "'alone' if 'RANK' not in os.environ else 'a/b'"
+    assert values(script(text.replace(name, absent), env=environment))["model"] == model
+
+
+@pytest.mark.parametrize(
     ("expression", "value"),
     [
         ("'a' + '/b'", "a/b"),
@@ -97,6 +114,9 @@ def test_environment_variables() -> None:
         ("'a/b' if type(NAMES) is dict and type([org]) != str else 'c/d'", "a/b"),
         ("'a/b' if type([org]) == list else 'c/d'", UNKNOWN),
         ("'a/b' if type(unknown()) == str else 'c/d'", UNKNOWN),
+        ("'a/b' if isinstance(torch.float16, torch.dtype) and not isinstance(torch.float16, str) else 'c/d'", "a/b"),
+        ("'a/b' if not isinstance('float16', torch.dtype) else 'c/d'", "a/b"),
+        ("'a/b' if isinstance(unknown(), torch.dtype) else 'c/d'", UNKNOWN),
         ("'c/d' if is_sagemaker_mp_enabled() or is_torch_tpu_available() else 'a/b'", "a/b"),
         ("'a/b' if unknown() else 'a/b'", "a/b"),
         ("unknown()", UNKNOWN),
@@ -113,8 +133,9 @@ def test_environment_variables() -> None:
 )
 def test_expressions(expression: str, value: object) -> None:
     source = script(
-        "import os\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\nNAMES = {'small': 'a/b'}\n"
-        f"name = {expression}\nmodel = AutoModelForCausalLM.from_pretrained(name)\nTrainer(model=model)\n"
+        "import os, torch\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\n"
+        f"NAMES = {{'small': 'a/b'}}\nname = {expression}\n"
+        "model = AutoModelForCausalLM.from_pretrained(name)\nTrainer(model=model)\n"
     )
     assert values(source)["model"] == value
 
@@ -349,3 +370,26 @@ Trainer(model=load({kind}), args=TrainingArguments("out")).train()
 def test_the_case_that_matches_runs(kind: str, dtype: object) -> None:
     text = "from nowhere import ask\n" + CHOSEN.format(kind=kind)
     assert values(script(text))["weights_dtype"] == dtype
+
+
+def test_what_is_worked_out_once_and_kept_in_a_global() -> None:
+    """Each call behind the first finds it there, whatever the branch holds that is not taken."""
+    before = """
+kept = None
+def found():
+    "Says which model it is."
+    global kept
+    if kept is None:
+        kept = work_out()
+    return kept
+def work_out():
+    name = "c/d"
+    name = name.strip()
+    name = name.strip("/")
+    return name
+for _ in range(3):
+    found()
+found(), found(), found()
+"""
+    text = trained("").replace("'a/b'", "found()").replace("import torch\n", f"import torch\n{before}")
+    assert values(script(text))["model"] == "c/d"

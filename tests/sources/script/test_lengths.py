@@ -345,3 +345,68 @@ def test_other_names_of_a_length(name: str) -> None:
     text = f"{head}parser.add_argument('--{name}', type=int, default=512)\nargs = parser.parse_args()\n"
     source = script(text + trained(f"data = cut(data, args.{name})"), f"--{name} 300")
     assert values(source)["seq_len"] == 300
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "tokeniser"])
+def test_a_tokenizers_limit_that_is_set_afterwards(name: str) -> None:
+    text = f"""
+    from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+    {name} = AutoTokenizer.from_pretrained("a/b")
+    {name}.model_max_length = 8192
+    data = data.map(lambda batch: {name}(batch["text"], truncation=True, max_length={name}.model_max_length))
+    Trainer(model=AutoModelForCausalLM.from_pretrained("a/b"), args=TrainingArguments("out")).train()
+    """
+    assert values(script(text))["seq_len"] == 8192
+
+
+@pytest.mark.parametrize(("function", "length"), [("load_dataset_of_moves", 512), ("answer", None)])
+def test_a_length_that_a_function_of_the_data_gets(function: str, length: int | None) -> None:
+    text = f"""
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    def {function}(rows, max_length=1024):
+        return [row[:max_length] for row in rows]
+    data = {function}(rows, max_length=512)
+    model = AutoModelForCausalLM.from_pretrained("a/b")
+    Trainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()
+    """
+    source = script(text)
+    assert values(source).get("seq_len") == length
+    assert length is None or source.settings["seq_len"].provenance.kind == "assumed"
+
+
+PAIRS = """
+    from transformers import AutoModelForCausalLM, TrainingArguments
+    from trl import CPOConfig, CPOTrainer, DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, ORPOConfig, ORPOTrainer
+    model = AutoModelForCausalLM.from_pretrained("a/b")
+    {kind}Trainer(model=model, args={kind}Config("out"{passed})).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "passed", "version", "length"),
+    [
+        ("DPO", "", "0.11.0", 512),
+        ("DPO", "", "0.12.1", None),
+        ("DPO", "", "0.15.2", 1024),
+        ("DPO", ", max_length=2048", "0.11.0", 2048),
+        ("CPO", "", "0.11.0", 512),
+        ("CPO", "", "1.9.0", 1024),
+        ("ORPO", ", max_length=None", "0.19.0", 512),
+        ("KTO", "", "0.13.0", 512),
+        ("KTO", ", **options", "0.13.0", None),
+    ],
+)
+def test_what_trainers_of_preferences_fall_back_to(kind: str, passed: str, version: str, length: int | None) -> None:
+    found = values(script(PAIRS.format(kind=kind, passed=passed), versions={"trl": version}))
+    assert found.get("seq_len") == length
+
+
+def test_a_flag_that_goes_to_a_config_whose_fields_are_not_known() -> None:
+    text = """
+    from transformers import AutoModelForCausalLM, HfArgumentParser
+    from trl import CPOConfig, CPOTrainer, ScriptArguments
+    others, args = HfArgumentParser((ScriptArguments, CPOConfig)).parse_args_into_dataclasses()
+    CPOTrainer(model=AutoModelForCausalLM.from_pretrained("a/b"), args=args).train()
+    """
+    assert values(script(text, "--max_length 2048 --output_dir out"))["seq_len"] == 2048
+    assert values(script(text, "--output_dir out"))["seq_len"] == 1024

@@ -364,3 +364,49 @@ def test_a_load_of_the_runs_own_checkpoint_is_of_the_model_that_it_began_with(re
         "else:\n    model = AutoModelForCausalLM.from_pretrained('a/b')\nTrainer(model=model).train()\n"
     )
     assert values(script(text))["model"] == model
+
+
+@pytest.mark.parametrize(("passed", "known"), [("dequantize=True", None), ("", UNKNOWN), ("dequantize=x()", UNKNOWN)])
+def test_a_checkpoint_that_is_made_whole_as_it_is_loaded(passed: str, known: object) -> None:
+    config = f"from transformers import Mxfp4Config\nconfig = Mxfp4Config({passed})\n"
+    text = config + trained("").replace("'a/b',", "'openai/gpt-oss-20b', quantization_config=config,")
+    assert values(script(text))["quantization"] is known
+
+
+PREPARED = "from peft import prepare_model_for_kbit_training\nmodel = prepare_model_for_kbit_training(model)"
+
+
+def test_what_is_not_seen_to_load_may_be_quantized() -> None:
+    text = trained(PREPARED).replace(
+        "AutoModelForCausalLM.from_pretrained('a/b', torch_dtype=torch.bfloat16)", "made()"
+    )
+    found = values(script(text))
+    assert (found["quantization"], found["gradient_checkpointing"]) == (UNKNOWN, UNKNOWN)
+
+
+def test_branches_that_load_in_ways_of_their_own_leave_the_quantization_open() -> None:
+    other = (
+        "if something():\n    model = AutoModelForCausalLM.from_pretrained('a/b')\nelse:\n"
+        "    model = AutoModelForCausalLM.from_pretrained('a/b', load_in_8bit={})\n"
+    )
+    first = "model = AutoModelForCausalLM.from_pretrained('a/b', torch_dtype=torch.bfloat16)\n"
+    assert values(script(trained("").replace(first, other.format(True))))["quantization"] is UNKNOWN
+    assert values(script(trained("").replace(first, other.format(False)))).get("quantization") is None
+
+
+@pytest.mark.parametrize(
+    ("passed", "behind", "load", "kernel"),
+    [
+        (", attn_implementation='eager'", "", "", "eager"),
+        ("", "config._attn_implementation = 'eager'", "", "eager"),
+        ("", "config._attn_implementation = 'eager'", ", attn_implementation='sdpa'", "sdpa"),
+        ("", "if asked():\n    config._attn_implementation = 'eager'", "", UNKNOWN),
+        ("", "", "", None),
+    ],
+)
+def test_attention_that_the_config_asks_for(passed: str, behind: str, load: str, kernel: object) -> None:
+    text = (
+        trained("").replace("'a/b',", f"'a/b', config=config{load},").replace("AutoModel", "AutoConfig, AutoModel", 1)
+    )
+    made = f"config = AutoConfig.from_pretrained('a/b'{passed})\n{behind}\nmodel ="
+    assert values(script(text.replace("model =", made, 1))).get("attention") == kernel

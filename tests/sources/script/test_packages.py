@@ -310,3 +310,14 @@ def test_a_long_module_that_opens_a_yaml_file_is_read(tmp_path: Path) -> None:
         "models.yaml": "small:\n  id: a/b\n",
     }
     assert values(project(tmp_path, files))["model"] == "a/b"
+
+
+@pytest.mark.parametrize("folder", ["kit/kit", "kit/src/kit", "parts/kit"])
+def test_a_package_with_a_folder_of_its_own(tmp_path: Path, folder: str) -> None:
+    files = {
+        "scripts/train.py": TRAIN,
+        f"{folder}/__init__.py": "from .models import build\n",
+        f"{folder}/models.py": HELPER,
+    }
+    found = values(project(tmp_path, files, script="scripts/train.py"))
+    assert (found.get("model"), found.get("weights_dtype")) == (("m", "bf16") if folder == "kit/kit" else (None, None))

@@ -442,3 +442,42 @@ def test_a_copy_of_transformers_trainer_is_a_trainer() -> None:
     """
     )
     assert source.facts.trainer is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "version", "on"),
+    [
+        ("config.gradient_checkpointing = True", "", "4.46.0", True),
+        ("if unknown():\n    config.gradient_checkpointing = True", "", "4.46.0", UNKNOWN),
+        ("config.gradient_checkpointing = False", "", "4.46.0", None),
+        ("other = AutoConfig.from_pretrained('c/d')\nother.gradient_checkpointing = True", "", "4.46.0", None),
+        ("", "config.gradient_checkpointing = True", "4.46.0", None),
+        ("", "model.config.gradient_checkpointing = True", "4.46.0", None),
+        ("", "model.config.gradient_checkpointing = True", "4.7.0", True),
+    ],
+)
+def test_a_config_is_told_to_recompute(before: str, behind: str, version: str, on: object) -> None:
+    text = f"""
+from transformers import AutoConfig, AutoModelForCausalLM, Trainer, TrainingArguments
+config = AutoConfig.from_pretrained("a/b")
+{before}
+model = AutoModelForCausalLM.from_pretrained("a/b", config=config)
+{behind}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    found = values(script(text, "", versions={"transformers": version})).get("gradient_checkpointing")
+    assert found == on if on is not None else found in (None, False)
+
+
+def test_a_reference_in_its_place_among_the_arguments_of_the_scripts_own_trainer() -> None:
+    text = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+class Own(Trainer):
+    def __init__(self, model, ref_model=None, **others):
+        self.ref_model = AutoModelForCausalLM.from_pretrained(ref_model)
+        super().__init__(model=model, **others)
+model = AutoModelForCausalLM.from_pretrained("a/b")
+Own(model, "a/b", args=TrainingArguments("out")).train()
+"""
+    assert values(script(text, ""))["reference_model"] is True
+    assert values(script(text.replace('model, "a/b"', "model"), ""))["reference_model"] is UNKNOWN

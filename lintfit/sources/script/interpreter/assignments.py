@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from lintfit.sources.script.interpreter import operators, parsers
+from lintfit.sources.script.interpreter import named_tuples, operators, parsers
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.invocations import Invocations
 from lintfit.sources.script.interpreter.models import is_model
@@ -76,7 +76,10 @@ class Assignments(Invocations):
     def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:
         match target:
             case cst.Name():
-                scope.set(target.value, value)
+                if target.value in scope.outer:
+                    self.store(scope.root.names, target.value, value)
+                else:
+                    scope.set(target.value, value)
                 if target.value in LENGTHS and isinstance(value, Const) and _is_computed(value):
                     self.walk.lengths.append(value)
             case cst.Tuple() | cst.List():
@@ -104,15 +107,19 @@ class Assignments(Invocations):
             self.store(holder.attributes, str(key), each)
 
     def _flagged(self, target: cst.Attribute, value: Value, scope: Scope) -> None:
-        """Note a model, or a part of one, that is told to recompute; its config has no say once it is built."""
+        """Note a model, or a part of one, that is told to recompute, or a config."""
         owner = target.value
+        taken = self.walk.branch.taken if operators.truth(value) else None
+        if dotted(owner).endswith("config") and self.walk.branch.taken is not False:
+            config = self.eval(owner, scope)
+            self.walk.recomputing.append(Flagged(target, taken, config, len(self.walk.records)))
+            return
         while isinstance(owner, cst.Attribute) and owner.attr.value != "config":
             if any(is_model(each) for each in objects(self.eval(owner, scope))):
                 break
             owner = owner.value
         made = objects(self.eval(owner, scope)) if isinstance(owner, cst.Name | cst.Attribute) else ()
         if dotted(owner) != "self" and not dotted(owner).endswith("config") and any(is_model(each) for each in made):
-            taken = self.walk.branch.taken if operators.truth(value) else None
             self.walk.recomputing.append(Flagged(target, taken))
 
     def _pixels(self, target: cst.Attribute, value: Value) -> None:
@@ -186,6 +193,8 @@ class Assignments(Invocations):
                 if len(rows) == len(value.options)
                 else value
             )
+        if isinstance(value, Object) and (named := named_tuples.parts(value)) is not None:
+            value = Items(value.origin, named)
         if isinstance(value, Items) and not value.open and len(value.items) == len(elements) and not starred:
             parts: list[Value] = value.items
         elif elements and isinstance(value, Object) and value.call is not None and not starred:

@@ -130,12 +130,10 @@ def parser_method(interpreter: Evaluator, record: Record, parser: parsers.Parser
             return Items(record.node, made_objects)
         case "parse_json_file" | "parse_yaml_file":
             return Items(record.node, _file_objects(interpreter, record, parser))
-        case "parse_dict" if isinstance(record.value(0, "args"), Table):
-            table = record.value(0, "args")
-            return Items(
-                record.node,
-                [parsers.table_object(cls, table, record.node) for cls in parser.classes if isinstance(table, Table)],
-            )
+        case "parse_dict" if isinstance(table := record.value(0, "args"), Table):
+            made_of_table = [parsers.table_object(cls, table, record) for cls in parser.classes]
+            interpreter.walk.parsed += made_of_table
+            return Items(record.node, list(made_of_table))
     return Unknown(record.node)
 
 

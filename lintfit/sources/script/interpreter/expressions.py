@@ -335,11 +335,22 @@ class Expressions(Evaluator):
         results: list[bool | None] = []
         for target in node.comparisons:
             right = self.eval(target.comparator, scope)
-            results.append(operators.compare(target.operator, left, right, self.walk.steps))
+            results.append(self._compared(target.operator, left, right))
             left = right
         if False in results:
             return Const(node, False)
         return Unknown(node) if None in results else Const(node, True)
+
+    def _compared(self, operator: cst.BaseCompOp, left: Value, right: Value) -> bool | None:
+        named = left.value if isinstance(left, Const) else None
+        if isinstance(right, Ref) and right.name == "os.environ" and isinstance(operator, cst.In | cst.NotIn):
+            known = self.is_set(named) if isinstance(named, str) else None
+            return known if known is None or isinstance(operator, cst.In) else not known
+        return operators.compare(operator, left, right, self.walk.steps)
+
+    def is_set(self, name: str) -> bool | None:
+        """Whether an environment variable is there; None where that is not known."""
+        raise NotImplementedError
 
     def _conditional(self, node: cst.IfExp, scope: Scope) -> Value:
         known = operators.truth(self.eval(node.test, scope))

@@ -9,7 +9,7 @@ from typing import Any
 from lintfit.documents import bounds
 from lintfit.documents.model import Kind
 from lintfit.documents.numerals import natural
-from lintfit.sources.script.interpreter import config_files, omegaconf, operators
+from lintfit.sources.script.interpreter import config_files, named_tuples, omegaconf, operators
 from lintfit.sources.script.interpreter.protocol import Evaluator
 from lintfit.sources.script.interpreter.values import (
     Bounded,
@@ -26,6 +26,7 @@ from lintfit.sources.script.interpreter.values import (
     Value,
     alternatives,
     choice,
+    dtype,
     plain,
 )
 
@@ -213,12 +214,18 @@ def _is_a(value: Value | None, kind: Value | None) -> bool | None:
     if kind.name.endswith("PeftModel") and isinstance(value, Object) and value.call is not None:
         # A load of transformers gives its own class, also where it puts a saved adapter into it.
         return False if value.call.function.startswith("transformers.Auto") else None
+    if isinstance(value, Ref) and dtype(value) is not None:
+        return (
+            kind.name == "torch.dtype"
+            if kind.name in ("list", "tuple", "dict", "set", "torch.dtype", *_TYPES)
+            else None
+        )
     if isinstance(value, Const) and kind.name in _TYPES:
         return isinstance(value.value, _TYPES[kind.name])
     if isinstance(value, Class):
         return False if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
     if isinstance(value, Const):
-        return False if kind.name in ("list", "tuple", "dict", "set") else None
+        return False if kind.name in ("list", "tuple", "dict", "set", "torch.dtype") else None
     if isinstance(value, Table):
         return kind.name == "dict" if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
     if isinstance(value, Object) and value.cls is not None and value.cls.library is None:
@@ -423,6 +430,7 @@ FUNCTIONS: dict[str, Handler] = {
     "os.path.isfile": _is_file,
     "os.path.exists": _is_file,
     "os.path.abspath": _first,
+    "collections.namedtuple": named_tuples.made,
     "copy.copy": _first,
     "copy.deepcopy": _first,
     "typing.cast": lambda interpreter, record: record.value(1) or Unknown(record.node),

@@ -37,6 +37,9 @@ from lintfit.sources.script.interpreter.values import (
 from lintfit.sources.training_arguments import of_text
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
+_BY_EVERY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
+"""What torchrun, Accelerate's and DeepSpeed's launchers set for each of several processes (of a single one that
+Accelerate starts: nothing; accelerate 1.15, ``utils/launch.py:prepare_simple_launcher_cmd_env``)."""
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
@@ -63,7 +66,7 @@ class Interpreter(Imports):
         super().__init__(module, walk, modules)
         if path:
             self.globals.names["__file__"] = Const(None, path)
-        self._follows: dict[int, int] = {}
+        self._follows: dict[tuple[int, bool], int] = {}
         self._executed = walk.steps.within(_MAX_EXECUTED, "files run by exec")
 
     def run(self) -> None:
@@ -219,17 +222,18 @@ class Interpreter(Imports):
         self.walk.entered.add(id(node))
         if self.walk.branch.taken is not False:
             self.walk.ran.add(id(node))
-        follows = self._follows.get(id(node), 0)
+        known = (id(node), self.walk.branch.taken is False)  # what does not run leaves the others their follows
+        follows = self._follows.get(known, 0)
         frames = self.walk.frames
         if isinstance(node, cst.Lambda):
             return self._lambda(node, scope)
-        small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
+        small = isinstance(node.body, cst.IndentedBlock) and _statements(node.body) <= _SMALL
         most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
         within = sum(frame.node is node for frame in frames)
         deepest = 0 if self.walk.branch.taken is False else _MAX_RECURSION  # what does not run calls itself in vain
         if follows >= most or len(frames) >= MAX_DEPTH or within > deepest:
             return Unknown(node)
-        self._follows[id(node)] = follows + 1
+        self._follows[known] = follows + 1
         frame = Frame(node)
         frames.append(frame)
         statement = self.walk.statement
@@ -351,6 +355,16 @@ class Interpreter(Imports):
             return Unknown(node)
         return default if default is not None else Unknown(node)
 
+    def is_set(self, name: str) -> bool | None:
+        variables = self.walk.environment
+        stored = self.globals.names.get(f"os.environ[{name}]")
+        if stored is not None:
+            return None if isinstance(stored, Choice) else True
+        if name in _RANKS:
+            world = variables.get("WORLD_SIZE", "1")
+            return False if world == "" else True if world != "1" and name in _BY_EVERY_LAUNCHER else None
+        return True if name in variables else None
+
     def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
         if holder.open:
             return None
@@ -367,6 +381,23 @@ class Interpreter(Imports):
             holder.attributes[name] = part
             return part
         return None
+
+
+@lru_cache(maxsize=2048)
+def _statements(body: cst.IndentedBlock) -> int:
+    """How many statements do something: no docstring, and no ``global``."""
+    idle = (cst.Global, cst.Nonlocal, cst.Pass)
+    return sum(
+        not (
+            isinstance(each, cst.SimpleStatementLine)
+            and all(isinstance(s, idle) or (isinstance(s, cst.Expr) and _is_text(s.value)) for s in each.body)
+        )
+        for each in body.body
+    )
+
+
+def _is_text(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.SimpleString | cst.ConcatenatedString)
 
 
 @lru_cache(maxsize=2048)

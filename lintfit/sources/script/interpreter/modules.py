@@ -149,7 +149,10 @@ def _candidates(folder: Path, name: str) -> tuple[Path, ...]:
     else:
         folders = [folder.joinpath(*[".."] * up) if up else folder for up in range(_ABOVE + 1)]
     paths: list[Path] = []
-    for base in (*folders, *(folder / "src" for folder in folders if not dots)):
+    # A package with a setup.py of its own stands in a folder that is called like it, mostly.
+    own = dict.fromkeys((parts[0], parts[0].replace("_", "-")))
+    below = ["src", *own] if not dots else []
+    for base in (*folders, *(folder / name for name in below for folder in folders)):
         paths.append(Path(os.path.normpath(base.joinpath(*parts[:-1], parts[-1] + ".py"))))
         paths.append(Path(os.path.normpath(base.joinpath(*parts, "__init__.py"))))
     return tuple(paths)

@@ -221,6 +221,9 @@ def _contains(container: Value, item: Value, steps: Steps) -> bool | None:
         return item.value in container.value if steps.take(bounds.cost(text)) else None
     if isinstance(container, Table) and isinstance(item, Const):
         return True if item.value in container.items else (None if container.open else False)
+    if isinstance(container, Object) and container.parsed and container.cls is None and isinstance(item, Const):
+        # argparse's Namespace holds its attributes.
+        return True if item.value in container.attributes else (None if container.open else False)
     if isinstance(container, Items):
         if not steps.take(bounds.cost(items=len(container.items))):
             return None

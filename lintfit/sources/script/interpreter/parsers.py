@@ -24,6 +24,7 @@ from lintfit.sources.script.interpreter.values import (
     Function,
     Items,
     Object,
+    Record,
     Ref,
     Table,
     Unknown,
@@ -376,12 +377,12 @@ def classes_of(value: Value | None) -> list[Value]:
     return [value] if isinstance(value, Class | Ref) else []
 
 
-def table_object(cls: Value, table: Table, origin: cst.CSTNode) -> Object:
+def table_object(cls: Value, table: Table, record: Record) -> Object:
     """A dataclass object from a dict of known values (``parse_dict``)."""
     fields = cls.all_fields() if isinstance(cls, Class) else {}
-    attributes = {name: entry.default or Unknown(origin) for name, entry in fields.items()}
+    attributes = {name: entry.default or Unknown(record.node) for name, entry in fields.items()}
     attributes |= {str(key): item for key, item in table.items.items()}
-    return object_of(cls, origin, attributes, table.open)
+    return replace(object_of(cls, record.node, attributes, table.open), call=record)
 
 
 def object_of(cls: Value, origin: Origin, attributes: dict[str, Value], open_: bool) -> Object:

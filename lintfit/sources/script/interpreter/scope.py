@@ -24,11 +24,13 @@ class Scope:
             scope = scope.parent
         return None
 
+    @property
+    def root(self) -> Scope:
+        """The scope of the module."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
     def set(self, name: str, value: Value) -> None:
-        if name in self.outer and self.parent is not None:
-            root = self.parent
-            while root.parent is not None:
-                root = root.parent
-            root.names[name] = value
-        else:
-            self.names[name] = value
+        (self.root if name in self.outer else self).names[name] = value

@@ -86,10 +86,13 @@ class Gradient:
 
 @dataclass(slots=True)
 class Flagged:
-    """``model.transformer.gradient_checkpointing = True``: a part of a model that is told to recompute."""
+    """``model.transformer.gradient_checkpointing = True``: a part of a model that is told to recompute, or the config
+    that a model is made by later on; ``order`` are the calls that the walk came by before."""
 
     node: cst.CSTNode
     taken: bool | None
+    config: Value | None = None
+    order: int = 0
 
 
 @dataclass(slots=True)

@@ -20,7 +20,9 @@ from lintfit.sources.training_words import DTYPES
 MAX_CHOICES = 6
 """More alternatives than this are one unknown."""
 
-_ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
+_ABSTRACT = frozenset({
+    "abc.ABC", "object", "typing.Generic", "typing.NamedTuple", "typing.Protocol", "typing_extensions.Protocol",
+})  # fmt: skip
 """Bases that say nothing of what a class does."""
 
 

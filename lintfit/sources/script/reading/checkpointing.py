@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
-from lintfit.sources.script.interpreter.values import Const, Record, Table, plain
+from lintfit.sources.script.interpreter.state import Flagged
+from lintfit.sources.script.interpreter.values import Const, Record, Table, objects, plain
 from lintfit.sources.script.reading import plain as plain_loop
+from lintfit.sources.script.reading import quantization
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.training_words import CHECKPOINTING
 
 
 def read(reading: Reading) -> None:
     """``model.gradient_checkpointing_enable()`` and its kin switch it on, whatever the arguments say."""
-    quantized = reading.settings.get("quantization")
+    stated = reading.settings.get("quantization")
+    quantized = stated is not None and stated.value is not None
     for record in reading.found.checkpointing:
         if record.taken is False or record.guarded:
             continue
-        on = _switches_on(record, quantized is not None and quantized.value is not None)
+        on = _switches_on(record, quantized)
         if not on:
             continue
         current = reading.settings.get("gradient_checkpointing")
         if current is not None and current.value is True:
             continue
-        reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
+        sure = record.taken and not (quantization.is_prepared(record) and not quantization.is_seen(reading))
+        reading.state("gradient_checkpointing", True if sure else UNKNOWN, record.node)
     for flagged in reading.walk.recomputing:
         current = reading.settings.get("gradient_checkpointing")
+        if flagged.config is not None and not _has_say(reading, flagged):
+            continue
         if flagged.taken is not False and (current is None or current.value is not True):
             reading.state("gradient_checkpointing", True if flagged.taken else UNKNOWN, flagged.node)
     _reentrant(reading)
@@ -33,8 +39,22 @@ def read(reading: Reading) -> None:
         plain_loop.recomputing(reading)
 
 
+def _has_say(reading: Reading, flagged: Flagged) -> bool:
+    """Whether a config that is told to recompute decides: of a model that is built of it later on
+    (``_backward_compatibility_gradient_checkpointing``, transformers 4.46 and 5.24); of a model that is built already
+    before transformers 4.11, whose layers asked it at each step."""
+    load = reading.found.trained_load
+    if load is None:
+        return False
+    given = load.value(0, "config") if load.name in ("from_config", "_from_config") else load.keyword("config")
+    handed = [each for each in objects(given) if any(each is other for other in objects(flagged.config))]
+    if handed and flagged.order <= load.order:
+        return True
+    return not reading.at_least("transformers", 4, 11)
+
+
 def _switches_on(record: Record, quantized: bool) -> bool:
-    if not record.name.startswith("prepare_model"):
+    if not quantization.is_prepared(record):
         return True
     flag = record.value(1, "use_gradient_checkpointing")
     return quantized and (flag is None or operators.truth(flag) is not False)

@@ -11,9 +11,10 @@ import libcst as cst
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.modules import LIBRARIES
 from lintfit.sources.script.interpreter.state import LENGTHS
 from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
-from lintfit.sources.script.reading import unsloth
+from lintfit.sources.script.reading import preference_lengths, unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.reading.loops import around
 
@@ -35,6 +36,9 @@ PARTS = (
 decoder one each."""
 _TWO_HALVES = "Seq2SeqLM"
 _HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
+_MAX = "max_length"
+_OF_DATA = re.compile(r"data|tokeni[sz]e(?!r)|preproc|prepar|collat", re.IGNORECASE)
+"""Names of a script's own functions that make what is trained on: a ``max_length`` that they get is no answer's."""
 _TOGETHER = re.compile(r"\w*(source|prompt|input)\w*(\[.input_ids.\])? \+ \w*(target|answer|output|label)\w*")
 """The tokens of a prompt and those of its answer, put together: ``tokenized_source + tokenized_target``."""
 _LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
@@ -43,7 +47,7 @@ _LENGTH = re.compile(
     rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
 )
 _CUTS = re.compile(
-    r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokenizer\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
+    r"truncation\s*=\s*(?!False)|(?<!\w)max_len(gth)?\b|tokeni[sz]er\w*\.model_max_length(?!\s*=[^=])|\[\s*:\s*[\w.]*(max|len)"
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
 _CUTS_SAMPLES = re.compile(r"truncation\s*=\s*(True|[\"'](longest_first|only_first|only_second)[\"'])")
@@ -57,7 +61,8 @@ _BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+i
 """Blocks of texts that are put together, as ``group_texts`` of ``run_clm.py`` makes them."""
 _GROUPS = re.compile(r"group_(texts|by_block|into_blocks)|concat(enate)?_(texts|tokens|samples)|pack_\w+")
 """Names of functions that put texts together to blocks: ``group_texts`` of transformers' ``run_clm.py`` and others."""
-_TOKENIZES = re.compile(r"\btokenizer\w*\(|\.(batch_)?encode(_plus)?\(")
+_TOKENIZER = re.compile(r"tokeni[sz]er")
+_TOKENIZES = re.compile(r"\btokeni[sz]er\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
 _SLICED = re.compile(
@@ -127,7 +132,7 @@ def _makes_answers(record: Record) -> bool:
 
 def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
-    if _of_trainer(reading) or unsloth.length(reading) or _of_config(reading):
+    if _of_trainer(reading) or unsloth.length(reading) or preference_lengths.read(reading) or _of_config(reading):
         return
     made, trainer = reading.found.arguments, reading.found.trainer
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
@@ -254,7 +259,8 @@ def _handed_on(reading: Reading) -> None:
     """The one length that calls of data sets get under one of its names (``data.connect(max_seq_length=1024)``)."""
     found: list[tuple[Value, Record, str]] = []
     for record in reading.records:
-        name = next((each.name for each in record.passed if each.name in _HANDED), None)
+        own = record.function.partition(".")[0] not in LIBRARIES and _OF_DATA.search(record.name) is not None
+        name = next((each.name for each in record.passed if each.name in _HANDED or (own and each.name == _MAX)), None)
         if name is not None and record.taken is not False and isinstance(plain(record.keyword(name) or Const()), int):
             found.append((record.keyword(name) or Const(), record, name))
     if len({plain(value) for value, _, _ in found}) == 1:
@@ -354,7 +360,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
         if _makes_answers(record) or _of_generation(reading, record):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
-        if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
+        if _TOKENIZER.search(owner) or record.name in ("encode_plus", "batch_encode_plus"):
             length = record.keyword("model_max_length", "max_length")
             if length is not None and id(length) not in parts:
                 (loads if record.name == "from_pretrained" else calls).append((length, record))

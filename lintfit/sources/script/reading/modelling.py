@@ -73,7 +73,7 @@ def _loaded(reading: Reading, load: Record) -> None:
 
 
 def _model(reading: Reading, load: Record) -> None:
-    names = [record.value(0, *models.CONFIG_NAMES) for record in _same_role(reading, load)]
+    names = [record.value(0, *models.CONFIG_NAMES) for record in quantization.same_role(reading, load)]
     value = load.value(0, *models.CONFIG_NAMES) if load.name == "from_pretrained" else None
     if value is None or sure_none(value):
         value = load.value(0, *models.CONFIG_NAMES, "config")
@@ -96,13 +96,6 @@ def _is_of_checkpoint(load: Record) -> bool:
     return first is not None and _CHECKPOINT.search(dotted(first).rpartition(".")[2]) is not None
 
 
-def _same_role(reading: Reading, load: Record) -> list[Record]:
-    """Other loads that may be the one that runs: alternatives of an undecided branch."""
-    return [
-        record for record in reading.found.loads if record.taken is not False and record.assigned_to == load.assigned_to
-    ]
-
-
 def _of_config(value: Value | None) -> Value | None:
     """The name that a config object was loaded by (``AutoConfig.from_pretrained(name)``)."""
     for each in objects(value):
@@ -114,7 +107,7 @@ def _of_config(value: Value | None) -> Value | None:
 def _dtype(reading: Reading, load: Record) -> None:
     value = load.keyword("dtype", "torch_dtype")
     known = dtype_name(value) if value is not None else None
-    if not load.taken and len({_stated_dtype(other) for other in _same_role(reading, load)}) > 1:
+    if not load.taken and len({_stated_dtype(other) for other in quantization.same_role(reading, load)}) > 1:
         reading.state("weights_dtype", UNKNOWN, load.node, "each of several branches loads in a dtype of its own")
         return
     if value is not None and known is not None:
@@ -252,6 +245,10 @@ def _attention(reading: Reading, load: Record) -> None:
     flash = load.keyword("use_flash_attention_2", "use_flash_attn")
     if flash is not None:
         _put_flash(reading, flash, load)
+        return
+    value = _attention_of_config(load)
+    if something(value):
+        _put_attention(reading, value, load)
 
 
 def _put_flash(reading: Reading, value: Value, load: Record | None = None) -> None:
@@ -259,6 +256,19 @@ def _put_flash(reading: Reading, value: Value, load: Record | None = None) -> No
     known = operators.truth(value)
     if known is not False:
         reading.put("attention", value, load, to="flash_attention_2" if known else UNKNOWN)
+
+
+def _attention_of_config(load: Record) -> Value | None:
+    """What the config asks for that a model is made by: as it was set, or as it was loaded
+    (``PretrainedConfig._attn_implementation`` and ``from_dict``, transformers 4.46)."""
+    given = load.value(0, "config") if load.name in ("from_config", "_from_config") else load.keyword("config")
+    for each in objects(given):
+        for name in ("_attn_implementation", "attn_implementation"):
+            if name in each.attributes:
+                return each.attributes[name]
+        if each.call is not None and each.call.name == "from_pretrained":
+            return each.call.keyword("attn_implementation")
+    return None
 
 
 def _put_attention(reading: Reading, value: Value, load: Record | None = None) -> None:

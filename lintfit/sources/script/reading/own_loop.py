@@ -8,40 +8,15 @@ import libcst as cst
 
 from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.expressions import dotted
-from lintfit.sources.script.interpreter.values import Const, Function, Object, Record, Value, plain
-from lintfit.sources.script.reading import engines, fabric, loops, own_pass
+from lintfit.sources.script.interpreter.values import Function, Object, Record, Value, plain
+from lintfit.sources.script.reading import engines, fabric, loops, optimizer_classes, own_pass
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 
 _STEPS = re.compile(r"\.step\(\s*\)")
 _EVALUATES = re.compile(r"(eval|valid|test|dev)", re.IGNORECASE)
 _PROMPTS = re.compile(r"(rollout|prompts?_(train_)?(data_?)?loader|generation_batch)", re.IGNORECASE)
-
-_OPTIMIZERS: dict[str, str] = {
-    "AdamW": "adamw_torch",
-    "Adam": "adamw_torch",
-    "FusedAdam": "adamw_torch_fused",
-    "DeepSpeedCPUAdam": "deepspeed_cpu_adam",
-    "AdamW8bit": "adamw_8bit",
-    "Adam8bit": "adamw_8bit",
-    "PagedAdamW8bit": "paged_adamw_8bit",
-    "PagedAdamW": "paged_adamw_32bit",
-    "PagedAdamW32bit": "paged_adamw_32bit",
-    "Adafactor": "adafactor",
-    "SGD": "sgd",
-    "Lion": "lion_32bit",
-    "RMSprop": "rmsprop",
-    "Adagrad": "adagrad",
-    "GaLoreAdamW": "galore_adamw",
-    "GaLoreAdamW8bit": "galore_adamw_8bit",
-    "GaLoreAdafactor": "galore_adafactor",
-    "APOLLOAdamW": "apollo_adamw",
-    "Lomo": "lomo",
-    "AdaLomo": "adalomo",
-}
-"""Optimizer classes by transformers' names of the same state."""
 
 
 def read(reading: Reading) -> None:
@@ -129,15 +104,9 @@ def _of_prompts(loader: Record, batch: Value) -> bool:
 def _optimizer_class(reading: Reading) -> None:
     chosen: list[tuple[Record, str]] = []
     for record in reading.records:
-        owner = record.function.rpartition(".")[0]
-        known = _OPTIMIZERS.get(record.name)
-        if (
-            known is None
-            or record.taken is False
-            or not re.search(r"(optim|deepspeed|bitsandbytes|bnb|apex|transformers|lion|galore|apollo)", owner)
-        ):
-            continue
-        chosen.append((record, known if known != "adamw_torch" or not _fused(record) else "adamw_torch_fused"))
+        known = optimizer_classes.of_call(record)
+        if known is not None and record.taken is not False:
+            chosen.append((record, known))
     if not chosen:
         return
     projected = [entry for entry in chosen if entry[1].startswith(PROJECTED)]
@@ -151,11 +120,6 @@ def _optimizer_class(reading: Reading) -> None:
         value = record.keyword(keyword)
         if value is not None:
             reading.put(setting, value, record)
-
-
-def _fused(record: Record) -> bool:
-    """Whether torch's optimizer is certainly asked for its fused step, which makes no copies as its foreach does."""
-    return operators.truth(record.keyword("fused") or Const()) is True
 
 
 def _in_backward(reading: Reading) -> None:

@@ -8,12 +8,15 @@ from typing import Any
 from lintfit.catalog.quantized import by_name
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.values import Choice, Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Choice, Const, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading.collector import Reading, something, without_none
 from lintfit.sources.script.reading.facts import is_trained
 
 
 def load(reading: Reading, load: Record | None) -> None:
+    if load is not None and not load.taken and len({_asks(other) for other in same_role(reading, load)}) > 1:
+        reading.state("quantization", UNKNOWN, load.node, "each of several branches loads in a way of its own")
+        return
     config = _quantization_config(reading, load)
     if something(config):
         options = without_none(config)
@@ -25,6 +28,10 @@ def load(reading: Reading, load: Record | None) -> None:
         _put(reading, config, load, known)
         return
     if load is None:
+        prepared = next((r for r in reading.found.checkpointing if is_prepared(r) and r.taken is not False), None)
+        if prepared is not None and not is_seen(reading):
+            why = "a model that is not seen to load is made ready as a quantized one here"
+            reading.state("quantization", UNKNOWN, prepared.node, why)
         return
     if models.by_unsloth(load) and _whole_by_unsloth(reading, load):
         return
@@ -36,6 +43,36 @@ def load(reading: Reading, load: Record | None) -> None:
             return
     if models.by_unsloth(load) and not load.spreads and load.value(3, "load_in_4bit") is None:
         reading.default("quantization", nested, "Unsloth loads in 4 bits unless it is asked not to")
+
+
+def same_role(reading: Reading, load: Record) -> list[Record]:
+    """Loads that may be the one that runs: alternatives of an undecided branch."""
+    return [
+        record for record in reading.found.loads if record.taken is not False and record.assigned_to == load.assigned_to
+    ]
+
+
+def _asks(load: Record) -> tuple[object, ...]:
+    """What a load says of quantization, to be compared with what another one says."""
+    config = load.keyword("quantization_config")
+    bits = [load.keyword(name) for name in ("load_in_4bit", "load_in_8bit")]
+    asked = [False if value is None else operators.truth(value) for value in bits]
+    made = next(objects(config), None)
+    return (load.spreads, id(made.call) if made is not None else something(config), *asked)
+
+
+def is_prepared(record: Record) -> bool:
+    """Whether a call makes a quantized model ready for training (``prepare_model_for_kbit_training``, PEFT)."""
+    return record.name.startswith("prepare_model_for_")
+
+
+def is_seen(reading: Reading) -> bool:
+    """Whether it is in sight how the model that is trained is loaded: by a call, or by the trainer from its name."""
+    if reading.found.trained_load is not None:
+        return True
+    trainer = reading.found.trainer
+    handed = trainer.value(0, "model") if trainer is not None else None
+    return handed is not None and isinstance(plain(handed), str)
 
 
 _WHOLE = ("full_finetuning", "load_in_16bit")
@@ -134,6 +171,9 @@ def _quantized(reading: Reading, record: Record) -> Any:
             bits = record.value(0, "bits")
             known: dict[Any, str] = {4: "gptq-int4", 8: "gptq-int8"}
             return UNKNOWN if bits is None else known.get(plain(bits), UNKNOWN)
+        case "Mxfp4Config" | "FineGrainedFP8Config":
+            # What is released in such a form is loaded in 16 bits (transformers 4.55, ``quantization_config.py``).
+            return None if operators.truth(record.keyword("dequantize") or Const(None, None)) else UNKNOWN
     return UNKNOWN
 
 

@@ -7,7 +7,7 @@ import re
 from lintfit.catalog import sft
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.values import Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Function, Object, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import (
     checkpointing,
     compiling,
@@ -16,6 +16,7 @@ from lintfit.sources.script.reading import (
     kept_checkpoints,
     lengths,
     lora,
+    optimizer_classes,
     own_evaluation,
     own_forward,
     own_gradients,
@@ -120,7 +121,7 @@ def _classifies(reading: Reading) -> None:
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
     compares = kind in ("dpo", "kto") or record.name.endswith("BCOTrainer")
-    handed = record.value(1, "ref_model") if compares else record.keyword("ref_model", "reference_model")
+    handed = record.value(1, "ref_model") if compares else _own_reference(record)
     if something(handed):
         if inference_models.is_wider(reading, handed):
             reading.derive("reference_model", False, "it is counted with the models beside the trained one")
@@ -150,6 +151,18 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
         reading.derive("reference_model", False, f"{record.name} needs none")
 
 
+def _own_reference(record: Record) -> Value | None:
+    """The reference that a trainer is handed by name, or in its place among the arguments of the script's own class."""
+    handed = record.keyword("ref_model", "reference_model")
+    for cls in record.classes if handed is None else ():
+        made = cls.member("__init__")
+        parameters = made.node.params.params[1:] if isinstance(made, Function) and made.node is not None else ()
+        for value, parameter in zip(record.positional, parameters, strict=False):
+            if parameter.name.value in ("ref_model", "reference_model"):
+                return value
+    return handed
+
+
 def _holds_another(reading: Reading, record: Record) -> bool:
     """Whether a trainer's class of the script's own makes a reference by itself."""
     names = [cls.name for cls in record.classes] or [record.name]
@@ -171,6 +184,7 @@ def _arguments(reading: Reading, made: Object) -> None:
     _deepspeed(reading, made, record)
     unsloth.batch(reading)
     _optimizer_argument(reading)
+    optimizer_classes.handed(reading)
     _checkpointing_argument(reading, made, record)
     if not unsloth.precision(reading):
         _precision_by_trl(reading, made)
