@@ -308,8 +308,8 @@ LAUNCHES = (
     ),
     (
         "documented_2",
-        "the same of 41 repositories that nothing had been mended by; of the 21 wrong three were wrong in the table "
-        "(an offloaded optimizer is DeepSpeedCPUAdam under Accelerate; a kernel of FlashAttention by another name)",
+        "the same of 41 repositories that nothing had been mended by; three of the wrong were wrong in the table, which is "
+        "corrected in both counts (an offloaded optimizer is DeepSpeedCPUAdam under Accelerate; a kernel's other name)",
     ),
     (
         "recipes",

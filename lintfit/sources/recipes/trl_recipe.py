@@ -19,6 +19,7 @@ from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, spoken
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits
+from lintfit.sources.preference_fallback import CONFIGS_SINCE, where_none
 from lintfit.sources.recipes.keys import spelled, write_key
 from lintfit.sources.recipes.trainer import Arguments, evaluation_of, settings_of
 from lintfit.sources.training_arguments import ADAPTERS, EVALUATION, TRAINING
@@ -202,8 +203,19 @@ class TrlRecipe:
             yield from self._loss()
         if self._evaluates():
             yield from evaluation_of(self.arguments).values()
+        if self.kind not in ("GRPO", "RLOO"):
+            yield from self._length()
+
+    def _length(self) -> Iterator[Setting]:
+        trainer, versions = f"{self.kind}Trainer", self.arguments.versions
+        stated = self.arguments.stated(*_LENGTH)
+        if self.kind in ("DPO", "KTO") and stated is None and not self.arguments.at_least("trl", *CONFIGS_SINCE):
+            if self.arguments.complete and (cut := where_none(trainer, versions)) is not None:
+                why = f"what {trainer} falls back to where max_length is None"
+                yield Setting("seq_len", cut, Provenance.default(why))
+            return
         length = self.arguments.known(*_LENGTH)
-        if length is not None and self.kind not in ("GRPO", "RLOO"):
+        if length is not None:
             yield length.setting("seq_len", length.value)
 
     def _weights(self) -> Setting:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from lintfit.sources.preference_fallback import CONFIGS_SINCE, where_none
 from lintfit.sources.script.reading.collector import Reading, something
 
-_FALLS_BACK = 512
-"""``max_length`` where it is None: of DPO's trainer up to 0.11, of KTO's up to 0.24, of CPO's, ORPO's and BCO's to
-this day (TRL 0.8.6, 0.11.4, 0.24 and 1.9, ``trl/trainer`` and ``trl/experimental``)."""
 _OF_CONFIGS = 1024
 """``max_length`` of the configs since TRL 0.14; None before."""
-_LEAVES_WHOLE = frozenset({"DPOTrainer"})
-"""Trainers that cut nothing where the length is None (``dpo_trainer.py`` since TRL 0.12)."""
 _UNKNOWN_DEFAULTS = frozenset({"BCOTrainer", "CPOTrainer", "ORPOTrainer"})
 """Trainers whose configs are not among those whose defaults are known by version."""
 _TRAINERS = _UNKNOWN_DEFAULTS | {"DPOTrainer", "KTOTrainer"}
@@ -28,14 +24,13 @@ def read(reading: Reading) -> bool:
     if trainer.name not in _TRAINERS or any(something(value) for value in beside):
         return False
     version = reading.versions.get("trl")
-    if "max_length" not in made.attributes and reading.at_least("trl", 0, 14):
+    if "max_length" not in made.attributes and reading.at_least("trl", *CONFIGS_SINCE):
         if trainer.name not in _UNKNOWN_DEFAULTS:
             return False
         reading.default("seq_len", _OF_CONFIGS, f"TRL {version or '0.14'} default")
         return True
-    if trainer.name in _LEAVES_WHOLE and reading.at_least("trl", 0, 12):
-        return "max_length" not in made.attributes
-    if trainer.name == "KTOTrainer" and reading.at_least("trl", 0, 25):
-        return False
-    reading.default("seq_len", _FALLS_BACK, f"what {trainer.name} falls back to where max_length is None")
+    cut = where_none(trainer.name, reading.versions)
+    if cut is None:
+        return trainer.name == "DPOTrainer" and "max_length" not in made.attributes
+    reading.default("seq_len", cut, f"what {trainer.name} falls back to where max_length is None")
     return True
