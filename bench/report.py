@@ -308,8 +308,8 @@ LAUNCHES = (
     ),
     (
         "documented_2",
-        "the same of 41 repositories that nothing had been mended by; three of the wrong were wrong in the table, which is "
-        "corrected in both counts (an offloaded optimizer is DeepSpeedCPUAdam under Accelerate; a kernel's other name)",
+        "the same of 41 repositories that nothing had been mended by; three of the wrong were wrong in the table, "
+        "which is corrected in both counts (an offloaded optimizer under Accelerate, a kernel's other name)",
     ),
     (
         "recipes",
