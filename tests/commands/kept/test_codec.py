@@ -13,8 +13,9 @@ from lintfit.documents.model import Edit, FileEdit, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.memory.result import Moment, Verdict
+from lintfit.run import model as runs
 from lintfit.run.model import OF_THE_MACHINE
-from lintfit.settings.model import UNKNOWN, Place, Setting
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 
 
 def again(value: Any, workspace: Workspace) -> Any:
@@ -33,6 +34,12 @@ def test_values(value: Any) -> None:
     found = again(value, Workspace())
     assert found == value
     assert type(found) is type(value)
+
+
+def test_what_is_told_by_being_itself_stays_it() -> None:
+    constants = [value for value in vars(runs).values() if isinstance(value, Provenance)]
+    assert constants
+    assert all(again(each, Workspace()) is each for each in constants)
 
 
 def test_moments() -> None:
