@@ -68,7 +68,7 @@ def _run_of_bad(run: Any, *_: Any, **__: Any) -> bool:
 LINE = "internal error: KeyError: 'no\\nsuch'; please report it (LINTFIT_DEBUG=1 shows where)"
 UNITS: dict[str, tuple[str, Callable[..., bool], str]] = {
     "reading": ("lintfit.documents.json_reader.read_json", _of_bad, "bad.json"),
-    "building": ("lintfit.run.load.build", _from_bad, "run.sh"),
+    "building": ("lintfit.commands.check.build", _from_bad, "run.sh"),
     "judging": ("lintfit.commands.check.judge", _run_of_bad, "run.sh:1"),
     "planning": ("lintfit.fit.planner.plan", _run_of_bad, "run.sh:1"),
     "rule of a file": ("lintfit.checks.key_inactive_at_stage.check_file", lambda c: _of_bad(c.document), "bad.json"),

@@ -25,7 +25,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.value("quantization") not in ("nf4", "nf4-double"):
         return
-    old = [f"{library} before {bound}" for library, bound in _NEEDED if older((run,), library, bound)]
+    needed = [each for each in _NEEDED if each[0] != "trl" or run.training.uses_trl]
+    old = [f"{library} before {bound}" for library, bound in needed if older((run,), library, bound)]
     if not old and _stored_as_floats(run):
         return
     why = ", ".join(old) if old else "packed weights stored as uint8 (no bnb_4bit_quant_storage)"

@@ -52,7 +52,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[CheckResult], list[Optio
     def set_result(result: CheckResult) -> list[Options]:
         asked: list[Options] = []
 
-        def check(paths: object, options: Options) -> CheckResult:
+        def check(paths: object, options: Options, *_: object) -> CheckResult:
             asked.append(options)
             return result
 
