@@ -3,18 +3,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import anchor, cards, strategy
-from lintfit.checks.helpers.wording import billions, gib, of_gib
+from lintfit.checks.helpers.runs import STATES, anchor, cards, most_states, states_at, strategy
+from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
+from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import SAMPLE, may_be_cap, shortest
+from lintfit.verdict.capped import SAMPLE, exact_length, may_be_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
 _TENTH = GIB // 10
 """Bytes below which a rest is not worth naming."""
+_SHORT = 256
+"""Tokens that some sample of any data has, about: what does not fit with these fits with none."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -22,26 +25,57 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict is not Verdict.DOES_NOT_FIT or spec is None or estimate is None:
         return
     assert estimate.capacity_bytes is not None
+    states = _states(context, estimate)
     doubts = f", whatever {in_words(context.run.doubtful)} may be" if context.run.doubtful else ""
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
-        f"the peak{_when(context, spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
-        f"{doubts}{_on_any_number(context)}",
+        f"{states or _peak(context, spec, estimate)}{doubts}{_on_any_number(context)}",
+        severity=Severity.ERROR if _certain(context, spec, bool(states)) else Severity.WARNING,
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
 
 
-def _peak(context: RunContext, estimate: Estimate, capacity: int) -> str:
+def _states(context: RunContext, estimate: Estimate) -> str:
+    """What model states alone take where they are more than a GPU has: then the rest, which hangs on data that nobody
+    sees, changes nothing."""
+    moment = most_states(estimate)
+    if moment is None or estimate.capacity_bytes is None or estimate.peaks_in_evaluation:
+        return ""
+    states, peak = states_at(moment), estimate.peak
+    # Where the least peak has no room for them, a version or a library leaves their dtype open.
+    least = states if peak.low >= states else peak.low - (peak.likely - states)
+    if least <= estimate.capacity_bytes:
+        return ""
+    sizes = sorted(((moment.components.get(name, 0), name) for name in STATES), reverse=True)
+    parts = ", ".join(_size(name, size) for size, name in sizes if size) if least == states else ""
+    at_least = of_gib(least, estimate.capacity_bytes)
+    return f"model states alone take at least {at_least} per GPU" + (f" ({parts})" if parts else "")
+
+
+def _certain(context: RunContext, spec: Spec, states: bool) -> bool:
+    """Whether the run surely ends out of memory: on an engine that is stated, and whatever samples' length is, or with
+    a length that all have."""
+    if context.run.unlaunched and spec.data_parallel > 1:
+        return False
+    if states or exact_length(context.run):
+        return True
+    short = context.what_if(seq_len=min(_SHORT, spec.seq_len))
+    return short is not None and short.verdict is Verdict.DOES_NOT_FIT
+
+
+def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
     """The peak with its parts; where samples may all be shorter than their cap, what short ones take, which does not
     fit either, and then the most."""
-    low, spec = context.at_shortest, context.run.spec
-    if low is None or spec is None or low.peak.likely >= estimate.peak.likely:
-        return f"{of_gib(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
+    low, capacity = context.at_shortest, estimate.capacity_bytes
+    assert capacity is not None
+    about = f"the peak{_when(context, spec, estimate)} is about "
+    if low is None or low.peak.likely >= estimate.peak.likely:
+        return f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
     return (
-        f"{of_gib(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
-        f"({_parts(low)}), and up to {gib(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
+        f"{about}{rough_of(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
+        f"({_parts(low)}), and up to {rough(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
     )
 
 
@@ -97,6 +131,10 @@ def _on_any_number(context: RunContext) -> str:
 def _parts(estimate: Estimate) -> str:
     sizes = {name: estimate.component(name) for name in COMPONENTS}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
-    shown = [f"{name.replace('_', ' ')} {gib(sizes[name])}" for name in largest if sizes[name]]
+    shown = [_size(name, sizes[name]) for name in largest if sizes[name]]
     rest = sum(size for name, size in sizes.items() if name not in largest)
-    return ", ".join([*shown, *([f"the rest {gib(rest)}"] if rest >= _TENTH else [])])
+    return ", ".join([*shown, *([f"the rest {rough(rest)}"] if rest >= _TENTH else [])])
+
+
+def _size(component: str, size: int) -> str:
+    return f"{component.replace('_', ' ')} {rough(size)}"

@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import cards, change, fits, place_of, strategy
-from lintfit.checks.helpers.wording import gib, of_gib
+from lintfit.checks.helpers.runs import cards, change, fits, most_states, place_of, states_at, strategy
+from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
-
-_STATES = ("parameters", "gradients", "optimizer_states", "master_weights")
 
 _REMEDIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("ZeRO-3", {"zero_stage": 3}),
@@ -29,25 +27,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
         or (spec.engine == "deepspeed" and spec.zero_stage == 3)
     ):
         return
-    states = _of_a_step(estimate)
+    moment = most_states(estimate)
     assert estimate.capacity_bytes is not None
-    if states <= estimate.capacity_bytes:
+    if moment is None or states_at(moment) <= estimate.capacity_bytes:
         return
     tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
     peaks = ", ".join(_peak(name, result) for name, _, result in tried if result is not None and _helps(result))
+    if not peaks:
+        return  # no stage is enough by itself: does-not-fit says so
     yield Report(
         place_of(context.run, "zero_stage"),
-        f"{strategy(spec)} on {cards(context.run)}: model states alone take "
-        f"{of_gib(states, estimate.capacity_bytes)} on each GPU" + (f"; whole peak with {peaks}" if peaks else ""),
+        f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for; the peak "
+        f"with {peaks}",
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
-
-
-def _of_a_step(estimate: Estimate) -> int:
-    """The most bytes of model states from the engine's start on: how a model is loaded is no matter of the stage."""
-    moments = (moment for moment in estimate.moments if moment.phase != "load" and not moment.in_evaluation)
-    return max((sum(moment.components.get(name, 0) for name in _STATES) for moment in moments), default=0)
 
 
 def _helps(result: Estimate) -> bool:
@@ -57,7 +51,7 @@ def _helps(result: Estimate) -> bool:
 
 def _peak(name: str, result: Estimate) -> str:
     verdict = {Verdict.FITS: " (fits)", Verdict.TIGHT: " (tight)"}.get(result.verdict, "")
-    return f"{name} {gib(result.peak.likely)}{verdict}"
+    return f"{name} is about {rough(result.peak.likely)}{verdict}"
 
 
 def _fix(context: RunContext, tried: list[tuple[str, Mapping[str, Any], Estimate | None]]) -> Fix | None:
