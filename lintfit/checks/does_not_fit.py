@@ -49,7 +49,7 @@ def _states(context: RunContext, estimate: Estimate) -> str:
     if least <= estimate.capacity_bytes:
         return ""
     sizes = sorted(((moment.components.get(name, 0), name) for name in STATES), reverse=True)
-    parts = ", ".join(_size(name, size) for size, name in sizes if size) if least == states else ""
+    parts = ", ".join(_size(name, size) for size, name in sizes if size >= _TENTH) if least == states else ""
     at_least = of_gib(least, estimate.capacity_bytes)
     return f"model states alone take at least {at_least} per GPU" + (f" ({parts})" if parts else "")
 
