@@ -323,6 +323,8 @@ class Statements(Definitions):
         if isinstance(node, cst.ImportFrom):
             package = self.package(scope, len(node.relative)) if node.relative else ""
             prefix = package + (dotted(node.module) + "." if node.module is not None else "")
+        if prefix:
+            self.noted(prefix.rstrip(".") if prefix.strip(".") else prefix)
         if isinstance(node.names, cst.ImportStar):
             found = self.exported(prefix.rstrip(".") if prefix.strip(".") else prefix)
             self.walk.step(bounds.cost(items=len(found)))
@@ -331,6 +333,7 @@ class Statements(Definitions):
             return
         for alias in node.names:
             name = dotted(alias.name)
+            self.noted(prefix + name)
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                 scope.set(alias.asname.name.value, Ref(alias, prefix + name))
             elif prefix or "." not in name:
@@ -342,6 +345,9 @@ class Statements(Definitions):
     def package(self, scope: Scope, dots: int) -> str:
         """What the leading dots of an import stand for in the module of a scope, with a dot at its end."""
         return "." * dots
+
+    def noted(self, name: str) -> None:
+        """Note that the run comes by an import of this module, or of this name of one."""
 
     def exported(self, module: str) -> dict[str, Value]:
         """The names that ``from module import *`` brings; none where the module is not at hand."""
