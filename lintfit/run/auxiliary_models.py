@@ -16,7 +16,7 @@ Asked = tuple[tuple[FrozenModel, ...], tuple[str, ...]]
 
 
 def inference_models(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> Asked:
-    """The models that the script only asks, and a line for each that nobody knows, and for what else runs out of sight."""
+    """The models that the script only asks, and a line for each that nobody knows and for what runs out of sight."""
     found: list[FrozenModel] = []
     lines: list[str] = []
     setting = settings.get("frozen_models")
