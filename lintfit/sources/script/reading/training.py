@@ -33,6 +33,7 @@ from lintfit.sources.script.reading import (
     own_loop,
     own_outputs,
     own_step,
+    pairs,
     ppo,
     resuming,
     saving,
@@ -90,7 +91,12 @@ def _trainer(reading: Reading) -> None:
         reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
     else:
         reading.state("trainer", UNKNOWN, record.node, "one of several trainers, which is not known")
-    _reference(reading, record, kind)
+    plain_batches = pairs.surely_none(record) if kind in pairs.COMPARE else None
+    if plain_batches is not None:
+        why = f"{plain_batches} makes batches without the pairs that {record.name} compares"
+        reading.state("trainer", UNKNOWN, record.node, why)
+    else:
+        _reference(reading, record, kind)
     _packs(reading, record)
     handed = record.value(0, "model")
     if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
