@@ -16,6 +16,10 @@ _CUT_IN_PAGE = re.compile(_CUT.pattern.replace(r"\n[ \t]*", r"\n[ \t>]*"))
 """The same in a page, where it may stand in a quotation."""
 _COMMENT = re.compile(r"[ \t]+\\\r?\n([ \t]*(?:#[^\n]*\n[ \t]*)+)(?=--?[A-Za-z])")
 """Comments between the lines of a command, and a flag behind them: the first one ends the command."""
+_MISSING = re.compile(r"(?P<blanks>[ \t]*)\r?\n[ \t]+(?=--[A-Za-z])")
+"""The end of a line without a backslash, and an indented flag on the next one: no command is called like that."""
+_OF_SHELLS = frozenset({"", ".bash", ".ksh", ".sbatch", ".sh", ".slurm", ".zsh"})
+"""Suffixes of files whose lines a shell reads as they are: YAML and docstrings may fold theirs."""
 _GOES_ON = re.compile(r"\\[ \t]*$")
 
 
@@ -35,6 +39,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     cut = _CUT.match(document.text, launch.place.span.end)
     if cut is None:
         yield from _by_comment(document, launch.place.span.end)
+        yield from _without_backslash(document, launch.place.span.end)
         return
     yield Report(
         Place(document, Span(*cut.span(1))),
@@ -71,6 +76,22 @@ def _by_comment(document: Document, end: int) -> Iterator[Report]:
         f"this comment ends the command: {_lost(document, cut.end())} do not reach it, and the shell runs them as a "
         "command of their own",
         help="put comments above the command, not between its lines",
+    )
+
+
+def _without_backslash(document: Document, end: int) -> Iterator[Report]:
+    cut = _MISSING.match(document.text, end) if document.path.suffix.lower() in _OF_SHELLS else None
+    if cut is None:
+        return
+    start = document.text.rfind("\n", 0, end) + 1
+    start += len(document.text[start:end]) - len(document.text[start:end].lstrip(" \t"))
+    edit = Edit(Span(end, cut.end("blanks")), " \\")
+    yield Report(
+        Place(document, Span(start, end)),
+        f"the command ends with this line, which has no backslash: {_lost(document, cut.end())} do not reach it, and the "
+        "shell runs them as a command of their own",
+        fix=spliced(document, "end the line with a backslash", Applicability.UNSAFE, [edit]),
+        help="a command goes on where its line ends with a backslash",
     )
 
 
