@@ -88,8 +88,8 @@ def _without_backslash(document: Document, end: int) -> Iterator[Report]:
     edit = Edit(Span(end, cut.end("blanks")), " \\")
     yield Report(
         Place(document, Span(start, end)),
-        f"the command ends with this line, which has no backslash: {_lost(document, cut.end())} do not reach it, and the "
-        "shell runs them as a command of their own",
+        f"the command ends with this line, which has no backslash: {_lost(document, cut.end())} do not reach it, and "
+        "the shell runs them as a command of their own",
         fix=spliced(document, "end the line with a backslash", Applicability.UNSAFE, [edit]),
         help="a command goes on where its line ends with a backslash",
     )
