@@ -29,6 +29,11 @@ _HELP = {
 }
 
 
+def breaks_the_command(context: RunContext) -> bool:
+    launch = context.run.launch
+    return launch is not None and not is_page(launch.document.path) and any(check_run(context))
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     launch = context.run.launch
     if launch is None:

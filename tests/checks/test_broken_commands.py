@@ -1,4 +1,4 @@
-"""A command that is cut is judged as it is meant; of one that its parser refuses only that is said."""
+"""Of a command that is cut, or that its parser refuses, only that is said; the cut one is judged as it is meant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import check
+from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 
 SCRIPT = """
@@ -36,9 +37,15 @@ def test_a_whole_command_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("cut", ["\\ ", "\\ # and", "", "  # and", "\\\n    # and", "\\\n"])
 def test_a_cut_off_command_is_judged_as_it_is_meant(cut: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    whole = _reported(tmp_path, "\\")
-    assert "gradient-checkpointing-off" not in whole
-    assert _reported(tmp_path, cut) == {*whole, "cut-off-command"}
+    assert _reported(tmp_path, cut) == {"cut-off-command"}
+    (run,) = check([tmp_path], Options()).runs
+    assert run.run.value("gradient_checkpointing") is True
+    assert run.verdict is Verdict.DOES_NOT_FIT and run.plan is None
+
+
+def test_a_cut_is_told_beside_what_the_parser_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _reported(tmp_path, "\\ \n    --gradient_checkpoint_all True \\") == {"refused-flag", "cut-off-command"}
 
 
 @pytest.mark.parametrize(
