@@ -64,14 +64,16 @@ class LatePlace(Place):
     __slots__ = ("_find",)
 
     def __init__(self, document: Document, find: Callable[[], Span]) -> None:
-        self.document, self._find = document, find
+        setattr(self, "document", document)  # noqa: B010  (a record's fields are the type checker's alone)
+        self._find = find
 
     def __getattr__(self, name: str) -> Any:
         """The span, as long as its slot is empty."""
         if name != "span":
             raise AttributeError(name)
-        self.span = self._find()
-        return self.span
+        found = self._find()
+        super().__init__(self.document, found)
+        return found
 
 
 @frozen(eq=False)

@@ -97,7 +97,7 @@ class Encoder:
         return found
 
     def _record(self, value: Any, instead: Mapping[str, object], depth: int) -> list[Any]:
-        kind = Place if type(value) is LatePlace else type(value)
+        kind: Any = Place if type(value) is LatePlace else type(value)
         if kind is Versions:
             parts = [dict(value), dict(value.sources), tuple(sorted(value.asked))]
             return ["v", *[self.plain(each, depth + 1) for each in parts]]
