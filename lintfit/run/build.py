@@ -35,6 +35,7 @@ from lintfit.run.spec import Assembled, assemble, without_refused
 from lintfit.run.versions import versions_of, with_peers, with_project_of
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
+from lintfit.sources.flag_grammars.model import but_for_set
 from lintfit.sources.flag_grammars.refused import of_launch
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
@@ -222,18 +223,22 @@ class _Builder:
         """
         sources = self.sources
         found = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
-        found = tuple(each for each in found if not self._is_to_fill_in(each))
+        found = tuple(but_for_set(each) for each in found if not self._is_to_fill_in(each))
         of_front_end = sources.recipe.refused if sources.recipe is not None else ()
         if not of_front_end:
             return found
         from lintfit.run.key_reads import key_reads
 
+        reads = key_reads(self.files.workspace)
+
         def is_open(each: Refused) -> bool:
             path = each.place.document.path
-            return is_page(path) or bool(key_reads(self.files.workspace).declared(path, each.name.lstrip("-")))
+            if is_page(path) or bool(reads.declared(path, each.name.lstrip("-"))):
+                return True
+            return each.key and each.ignored and reads.of_recipe(path, each.name) is not None
 
-        leave = [each for each in of_front_end if is_open(each)]
-        return tuple(each for each in found if each not in leave)
+        of_recipe = {each.place for each in of_front_end}
+        return tuple(each for each in found if each.place not in of_recipe or not is_open(each))
 
     def _is_to_fill_in(self, refused: Refused) -> bool:
         """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``)."""

@@ -42,6 +42,7 @@ _OPENS = lazy_pattern(
     rf"{_LOADER}|HfArgumentParser|parse_(?:json|yaml)_file|hydra|DeepSpeedConfig|(?:ds|deepspeed)_config|config_params"
     r"|\b[jy]q\b"
 )
+_OPENS_YAML = lazy_pattern(r"yaml\w*\.\w*load|\.safe_load\(|read_yaml\(|OmegaConf\.load|\bhydra\.|\bYAML\(|\byq\b")
 _LOADED = lazy_pattern(rf"\b(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[^=\n]*(?:{_LOADER})")
 _CONFIG = lazy_pattern(rf"config|conf\b|cfg|settings|hparams|\.deepspeed\b|{_LOADER}", re.IGNORECASE)
 _OF_MODEL = lazy_pattern(r"model\w*\.config$|\bself\.model_config$|\btorch\b")
@@ -83,6 +84,10 @@ class _Code:
     def opens(self) -> bool:
         """Whether it opens configs."""
         return _OPENS.search(self.text) is not None
+
+    @cached_property
+    def opens_yaml(self) -> bool:
+        return _OPENS_YAML.search(self.text) is not None
 
     @cached_property
     def loaded(self) -> frozenset[str]:
@@ -132,6 +137,12 @@ class KeyReads:
         else:
             self._tree(config)  # for whoever notes what is asked for
         return self._found[config, path]
+
+    def of_recipe(self, recipe: Path, key: str) -> Read | None:
+        """Where code of the tree surely reads a top-level key of a front end's YAML, and some code there opens YAML."""
+        read = self.of(recipe, (key,))
+        opens = read is not None and read.sure and any(each.opens_yaml for each in self._tree(recipe).code)
+        return read if opens else None
 
     def whole(self, config: Path) -> bool:
         """Whether all code of the tree was searched; False where there is too much of it."""
