@@ -8,7 +8,7 @@ name, or comes from a loader, is sure to be one; any other quoted mention in a f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -143,6 +143,11 @@ class KeyReads:
         read = self.of(recipe, (key,))
         opens = read is not None and read.sure and any(each.opens_yaml for each in self._tree(recipe).code)
         return read if opens else None
+
+    def named_in_code(self, config: Path, read: Collection[Path]) -> bool:
+        """Whether code of the tree names a file, apart from the files that were ``read`` as commands (resolved)."""
+        naming = (each.path for each in self._tree(config).code if config.name in each.text)
+        return any(self._workspace.located(path) not in read for path in naming)
 
     def whole(self, config: Path) -> bool:
         """Whether all code of the tree was searched; False where there is too much of it."""

@@ -32,6 +32,8 @@ _TRAINING_FLAGS = word_set("""
     """)
 
 _EVALUATES = word_set("do_eval do_predict")
+_OF_AXOLOTL = word_set("gradio inference merge_lora prepare_ds_only shard")
+"""Flags with which axolotl's script of up to 0.7 does something else (``scripts/finetune.py``, 0.3)."""
 _OFF = word_set("0 false no off")
 
 
@@ -50,9 +52,9 @@ def trains(invocation: Invocation) -> bool | None:
     Where neither tells, a distributed launcher counts; of plain python only the script can say (None), and of any
     launcher where the flags ask for an evaluation and for no training.
     """
-    if invocation.action is not None:
-        return True
     flags = {option.name for option in invocation.arguments if not _is_off(option)}
+    if invocation.action is not None:
+        return invocation.launcher != "axolotl" or _OF_AXOLOTL.isdisjoint(flags)
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
     if invocation.module:
         name = name.rpartition(".")[2]
