@@ -3,21 +3,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import STATES, anchor, cards, most_states, states_at, strategy
+from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, most_states, states_at, strategy
 from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
 from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import SAMPLE, exact_length, may_be_cap, shortest
+from lintfit.verdict.capped import exact_length, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
 _TENTH = GIB // 10
 """Bytes below which a rest is not worth naming."""
-_SHORT = 256
-"""Tokens that some sample of any data has, about: what does not fit with these fits with none."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -41,7 +39,7 @@ def _states(context: RunContext, estimate: Estimate) -> str:
     """What model states alone take where they are more than a GPU has: then the rest, which hangs on data that nobody
     sees, changes nothing."""
     moment = most_states(estimate)
-    if moment is None or estimate.capacity_bytes is None or estimate.peaks_in_evaluation:
+    if moment is None or estimate.capacity_bytes is None:
         return ""
     states, peak = states_at(moment), estimate.peak
     # Where the least peak has no room for them, a version or a library leaves their dtype open.
@@ -61,8 +59,7 @@ def _certain(context: RunContext, spec: Spec, states: bool) -> bool:
         return False
     if states or exact_length(context.run):
         return True
-    short = context.what_if(seq_len=min(_SHORT, spec.seq_len))
-    return short is not None and short.verdict is Verdict.DOES_NOT_FIT
+    return context.at_short is not None and context.at_short.verdict is Verdict.DOES_NOT_FIT
 
 
 def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
@@ -70,7 +67,7 @@ def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
     fit either, and then the most."""
     low, capacity = context.at_shortest, estimate.capacity_bytes
     assert capacity is not None
-    about = f"the peak{_when(context, spec, estimate)} is about "
+    about = f"the peak{_when(context, estimate)} is {'at least' if _is_bound(context) else 'about'} "
     if low is None or low.peak.likely >= estimate.peak.likely:
         return f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
     return (
@@ -97,20 +94,19 @@ def _engine(context: RunContext, spec: Spec) -> str:
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
 
-def _when(context: RunContext, spec: Spec, estimate: Estimate) -> str:
-    """That it is no step of the training that needs so much, where it is none; the length, where it is what decides and
-    nobody knows whether samples have it."""
-    batch = spec.eval_batch_size
-    if estimate.peaks_in_evaluation and batch is not None:
-        return f" of the evaluation with batch {batch}"
-    return f" with samples of {spec.seq_len:,} tokens" if may_be_cap(context.run) and _by_length(context) else ""
+def _when(context: RunContext, estimate: Estimate) -> str:
+    """That it is no step of the training that needs so much, where it is none; the length, where nobody knows whether
+    samples have it and the sentence does not name it later."""
+    batch = context.run.spec.eval_batch_size if context.run.spec is not None else None
+    of = f" of the evaluation with batch {batch}" if estimate.peaks_in_evaluation and batch is not None else ""
+    low = context.at_shortest
+    length = at_length(context) if low is None or low.peak.likely >= estimate.peak.likely else ""
+    return of + (length.replace(" with", " and") if of else length)
 
 
-def _by_length(context: RunContext) -> bool:
-    """Whether the run fits with short samples, so that their length decides."""
-    spec = context.run.spec
-    short = context.what_if(seq_len=min(SAMPLE, spec.seq_len)) if spec is not None else None
-    return short is not None and short.verdict is not Verdict.DOES_NOT_FIT
+def _is_bound(context: RunContext) -> bool:
+    """Whether something is not counted, or taken as what needs least."""
+    return bool(context.run.doubtful) or (context.estimate is not None and bool(context.estimate.not_modelled))
 
 
 def _help(context: RunContext) -> str:

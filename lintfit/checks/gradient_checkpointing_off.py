@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, enough, most, stated_at, up_to
+from lintfit.checks.helpers.runs import arguments_of, at_length, breaks_or_strains, enough, most, stated_at, up_to
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Severity
 
@@ -34,7 +34,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     yield Report(
         stated_at(run, "gradient_checkpointing") or arguments_of(run),
-        f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}, with it {rough(then)}, "
+        f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}{at_length(context)}, with it "
+        f"{rough(then)}, "
         "for a second forward pass in every step",
         severity=Severity.WARNING,
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, fits, most, place_of, up_to
+from lintfit.checks.helpers.runs import at_length, change, fits, most, place_of, up_to
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
@@ -27,7 +27,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         samples = "the" if run.count_open else micro * steps * spec.data_parallel
         yield Report(
             place_of(run, "micro_batch_size"),
-            f"micro-batch {micro} takes {up_to(context)}{rough(now)} of activations and logits; "
+            f"micro-batch {micro} takes {up_to(context)}{rough(now)} of activations and logits{at_length(context)}; "
             f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
             f"{rough(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",

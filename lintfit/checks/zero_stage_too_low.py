@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
@@ -15,6 +15,8 @@ _REMEDIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("ZeRO-3 with the optimizer offloaded", {"zero_stage": 3, "offload_optimizer": "cpu"}),
 )
 
+Tried = Sequence[tuple[str, Mapping[str, Any], Estimate | None]]
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     spec, estimate = context.run.spec, context.estimate
@@ -27,26 +29,39 @@ def check_run(context: RunContext) -> Iterator[Report]:
         or (spec.engine == "deepspeed" and spec.zero_stage == 3)
     ):
         return
-    moment = most_states(estimate)
     assert estimate.capacity_bytes is not None
-    if moment is None or states_at(moment) <= estimate.capacity_bytes:
+    if _states(estimate) <= estimate.capacity_bytes:
         return
     tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
-    peaks = ", ".join(_peak(name, result) for name, _, result in tried if result is not None and _helps(result))
-    if not peaks:
-        return  # no stage is enough by itself: does-not-fit says so
+    if all(result is None or _states(result) > estimate.capacity_bytes for _, _, result in tried):
+        return  # no stage holds it: does-not-fit says so
+    whole = not context.run.doubtful and not estimate.not_modelled
+    peaks = ", ".join(_peak(name, result) for name, result in _helping(tried)) if whole else ""
     yield Report(
         place_of(context.run, "zero_stage"),
-        f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for; the peak "
-        f"with {peaks}",
+        f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for"
+        + (f"; the peak with {peaks}" if peaks else ""),
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
 
 
-def _helps(result: Estimate) -> bool:
-    """Whether a remedy is one by itself: where it likely does not fit either, other things decide, too."""
-    return result.capacity_bytes is None or result.peak.likely <= result.capacity_bytes
+def _states(estimate: Estimate) -> int:
+    moment = most_states(estimate)
+    return states_at(moment) if moment is not None else 0
+
+
+def _helping(tried: Tried) -> Iterator[tuple[str, Estimate]]:
+    """The remedies that do by themselves, each that takes less than those before: where one likely does not fit
+    either, other things decide, too."""
+    least = None
+    for name, _, result in tried:
+        if result is None or result.verdict not in (Verdict.FITS, Verdict.TIGHT):
+            continue
+        peak = result.peak.likely
+        if peak <= (result.capacity_bytes or peak) and (least is None or peak < least):
+            least = peak
+            yield name, result
 
 
 def _peak(name: str, result: Estimate) -> str:
@@ -54,7 +69,7 @@ def _peak(name: str, result: Estimate) -> str:
     return f"{name} is about {rough(result.peak.likely)}{verdict}"
 
 
-def _fix(context: RunContext, tried: list[tuple[str, Mapping[str, Any], Estimate | None]]) -> Fix | None:
+def _fix(context: RunContext, tried: Tried) -> Fix | None:
     spec = context.run.spec
     if spec is None or spec.engine != "deepspeed":
         return None

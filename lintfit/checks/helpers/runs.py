@@ -15,7 +15,7 @@ from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, is_count
-from lintfit.verdict.capped import may_be_cap
+from lintfit.verdict.capped import exact_length, may_be_cap
 
 STATES = ("parameters", "gradients", "optimizer_states", "master_weights")
 """Components that hang on the model, its dtype and the engine alone."""
@@ -122,8 +122,14 @@ def up_to(context: RunContext) -> str:
     """What stands before a size that hangs on samples: the most, where only those as long as their cap have it; the
     least of what may be; else that it is an estimate."""
     if not {"micro_batch_size", "seq_len"}.isdisjoint(context.run.doubtful):
-        return "at least "
+        return "at least " if exact_length(context.run) else "about "
     return "up to " if context.at_shortest is not None or may_be_cap(context.run) else "about "
+
+
+def at_length(context: RunContext) -> str:
+    """The length that such a size is of, where nobody knows whether samples have it."""
+    spec = context.run.spec
+    return f" with samples of {spec.seq_len:,} tokens" if spec is not None and not exact_length(context.run) else ""
 
 
 _NOTEWORTHY = 0.02
