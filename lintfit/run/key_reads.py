@@ -126,6 +126,8 @@ class KeyReads:
         self._trees: dict[tuple[Path, bool], _Tree] = {}
         self._of_configs: dict[Path, _Tree] = {}
         self._found: dict[tuple[Path, KeyPath], Read | None] = {}
+        self._sure: dict[tuple[int, str], Read | None] = {}
+        """By tree and key."""
 
     def of(self, config: Path, path: KeyPath) -> Read | None:
         """Where code of the tree reads the key at a path of a file: a sure place before one that may be one.
@@ -140,9 +142,13 @@ class KeyReads:
 
     def of_recipe(self, recipe: Path, key: str) -> Read | None:
         """Where code of the tree surely reads a top-level key of a front end's YAML, and some code there opens YAML."""
-        read = self.of(recipe, (key,))
-        opens = read is not None and read.sure and any(each.opens_yaml for each in self._tree(recipe).code)
-        return read if opens else None
+        tree = self._tree(recipe)
+        if (id(tree), key) not in self._sure:  # trees have many recipes with the same keys
+            opens = any(each.opens_yaml for each in tree.code)
+            files = [code for code in tree.code if opens and key in code.text]
+            reads = (read for code in files for read in _reads(code, key, recipe.name) if read.sure)
+            self._sure[id(tree), key] = next(reads, None)
+        return self._sure[id(tree), key]
 
     def named_in_code(self, config: Path, read: Collection[Path]) -> bool:
         """Whether code of the tree names a file, apart from the files that were ``read`` as commands (resolved)."""
