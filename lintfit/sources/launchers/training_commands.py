@@ -31,7 +31,11 @@ _TRAINING_FLAGS = word_set("""
     per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
     """)
 
+_HELP = word_set("help h helpfull")
+"""Flags by which a parser prints what it takes, and ends (argparse; ``absl`` has the last)."""
 _EVALUATES = word_set("do_eval do_predict")
+_OF_AXOLOTL = word_set("gradio inference merge_lora prepare_ds_only shard")
+"""Flags with which axolotl's script of up to 0.7 does something else (``scripts/finetune.py``, 0.3)."""
 _OFF = word_set("0 false no off")
 
 
@@ -50,9 +54,11 @@ def trains(invocation: Invocation) -> bool | None:
     Where neither tells, a distributed launcher counts; of plain python only the script can say (None), and of any
     launcher where the flags ask for an evaluation and for no training.
     """
-    if invocation.action is not None:
-        return True
+    if any(option.name in _HELP for option in invocation.arguments):
+        return False
     flags = {option.name for option in invocation.arguments if not _is_off(option)}
+    if invocation.action is not None:
+        return invocation.launcher != "axolotl" or _OF_AXOLOTL.isdisjoint(flags)
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
     if invocation.module:
         name = name.rpartition(".")[2]

@@ -101,7 +101,7 @@ def test_other_documents_launch_nothing(json_document: Callable[[str], DataDocum
 
 
 def test_several_launches_in_order(shell_document: Read) -> None:
-    found = read_launches(shell_document("torchrun train_sft.py\n\nif true; then\n  deepspeed train_dpo.py\nfi\n"))
+    found = read_launches(shell_document("torchrun train_sft.py\n\nif maybe; then\n  deepspeed train_dpo.py\nfi\n"))
     assert [(one.script, one.line, one.conditional) for one in found] == [
         ("train_sft.py", 1, False),
         ("train_dpo.py", 4, True),
@@ -554,3 +554,8 @@ def test_an_option_of_the_launcher_keeps_its_quotes(
 def test_a_flag_that_switches_something_on(launch: Callable[[str], Launch], flag: str, on: bool) -> None:
     (found,) = launch(f"python train.py {flag}").flags
     assert found.is_on is on
+
+
+@pytest.mark.parametrize(("flag", "count"), [("--help", 0), ("-h", 0), ("--learning_rate 1e-5", 1)])
+def test_a_command_that_asks_for_help_trains_nothing(shell_document: Read, flag: str, count: int) -> None:
+    assert len(read_launches(shell_document(f"python train.py {flag}\n"))) == count
