@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != __file__.rsplit(os.sep, 2)[0]:
+    # ``python -m lintfit`` puts the working directory first: the checked tree's inspect.py would stand in for Python's.
+    del sys.path[0]
+
+import gc
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
