@@ -10,11 +10,11 @@ from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
 
-_CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
+_CUT = re.compile(r"[ \t]++(\\)([ \t]++)(?=\r?\n[ \t]*+(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""
-_CUT_IN_PAGE = re.compile(_CUT.pattern.replace(r"\n[ \t]*", r"\n[ \t>]*"))
+_CUT_IN_PAGE = re.compile(r"(?<![ \t])" + _CUT.pattern.replace(r"\n[ \t]*", r"\n[ \t>]*"))
 """The same in a page, where it may stand in a quotation."""
-_COMMENT = re.compile(r"[ \t]+\\\r?\n([ \t]*(?:#[^\n]*\n[ \t]*)+)(?=--?[A-Za-z])")
+_COMMENT = re.compile(r"[ \t]++\\\r?\n([ \t]*+(?:#[^\n]*\n[ \t]*+)++)(?=--?[A-Za-z])")
 """Comments between the lines of a command, and a flag behind them: the first one ends the command."""
 _GOES_ON = re.compile(r"\\[ \t]*$")
 
