@@ -3,13 +3,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import anchor, cards, strategy
-from lintfit.checks.helpers.wording import billions, gib, of_gib
+from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, most_states, states_at, strategy
+from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
+from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import SAMPLE, may_be_cap, shortest
+from lintfit.verdict.capped import exact_length, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -22,26 +23,56 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict is not Verdict.DOES_NOT_FIT or spec is None or estimate is None:
         return
     assert estimate.capacity_bytes is not None
+    states = _states(context, estimate)
     doubts = f", whatever {in_words(context.run.doubtful)} may be" if context.run.doubtful else ""
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
-        f"the peak{_when(context, spec, estimate)} is {_peak(context, estimate, estimate.capacity_bytes)}"
-        f"{doubts}{_on_any_number(context)}",
+        f"{states or _peak(context, spec, estimate)}{doubts}{_on_any_number(context)}",
+        severity=Severity.ERROR if _certain(context, spec, bool(states)) else Severity.WARNING,
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
 
 
-def _peak(context: RunContext, estimate: Estimate, capacity: int) -> str:
+def _states(context: RunContext, estimate: Estimate) -> str:
+    """What model states alone take where they are more than a GPU has: then the rest, which hangs on data that nobody
+    sees, changes nothing."""
+    moment = most_states(estimate)
+    if moment is None or estimate.capacity_bytes is None:
+        return ""
+    states, peak = states_at(moment), estimate.peak
+    # Where the least peak has no room for them, a version or a library leaves their dtype open.
+    least = states if peak.low >= states else peak.low - (peak.likely - states)
+    if least <= estimate.capacity_bytes:
+        return ""
+    sizes = sorted(((moment.components.get(name, 0), name) for name in STATES), reverse=True)
+    parts = ", ".join(_size(name, size) for size, name in sizes if size >= _TENTH) if least == states else ""
+    at_least = of_gib(least, estimate.capacity_bytes)
+    return f"model states alone take at least {at_least} per GPU" + (f" ({parts})" if parts else "")
+
+
+def _certain(context: RunContext, spec: Spec, states: bool) -> bool:
+    """Whether the run surely ends out of memory: on an engine that is stated, and whatever samples' length is, or with
+    a length that all have."""
+    if context.run.unlaunched and spec.data_parallel > 1:
+        return False
+    if states or exact_length(context.run):
+        return True
+    return context.at_short is not None and context.at_short.verdict is Verdict.DOES_NOT_FIT
+
+
+def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
     """The peak with its parts; where samples may all be shorter than their cap, what short ones take, which does not
     fit either, and then the most."""
-    low, spec = context.at_shortest, context.run.spec
-    if low is None or spec is None or low.peak.likely >= estimate.peak.likely:
-        return f"{of_gib(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
+    low, capacity = context.at_shortest, estimate.capacity_bytes
+    assert capacity is not None
+    about = f"the peak{_when(context, estimate)} is {'at least' if _is_bound(context) else 'about'} "
+    if low is None or low.peak.likely >= estimate.peak.likely:
+        return f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
     return (
-        f"{of_gib(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
-        f"({_parts(low)}), and up to {gib(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
+        f"{about}{rough_of(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
+        f"({_parts(low)}), and up to {rough(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
     )
 
 
@@ -63,20 +94,19 @@ def _engine(context: RunContext, spec: Spec) -> str:
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
 
-def _when(context: RunContext, spec: Spec, estimate: Estimate) -> str:
-    """That it is no step of the training that needs so much, where it is none; the length, where it is what decides and
-    nobody knows whether samples have it."""
-    batch = spec.eval_batch_size
-    if estimate.peaks_in_evaluation and batch is not None:
-        return f" of the evaluation with batch {batch}"
-    return f" with samples of {spec.seq_len:,} tokens" if may_be_cap(context.run) and _by_length(context) else ""
+def _when(context: RunContext, estimate: Estimate) -> str:
+    """That it is no step of the training that needs so much, where it is none; the length, where nobody knows whether
+    samples have it and the sentence does not name it later."""
+    batch = context.run.spec.eval_batch_size if context.run.spec is not None else None
+    of = f" of the evaluation with batch {batch}" if estimate.peaks_in_evaluation and batch is not None else ""
+    low = context.at_shortest
+    length = at_length(context) if low is None or low.peak.likely >= estimate.peak.likely else ""
+    return of + (length.replace(" with", " and") if of else length)
 
 
-def _by_length(context: RunContext) -> bool:
-    """Whether the run fits with short samples, so that their length decides."""
-    spec = context.run.spec
-    short = context.what_if(seq_len=min(SAMPLE, spec.seq_len)) if spec is not None else None
-    return short is not None and short.verdict is not Verdict.DOES_NOT_FIT
+def _is_bound(context: RunContext) -> bool:
+    """Whether something is not counted, or taken as what needs least."""
+    return bool(context.run.doubtful) or (context.estimate is not None and bool(context.estimate.not_modelled))
 
 
 def _help(context: RunContext) -> str:
@@ -97,6 +127,10 @@ def _on_any_number(context: RunContext) -> str:
 def _parts(estimate: Estimate) -> str:
     sizes = {name: estimate.component(name) for name in COMPONENTS}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
-    shown = [f"{name.replace('_', ' ')} {gib(sizes[name])}" for name in largest if sizes[name]]
+    shown = [_size(name, sizes[name]) for name in largest if sizes[name]]
     rest = sum(size for name, size in sizes.items() if name not in largest)
-    return ", ".join([*shown, *([f"the rest {gib(rest)}"] if rest >= _TENTH else [])])
+    return ", ".join([*shown, *([f"the rest {rough(rest)}"] if rest >= _TENTH else [])])
+
+
+def _size(component: str, size: int) -> str:
+    return f"{component.replace('_', ' ')} {rough(size)}"

@@ -20,6 +20,8 @@ _KINDS = ("dpo", "kto")
 _AHEAD = "precompute_ref_log_probs"
 _ROOM = 0.15
 """Share of the GPU that must be left for a waste to be information only."""
+_WORTH = 0.05
+"""And the share that a sharded reference model must take to be worth a word."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -87,7 +89,8 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     if severity is None or without is None or run.spec is None or precomputed is None or precomputed.value is not False:
         return
     taken = reference_bytes(run.spec)
-    if not taken:
+    capacity = context.estimate.capacity_bytes if context.estimate is not None else None
+    if not taken or taken < _WORTH * (capacity or 0):
         return
     enough = context.verdict is Verdict.DOES_NOT_FIT and fits(without)
     yield Report(

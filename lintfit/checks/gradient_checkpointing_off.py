@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import arguments_of, breaks_or_strains, decisive, enough, most, stated_at, up_to
-from lintfit.checks.helpers.wording import gib
-from lintfit.findings.model import Applicability
+from lintfit.checks.helpers.runs import arguments_of, at_length, breaks_or_strains, enough, most, stated_at, up_to
+from lintfit.checks.helpers.wording import rough
+from lintfit.findings.model import Applicability, Severity
 
 _WORTH_IT = 0.05
 """Share of the GPU that checkpointing must give back to be mentioned."""
@@ -26,18 +26,18 @@ def check_run(context: RunContext) -> Iterator[Report]:
     flag = run.launch.flag("gradient_checkpointing") if run.launch is not None else None
     if flag is not None and flag.is_on:
         return  # whoever wrote that has another mistake: the script does not take the flag
-    severity = breaks_or_strains(context)
     checkpointed = context.what_if(gradient_checkpointing=True)
-    if severity is None or checkpointed is None or estimate.capacity_bytes is None:
+    if breaks_or_strains(context) is None or checkpointed is None or estimate.capacity_bytes is None:
         return
     now, then = most(estimate, "activations"), most(checkpointed, "activations")
     if now - then < max(_WORTH_IT * estimate.capacity_bytes, _OF_PEAK * estimate.peak.likely):
         return
     yield Report(
         stated_at(run, "gradient_checkpointing") or arguments_of(run),
-        f"gradient checkpointing is off: activations take {up_to(context)}{gib(now)}, with it {gib(then)}, "
+        f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}{at_length(context)}, with it "
+        f"{rough(then)}, "
         "for a second forward pass in every step",
-        severity=decisive(severity, checkpointed),
+        severity=Severity.WARNING,
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

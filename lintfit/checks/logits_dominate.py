@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import breaks_or_strains, enough, most, place_of
-from lintfit.checks.helpers.wording import of_gib
+from lintfit.checks.helpers.wording import rough, rough_of
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.axes.loss import has_liger
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.result import Verdict
-from lintfit.memory.spec import GIB
-from lintfit.verdict.capped import shortest
+from lintfit.verdict.capped import exact_length, shortest
 
 _SHARE = 0.15
 """Share of the GPU from which on the logits are worth a word."""
@@ -25,10 +24,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if breaks_or_strains(context) is None or least <= _SHARE * estimate.capacity_bytes:
         return
     batch = sequences(spec)
-    tokens, sizes = f"{batch * spec.seq_len:,} tokens", of_gib(logits, estimate.capacity_bytes)
+    tokens, sizes = f"{batch * spec.seq_len:,} tokens", rough_of(logits, estimate.capacity_bytes)
     if least < logits:
         tokens = f"{batch} × {shortest(run):,} to {spec.seq_len:,} tokens, at which samples are cut"
-        sizes = f"{least / GIB:,.1f} to {sizes}"
+        sizes = f"{rough(least).removesuffix(' GiB')} to {sizes}"
     fuses = has_liger(run, spec)
     if batch > spec.micro_batch_size:
         tokens += ", those of the preferred and of the rejected answers"
@@ -36,8 +35,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     message = "compute the loss with Liger's fused kernel"
     yield Report(
         place_of(run, "loss", "micro_batch_size", "seq_len"),
-        f"{spec.facts.vocab:,} vocabulary entries × {tokens}: logits and loss take {sizes}",
-        severity=Severity.WARNING if _decides(context) else Severity.INFO,
+        f"{spec.facts.vocab:,} vocabulary entries × {tokens}: logits and loss take about {sizes}",
+        severity=Severity.WARNING if exact_length(run) and _decides(context) else Severity.INFO,
         fix=enough(context, message, Applicability.UNSAFE, {"loss": "liger"})
         if fuses and spec.trainer == "causal-lm"
         else None,

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, fits, most, place_of, up_to
-from lintfit.checks.helpers.wording import gib
+from lintfit.checks.helpers.runs import at_length, change, fits, most, place_of, up_to
+from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
 from lintfit.memory.result import Verdict
@@ -24,15 +24,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if result is None or not fits(result) or not fills_groups(run, smaller, spec.data_parallel):
             continue
         now = most(estimate, "activations", "logits")
-        breaks = context.verdict is Verdict.DOES_NOT_FIT and not run.unlaunched
         samples = "the" if run.count_open else micro * steps * spec.data_parallel
         yield Report(
             place_of(run, "micro_batch_size"),
-            f"micro-batch {micro} takes {up_to(context)}{gib(now)} of activations and logits; "
+            f"micro-batch {micro} takes {up_to(context)}{rough(now)} of activations and logits{at_length(context)}; "
             f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
-            f"{gib(most(result, 'activations', 'logits'))}, "
+            f"{rough(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
-            severity=Severity.ERROR if breaks else Severity.WARNING,
+            severity=Severity.WARNING,
             fix=change(
                 run,
                 f"micro-batch {smaller} with accumulation {changes['gradient_accumulation_steps']}",

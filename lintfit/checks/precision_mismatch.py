@@ -45,6 +45,8 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
         value = bool(argument.value) if argument.value is None or isinstance(argument.value, bool) else None
         if value is None or value == block.value or argument.provenance.kind == "assumed":
             continue
+        if _left_to_trl(run, argument):
+            continue
         assert block.provenance.place is not None
         stated = argument.provenance.kind != "default"
         launched = f": {spot(run.launch.place)} does not pass --{name}" if run.launch is not None else ""
@@ -58,6 +60,12 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
             fix=_follow(run, name, stated or value),
             help=f'write "auto" here and {_said(run, name)} to train in {name}',
         )
+
+
+def _left_to_trl(run: Run, argument: Setting) -> bool:
+    """Whether TRL fills the switch after it was read: none stands for bf16 without fp16
+    (TRL 0.19, ``SFTConfig.__post_init__``)."""
+    return argument.value is None and run.training is not None and run.training.uses_trl
 
 
 def _spelled(run: Run, name: str) -> str:
@@ -119,7 +127,7 @@ def _launcher_against_arguments(run: Run) -> Iterator[Report]:
     name = str(asked.value)
     argument = run.training.settings.get(name)
     other = run.training.settings.get("fp16" if name == "bf16" else "bf16")
-    if argument is None or argument.provenance.kind == "assumed":
+    if argument is None or argument.provenance.kind == "assumed" or _left_to_trl(run, argument):
         return
     # What the arguments ask for takes the launcher's place before the two are compared
     # (``TrainingArguments.__post_init__`` sets ``ACCELERATE_MIXED_PRECISION``): the other precision wins.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import fits, most, stated_at, up_to
-from lintfit.checks.helpers.wording import gib
+from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 
@@ -31,8 +31,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     as_long = context.plan is not None and all(step.setting != "seq_len" for step in context.plan.steps)
     yield Report(
         place,
-        f"samples of {up_to(context)}{spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of "
-        f"activations and logits; {length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
+        f"samples of {spec.seq_len:,} tokens take {up_to(context)}{rough(most(estimate, 'activations', 'logits'))} of "
+        f"activations and logits; about {length:,} fit ({rough(most(shorter, 'activations', 'logits'))})",
         severity=Severity.INFO if as_long else Severity.WARNING,
         help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext, has_room
-from lintfit.checks.helpers.runs import anchor, place_of
+from lintfit.checks.helpers.runs import anchor, at_length, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
@@ -17,11 +17,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
+    unsure = context.may_be_shorter
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
     yield Report(
         anchor(context.run),
-        f"the peak is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: {_ends(estimate)}",
-        severity=Severity.INFO if has_room(estimate) else None,
+        f"the peak{at_length(context)} is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: "
+        f"{_ends(estimate)}",
+        severity=Severity.INFO if has_room(estimate) or unsure else None,
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import cards, change, fits, place_of, strategy
-from lintfit.checks.helpers.wording import gib, of_gib
+from lintfit.checks.helpers.runs import cards, change, fits, most_states, place_of, states_at, strategy
+from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
-
-_STATES = ("parameters", "gradients", "optimizer_states", "master_weights")
 
 _REMEDIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("ZeRO-3", {"zero_stage": 3}),
     ("ZeRO-2 with the optimizer offloaded", {"zero_stage": 2, "offload_optimizer": "cpu"}),
     ("ZeRO-3 with the optimizer offloaded", {"zero_stage": 3, "offload_optimizer": "cpu"}),
 )
+
+Tried = Sequence[tuple[str, Mapping[str, Any], Estimate | None]]
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -29,38 +29,47 @@ def check_run(context: RunContext) -> Iterator[Report]:
         or (spec.engine == "deepspeed" and spec.zero_stage == 3)
     ):
         return
-    states = _of_a_step(estimate)
     assert estimate.capacity_bytes is not None
-    if states <= estimate.capacity_bytes:
+    if _states(estimate) <= estimate.capacity_bytes:
         return
     tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
-    peaks = ", ".join(_peak(name, result) for name, _, result in tried if result is not None and _helps(result))
+    if all(result is None or _states(result) > estimate.capacity_bytes for _, _, result in tried):
+        return  # no stage holds it: does-not-fit says so
+    whole = not context.run.doubtful and not estimate.not_modelled
+    peaks = ", ".join(_peak(name, result) for name, result in _helping(tried)) if whole else ""
     yield Report(
         place_of(context.run, "zero_stage"),
-        f"{strategy(spec)} on {cards(context.run)}: model states alone take "
-        f"{of_gib(states, estimate.capacity_bytes)} on each GPU" + (f"; whole peak with {peaks}" if peaks else ""),
+        f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for"
+        + (f"; the peak with {peaks}" if peaks else ""),
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
 
 
-def _of_a_step(estimate: Estimate) -> int:
-    """The most bytes of model states from the engine's start on: how a model is loaded is no matter of the stage."""
-    moments = (moment for moment in estimate.moments if moment.phase != "load" and not moment.in_evaluation)
-    return max((sum(moment.components.get(name, 0) for name in _STATES) for moment in moments), default=0)
+def _states(estimate: Estimate) -> int:
+    moment = most_states(estimate)
+    return states_at(moment) if moment is not None else 0
 
 
-def _helps(result: Estimate) -> bool:
-    """Whether a remedy is one by itself: where it likely does not fit either, other things decide, too."""
-    return result.capacity_bytes is None or result.peak.likely <= result.capacity_bytes
+def _helping(tried: Tried) -> Iterator[tuple[str, Estimate]]:
+    """The remedies that do by themselves, each that takes less than those before: where one likely does not fit
+    either, other things decide, too."""
+    least = None
+    for name, _, result in tried:
+        if result is None or result.verdict not in (Verdict.FITS, Verdict.TIGHT):
+            continue
+        peak = result.peak.likely
+        if peak <= (result.capacity_bytes or peak) and (least is None or peak < least):
+            least = peak
+            yield name, result
 
 
 def _peak(name: str, result: Estimate) -> str:
     verdict = {Verdict.FITS: " (fits)", Verdict.TIGHT: " (tight)"}.get(result.verdict, "")
-    return f"{name} {gib(result.peak.likely)}{verdict}"
+    return f"{name} is about {rough(result.peak.likely)}{verdict}"
 
 
-def _fix(context: RunContext, tried: list[tuple[str, Mapping[str, Any], Estimate | None]]) -> Fix | None:
+def _fix(context: RunContext, tried: Tried) -> Fix | None:
     spec = context.run.spec
     if spec is None or spec.engine != "deepspeed":
         return None

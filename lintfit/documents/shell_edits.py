@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,10 +211,18 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
     end = after.at.end if after is not None else command.end
     continuations = list(_CONTINUATION.finditer(document.text, command.span.start, command.end))
     if continuations:
+        if _several_a_line(document, command) and not has_no_room(document.text, end, len(text) + 1):
+            return Edit.insert(end, " " + text)
         near = next((match for match in reversed(continuations) if match.start() < end), continuations[0])
         return Edit.insert(end, f" \\{document.file.newline}{near['indent']}{text}")
     indent = _next_line(document, command, end, len(text) + 1)
     return Edit.insert(end, " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+
+
+def _several_a_line(document: ShellDocument, command: Command) -> bool:
+    """Whether most lines of a command that name flags name more than one."""
+    flags = Counter(document.position(word.at.start).line for word in command.words if _is_flag(word))
+    return sum(1 if count > 1 else -1 for count in flags.values()) > 0
 
 
 def _glues(command: Command) -> bool:

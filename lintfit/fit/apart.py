@@ -21,6 +21,7 @@ from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.options.model import Options
 from lintfit.run.engine_location import has_trainer
+from lintfit.run.key_reads import key_reads
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at
 from lintfit.run.sharing import changed_settings, sharing
@@ -107,8 +108,21 @@ class Apart:
                 line = _other_command(launch.command, before, after)
                 if line:
                     return f"the command on line {line} of {path.as_posix()} takes what would change, too"
-            elif reason := self._of_others(path, changed):
+            elif reason := self._of_others(path, changed) or self._of_code(before, after):
                 return reason
+        return ""
+
+    def _of_code(self, before: Document, after: Document) -> str:
+        """The script that opens a file of values itself and reads one that would change, and is none of the run."""
+        if not isinstance(before, DataDocument) or not isinstance(after, DataDocument):
+            return ""
+        if before.path in {each.path for each in _configs(self._run)}:
+            return ""  # runs read it, which are asked themselves
+        own = {each.path for each in self._run.documents}
+        for name in _changed(before, after):
+            other = key_reads(self.workspace).opened_by(before.path, name, own)
+            if other is not None:
+                return f'{other.as_posix()} reads "{name}" of {before.path.as_posix()} as well'
         return ""
 
     def changes_strangers(self, texts: Mapping[Path, str], known: Collection[str]) -> bool:
@@ -201,6 +215,16 @@ class Apart:
         if _ENGINES.search(plain) is not None:
             return _ENGINES.sub(f"deepspeed_zero{aim['zero_stage']}{offload}", plain, count=1)
         return f"{plain}_zero{aim['zero_stage']}{offload}"
+
+
+def _changed(before: DataDocument, after: DataDocument) -> Iterator[str]:
+    """The keys that two readings of a file give different values."""
+    if before.root is None or after.root is None:
+        return
+    was = {path: node.plain() for path, node in before.root.walk() if node.shape == "scalar"}
+    for path, node in after.root.walk():
+        if node.shape == "scalar" and path and isinstance(path[-1], str) and was.get(path) != node.plain():
+            yield path[-1]
 
 
 def _aim(run: Run, changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:

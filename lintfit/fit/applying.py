@@ -188,14 +188,13 @@ class _Copy:
         self.run = found[0]
 
     def take_existing(self) -> None:
-        """Let a DeepSpeed JSON of the tree that says the same stand in for one that was made."""
+        """Let a config of the tree that says the same stand in for one that was made."""
         found = existing(self.run, self.texts, self._workspace, self._cli)
         if found is None:
             return
         old, new = found.dropped.name, found.name
         self.run, self.texts = found.run, dict(found.texts)
-        assert self.run.deepspeed is not None
-        here = self.run.deepspeed.document.path
+        here = found.taken
         self.places = {name: here if path == found.dropped else path for name, path in self.places.items()}
         left = [each for each in self.written if each.edit.path != found.dropped]
         self.written = [

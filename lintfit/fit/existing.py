@@ -1,4 +1,4 @@
-"""A DeepSpeed JSON of the repository that says already what a new one would, in its place."""
+"""A DeepSpeed JSON or an Accelerate YAML of the repository that says already what a new one would, in its place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
-from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.model import DataDocument, Kind, Node
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.confirm import texts_after
@@ -33,7 +33,10 @@ _TRIED = 4
 """Of those that say the same stage and offload, how many are read as the run's."""
 
 _LONGEST = 64 << 10
-"""Characters of a JSON that may be a DeepSpeed config: they have a hundred lines at most."""
+"""Characters of a file that may be such a config: they have a hundred lines at most."""
+
+_TELLING: Mapping[Kind, str] = {Kind.JSON: '"zero_optimization"', Kind.YAML: "distributed_type"}
+"""What every such file has, by its kind."""
 
 
 @frozen(eq=False)
@@ -43,6 +46,7 @@ class Existing:
     run: Run
     texts: Mapping[Path, str]
     dropped: Path
+    taken: Path
     name: str
 
 
@@ -51,9 +55,18 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
 
     The settings must be the same but for the sizes of buffers, and the run must fit with those.
     """
-    document = run.deepspeed.document if run.deepspeed is not None else None
-    if document is None or document.path not in texts or workspace.exists(document.path):
-        return None
+    made = [each for each in _named(run) if each.path in texts and not workspace.exists(each.path)]
+    return _in_place_of(made[0], run, texts, workspace, cli) if len(made) == 1 else None
+
+
+def _named(run: Run) -> list[DataDocument]:
+    """The configs of a run that a launch can name another in the place of."""
+    return [source.document for source in (run.deepspeed, run.accelerate) if source is not None]
+
+
+def _in_place_of(
+    document: DataDocument, run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Options
+) -> Existing | None:
     changed = workspace.with_overlay(texts)
     for candidate in _saying(document, run, workspace):
         name = os.path.relpath(candidate, document.path.parent)
@@ -63,14 +76,13 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
         after = {**texts, **texts_after(named, changed)}
         del after[document.path]
         other = build(run.origin, workspace.with_overlay(after), cli)
-        if other.deepspeed is None or other.spec is None or other.doubtful:
+        taken = next((each for each in _named(other) if each.path == candidate), None)
+        if taken is None or other.spec is None or other.doubtful or not _as_good(run, other):
             continue
-        if other.deepspeed.document.path == document.path or not _as_good(run, other):
-            continue
-        if _schedules(other.deepspeed.document) and not _schedules(document):
+        if _schedules(taken) and not _schedules(document):
             continue
         if _fits(other):
-            return Existing(other, after, document.path, name)
+            return Existing(other, after, document.path, candidate, name)
     return None
 
 
@@ -119,13 +131,14 @@ _OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam",
 
 
 def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[Path]:
-    """The DeepSpeed JSONs with the stage and offload of a new one, the nearest first.
+    """The configs with the stage and offload of a new one, the nearest first.
 
     They lie below a folder of the run's own: a repository of many projects has those of others, too.
     """
     wanted, found = _zero(document), 0
-    for other in (*_siblings(document, workspace), *_configs(run, workspace)):
-        if _zero(other) == wanted and _is_at_home(other.path, run):
+    elsewhere = _configs(run, workspace) if detect.dialect(document) == "deepspeed" else ()
+    for other in (*_siblings(document, workspace), *elsewhere):
+        if wanted is not None and _zero(other) == wanted and _is_at_home(other.path, run):
             yield other.path
             found += 1
         if found == _TRIED:
@@ -138,8 +151,11 @@ def _is_at_home(path: Path, run: Run) -> bool:
 
 
 def _zero(document: DataDocument) -> tuple[object, ...] | None:
-    """Stage and devices of a DeepSpeed JSON; none for the parameters below stage 3, which takes no notice of one."""
+    """Stage and devices of a DeepSpeed JSON or an Accelerate YAML, what it shards and offloads where that has FSDP; no
+    device of the parameters below stage 3, which takes no notice of one."""
     root = document.root
+    if detect.dialect(document) == "accelerate" and root is not None:
+        return _of_accelerate(root)
     zero = root.get("zero_optimization") if root is not None and root.shape == "mapping" else None
     if root is None or zero is None:
         return None
@@ -150,15 +166,27 @@ def _zero(document: DataDocument) -> tuple[object, ...] | None:
     return stage, optimizer, param if stage == 3 else "none"
 
 
+def _of_accelerate(root: Node) -> tuple[object, ...] | None:
+    zero, fsdp = root.get("deepspeed_config"), root.get("fsdp_config")
+    if fsdp is not None and root.get("distributed_type") is not None and zero is None:
+        keys = ("fsdp_version", "fsdp_sharding_strategy", "fsdp_reshard_after_forward", "fsdp_offload_params")
+        return ("fsdp", *(node.plain() if (node := fsdp.get(key)) is not None else None for key in keys))
+    if zero is None or zero.get("zero_stage") is None:
+        return None
+    devices = ("zero_stage", "offload_optimizer_device", "offload_param_device")
+    stage, optimizer, param = (node.plain() if (node := zero.get(key)) is not None else None for key in devices)
+    return "zero", stage, optimizer or "none", (param or "none") if stage == 3 else "none"
+
+
 def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocument]:
-    """DeepSpeed configs beside a new one that end as it does (``stage3_offloading.conf``)."""
+    """Configs beside a new one that end as it does (``stage3_offloading.conf``, ``zero3.yaml``)."""
     suffix, folder = document.path.suffix, document.path.parent
     if suffix == ".json":
         return
     here = resolved(workspace.root / folder)
     for name in next(((names) for _, _, names in door.walk(here)), []):
         if name.endswith(suffix):
-            yield from _config(folder / name, workspace)
+            yield from _config(folder / name, workspace, document.kind)
 
 
 def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
@@ -185,15 +213,15 @@ def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:
         yield from _config(shown, workspace)
 
 
-def _config(path: Path, workspace: Workspace) -> Iterator[DataDocument]:
+def _config(path: Path, workspace: Workspace, kind: Kind = Kind.JSON) -> Iterator[DataDocument]:
     try:
-        text = workspace.file(path, Kind.JSON).text
-        if len(text) > _LONGEST or '"zero_optimization"' not in text:
+        text = workspace.file(path, kind).text
+        if len(text) > _LONGEST or _TELLING[kind] not in text:
             return
-        document = workspace.read(path, Kind.JSON)
+        document = workspace.read(path, kind)
     except ReadError:
         return
-    if isinstance(document, DataDocument) and document.root is not None and detect.dialect(document) == "deepspeed":
+    if isinstance(document, DataDocument) and document.root is not None and detect.dialect(document) is not None:
         yield document
 
 

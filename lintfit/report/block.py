@@ -228,11 +228,24 @@ def _why_not(rejected: Rejected) -> str:
 
 def _no_plan(result: RunResult, verdicts: Sequence[Finding], view: View) -> list[Line]:
     """What was tried and what is missing, or what a plan needs to know."""
+    if open_still := _not_counted(result):
+        tried = [
+            f"{each.description} takes {short_gib(each.estimate.peak.likely)} GiB at least." for each in result.rejected
+        ]
+        text = " ".join([f"{open_still}.", *islice(tried, _REJECTED)])
+        return wrapped([("  ", ""), ("No plan can be confirmed: ", "bad")], text, view.width, 4)
     words = [*_rejected(result.rejected), *([f"Missing: {result.shortfall}."] if result.shortfall else [])]
     if words:
         return wrapped([("  ", ""), ("No plan fits: ", "bad")], " ".join(words), view.width, 4)
     advice = next((each.help for each in verdicts if each.rule == "does-not-fit"), "")
     return wrapped([("  ", ""), ("Plan: ", "note")], advice, view.width, 4) if advice else []
+
+
+def _not_counted(result: RunResult) -> str:
+    """What of the run is in no estimate, so that it is a lower bound: no change of settings surely fits then."""
+    parts = [f"{in_words(result.run.doubtful)} {'is' if len(result.run.doubtful) == 1 else 'are'} not known"]
+    unmodelled = result.estimate.not_modelled if result.estimate is not None else ()
+    return "; ".join([*(parts if result.run.doubtful else []), *(f"not modelled: {each}" for each in unmodelled)])
 
 
 def _command(command: str, base: PurePosixPath) -> str:

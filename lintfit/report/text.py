@@ -15,7 +15,7 @@ from lintfit.report.closing import closing_line, fix_line, not_judged
 from lintfit.report.details import assumption_lines, detailed
 from lintfit.report.folding import VERDICTS, folded
 from lintfit.report.styled import plain, show, wrapped
-from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, statistics_lines, without_gpu
+from lintfit.report.summary import fixed_lines, hidden_lines, is_config, judged, plural, statistics_lines, without_gpu
 
 MOST_BLOCKS = 4
 """Runs that a report shows whole; of more than these the further ones take a line or two each."""
@@ -81,7 +81,8 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
         from lintfit.report.without_gpu import by_usual_gpu
 
         yield by_usual_gpu(together, view)
-    told = f"{further} further runs are told in short: `lintfit check FILE` or --verbose shows them whole"
+    are, them = ("is", "it") if further == 1 else ("are", "them")
+    told = f"{plural(further, 'further run')} {are} told in short: `lintfit check FILE` or --verbose shows {them} whole"
     said = wrapped([], told, view.width, 2, "note") if further else []
     if lines := [*crowd.by_file(brief, view), *crowd.together(quiet, view), *said]:
         yield lines

@@ -29,15 +29,25 @@ def by_usual_gpu(results: Sequence[RunResult], view: View) -> list[Line]:
     below = f" below {base}" if base.parts else ""
     head = f"{len(results)} runs{below} name no GPU (--gpu). What would do, with likely to highest GiB:"
     lines = wrapped([], head, view.width, 2, "note")
-    groups: dict[str, list[RunResult]] = {}
-    for result in sorted(results, key=_size):
-        groups.setdefault(where_it_fits(result.would_fit, smaller=False), []).append(result)
+    groups = _groups(results, changed=True)
+    if len(groups) > _LONG:
+        groups = _groups(results, changed=False)
     most = _NAMED_OF_MANY if len(groups) > _MANY_KINDS else _NAMED
     for where, group in groups.items():
         lead: Line = [("  ", ""), (f"{where}: ", "note")]
         names = _named(group, base)
         lines += _in_a_line(lead, names, view) if len(groups) > _LONG else _told(lead, names, most, view)
     return lines
+
+
+def _groups(results: Sequence[RunResult], changed: bool) -> dict[str, list[RunResult]]:
+    """The runs by what would do; ``changed``: smaller GPUs that do with a change as well."""
+    groups: dict[str, list[RunResult]] = {}
+    for result in sorted(results, key=_size):
+        as_it_is = [each for each in result.would_fit if each.fits and not each.changes]
+        would_fit = result.would_fit if changed or not as_it_is else as_it_is
+        groups.setdefault(where_it_fits(would_fit, smaller=False), []).append(result)
+    return groups
 
 
 def _in_a_line(lead: Line, names: Sequence[str], view: View) -> list[Line]:

@@ -8,7 +8,7 @@ name, or comes from a loader, is sure to be one; any other quoted mention in a f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -146,6 +146,16 @@ class KeyReads:
     def trained_otherwise(self, config: Path) -> bool:
         """Whether a script of the tree takes TRL's recipes and hands them to a trainer that is none of TRL's."""
         return any(each.trains_otherwise for each in self._tree(config).code)
+
+    def opened_by(self, config: Path, name: str, apart_from: Container[Path]) -> Path | None:
+        """A file of code beside those given that names the file and the key."""
+        quoted = re.compile(rf"[\"'/]{re.escape(config.name)}[\"']")
+        for each in self._tree(config).code:
+            if each.path in apart_from or config.name not in each.text or name not in each.text:
+                continue
+            if each.opens and quoted.search(each.text):
+                return each.path
+        return None
 
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]

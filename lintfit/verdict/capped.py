@@ -49,6 +49,16 @@ def may_be_cap(run: Run) -> bool:
     return open_still and length is not None and length.provenance.kind != "option" and not is_cap(run)
 
 
+def exact_length(run: Run) -> bool:
+    """Whether all samples are as long as is said: packed, padded, or said by the user."""
+    length = run.settings.get("seq_len")
+    if run.spec is None or (length is not None and length.provenance.kind == "option"):
+        return True
+    if run.value("packing") is True:
+        return not _refuses_packing(run)
+    return run.value("pads_to_length") is True
+
+
 def _refuses_packing(run: Run) -> bool:
     """Whether TRL's trainer gets a vision-language model, of which it packs nothing (TRL 0.20 and later refuse it,
     ``sft_trainer.py:SFTTrainer.__init__``; before, scripts had collators of their own that pad to the longest)."""

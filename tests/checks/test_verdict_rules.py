@@ -68,10 +68,9 @@ def one(reports: Iterator[Report]) -> Report:
 def test_does_not_fit_names_the_run_and_its_parts() -> None:
     report = one(does_not_fit.check_run(RunContext(a_run(), an_estimate(Verdict.DOES_NOT_FIT, 30))))
     assert report.message == (
-        "toy/7b, full fine-tuning, ZeRO-2 on 8 × Toy 24: the peak is 30.0 of 24.0 GiB per GPU "
-        "(parameters 15.0 GiB, optimizer states 15.0 GiB)"
+        "toy/7b, full fine-tuning, ZeRO-2 on 8 × Toy 24: model states alone take at least 28.5 of 24.0 GiB per GPU"
     )
-    assert report.severity is None
+    assert report.severity is Severity.ERROR
     assert report.place.document.path == Path("ds.json")
 
 

@@ -246,3 +246,61 @@ def test_the_kernel_of_a_model_that_trl_loads_is_written_where_its_argument_is_r
     edits = write_one(run.run, "attention", "sdpa")
     assert edits is not None and [edit.edit.text for edit in edits] == ["sdpa"]
     assert edits[0].path.name == "sft.yaml"
+
+
+YAML = """\
+compute_environment: LOCAL_MACHINE
+deepspeed_config:
+  gradient_clipping: 1.0
+  offload_optimizer_device: {optimizer}
+  offload_param_device: none
+  zero3_init_flag: true
+  zero3_save_16bit_model: true
+  zero_stage: {stage}
+distributed_type: DEEPSPEED
+mixed_precision: bf16
+num_machines: 1
+num_processes: 4
+"""
+WITH_YAML = """\
+accelerate launch --config_file zero2.yaml train.py --output_dir out --bf16 True \\
+    --gradient_checkpointing True --per_device_train_batch_size 1
+"""
+
+
+def test_a_yaml_of_the_tree_that_says_the_same_is_named(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=WITH_YAML, zero2_dot_yaml=YAML.format(stage=2, optimizer="none"))
+    tree(tmp_path, everything_dot_yaml=YAML.format(stage=3, optimizer="cpu"))
+    assert "--config_file everything.yaml" in fixed(tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("*.yaml")) == ["everything.yaml", "zero2.yaml"]
+
+
+def test_a_yaml_of_the_tree_with_another_number_of_processes_is_not(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=WITH_YAML, zero2_dot_yaml=YAML.format(stage=2, optimizer="none"))
+    tree(tmp_path, everything_dot_yaml=YAML.format(stage=3, optimizer="cpu").replace("processes: 4", "processes: 2"))
+    assert "--config_file zero3_offload.yaml" in fixed(tmp_path)
+
+
+OPENS = """\
+import yaml
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+with open("params.yaml") as file:
+    params = yaml.safe_load(file)
+args = TrainingArguments(
+    output_dir="out", bf16=True, gradient_checkpointing=True, per_device_train_batch_size=params["batch_size"]
+)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_a_value_that_another_script_reads_is_left(tmp_path: Path) -> None:
+    launch = "torchrun --nproc_per_node 1 own.py\n"
+    tree(tmp_path, own_dot_py=OPENS, params_dot_yaml="batch_size: 32\n", a_dot_sh=launch)
+    assert fixed(tmp_path, length=2048) == launch
+    assert (tmp_path / "params.yaml").read_text() != "batch_size: 32\n"
+    loop = 'import yaml\n\nwith open("params.yaml") as file:\n    size = yaml.safe_load(file)["batch_size"]\n'
+    tree(tmp_path, loop_dot_py=loop, params_dot_yaml="batch_size: 32\n")
+    fixed(tmp_path, length=2048)
+    assert (tmp_path / "params.yaml").read_text() == "batch_size: 32\n"

@@ -218,6 +218,18 @@ def test_host_memory_that_is_short_is_said() -> None:
     assert "No plan fits: offloading would not do (host 12.0 of 8.0 GiB)." in text
 
 
+def test_a_lower_bound_has_no_plan_that_would_not_do() -> None:
+    part = replace(samples.estimate(2, Verdict.DOES_NOT_FIT), not_modelled=("the second pass of compute_loss",))
+    tried = Rejected("ZeRO-3", samples.estimate(0.125, Verdict.FITS))
+    run = RunResult(Story().run(), part, Verdict.DOES_NOT_FIT, rejected=(tried,))
+    text = " ".join(render("text", CheckResult(runs=(run,)), View()).split())
+    assert (
+        "No plan can be confirmed: not modelled: the second pass of compute_loss. ZeRO-3 takes 14.9 GiB at least."
+        in text
+    )
+    assert "would not do" not in text
+
+
 def test_an_estimate_without_verdict_is_no_verdict() -> None:
     launched = replace(Story().run(), origin=Origin("launch", Path("run.sh")))
     run = RunResult(launched, samples.estimate(0.125, Verdict.UNKNOWN), Verdict.UNKNOWN, unknown=("the length",))

@@ -75,6 +75,8 @@ def has_room(estimate: Estimate | None) -> bool:
     return estimate.peak.likely <= _ROOM * estimate.capacity_bytes
 
 
+SHORT = 256
+"""Tokens that some sample of any data has, about: what does not fit with these fits with none."""
 _SHORTEST: Memo[Estimate | None] = Memo(64)
 """Estimates of runs with short samples, for which several rules ask."""
 _TRAINED: Memo[Estimate | None] = Memo(64)
@@ -129,6 +131,25 @@ class RunContext:
         return None if self.beyond is not None else _SHORTEST.get(self, "", lambda: at_shortest(self.run))
 
     @property
+    def may_be_shorter(self) -> bool:
+        """Whether the run likely fits with samples as long as they may be, surely with short ones, and nobody knows how
+        long they are."""
+        from lintfit.verdict.capped import exact_length
+
+        estimate = self.estimate
+        if estimate is None or estimate.capacity_bytes is None or exact_length(self.run):
+            return False
+        if estimate.peak.likely > estimate.capacity_bytes:
+            return False
+        return self.at_short is not None and self.at_short.verdict is Verdict.FITS
+
+    @property
+    def at_short(self) -> Estimate | None:
+        """The estimate with samples of :data:`SHORT` tokens."""
+        spec = self.run.spec
+        return _SHORTEST.get(self, "short", lambda: self.what_if(seq_len=min(SHORT, spec.seq_len))) if spec else None
+
+    @property
     def trained(self) -> Estimate | None:
         """The estimate without evaluations, where one of them is the peak: what rules about the training ask for."""
         if self.estimate is None or not self.estimate.peaks_in_evaluation or self.verdict is Verdict.UNKNOWN:
@@ -146,7 +167,7 @@ class RunContext:
         match self.verdict_of_training:
             case Verdict.DOES_NOT_FIT:
                 return Severity.ERROR
-            case Verdict.TIGHT if self.longest is not None or has_room(self.estimate):
+            case Verdict.TIGHT if self.longest is not None or has_room(self.estimate) or self.may_be_shorter:
                 return Severity.INFO  # it fits with samples shorter than their cap, or likely so: tight-fit says it
             case Verdict.TIGHT | Verdict.UNKNOWN:
                 return Severity.WARNING

@@ -15,7 +15,10 @@ from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, is_count
-from lintfit.verdict.capped import may_be_cap
+from lintfit.verdict.capped import exact_length, may_be_cap
+
+STATES = ("parameters", "gradients", "optimizer_states", "master_weights")
+"""Components that hang on the model, its dtype and the engine alone."""
 
 SMALL = 500_000_000
 """Parameters below which an fp32 copy, and training in fp32, is nobody's problem."""
@@ -76,6 +79,17 @@ def decisive(severity: Severity, without: Estimate | None) -> Severity:
     return severity
 
 
+def most_states(estimate: Estimate) -> Moment | None:
+    """The moment of a step at which model states take most: how a model is loaded is no matter of its training."""
+    moments = (moment for moment in estimate.moments if moment.phase != "load" and not moment.in_evaluation)
+    return max(moments, key=states_at, default=None)
+
+
+def states_at(moment: Moment) -> int:
+    """Bytes of model states at a moment."""
+    return sum(moment.components.get(name, 0) for name in STATES)
+
+
 def trap(context: RunContext) -> Severity:
     """What wasted memory at start-up is worth: an error where the run does not fit, information where it has room."""
     return Severity.WARNING if context.verdict is Verdict.UNKNOWN else context.severity()
@@ -94,10 +108,17 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
 
 
 def up_to(context: RunContext) -> str:
-    """What stands before a size that only samples as long as their cap have, or that is the least of what may be."""
+    """What stands before a size that hangs on samples: the most, where only those as long as their cap have it; the
+    least of what may be; else that it is an estimate."""
     if not {"micro_batch_size", "seq_len"}.isdisjoint(context.run.doubtful):
-        return "at least "
-    return "up to " if context.at_shortest is not None or may_be_cap(context.run) else ""
+        return "at least " if exact_length(context.run) else "about "
+    return "up to " if context.at_shortest is not None or may_be_cap(context.run) else "about "
+
+
+def at_length(context: RunContext) -> str:
+    """The length that such a size is of, where nobody knows whether samples have it."""
+    spec = context.run.spec
+    return f" with samples of {spec.seq_len:,} tokens" if spec is not None and not exact_length(context.run) else ""
 
 
 _NOTEWORTHY = 0.02

@@ -23,6 +23,16 @@ def small(size: int | float) -> str:
     return f"{kib / 1024:,.0f} MiB" if kib >= 1024 else f"{kib:,.0f} KiB"
 
 
+def rough(size: int | float) -> str:
+    """Bytes that hang on the lengths of samples, as fine as those are known: ``28 GiB``, ``2.4 GiB``."""
+    return f"{size / GIB:,.0f} GiB" if size >= 10 * GIB else gib(size)
+
+
+def rough_of(size: int | float, capacity: int | float) -> str:
+    """The same of a capacity: ``28 of 23.7 GiB``."""
+    return f"{rough(size).removesuffix(' GiB')} of {gib(capacity)}"
+
+
 def of_gib(size: int | float, capacity: int | float) -> str:
     """Bytes of a capacity: ``27.9 of 23.7 GiB``."""
     return f"{size / GIB:,.1f} of {gib(capacity)}"

@@ -52,11 +52,29 @@ def options(subject: Subject) -> Iterator[Option]:
             continue
         if here is None and _for_adapters_alone(subject, rung):
             continue
+        if not _steps(spec.optimizer, rung, here):
+            continue
         if here is not None:
             back = _taken_back(rung, here) * subject.taking_back
             yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name, counts=1 + back)
         else:
             yield _new(subject, name, rung)
+
+
+_NEEDS_SHAPES = frozenset({"adam_mini", "muon"})
+"""Optimizers whose step asks a parameter for its rows or heads, which ZeRO's flat parts have not (adam-mini 1.1.1,
+``adam_mini.py:step``)."""
+_ON_HOST = ("adam", "adagrad", "lion")
+"""What DeepSpeed steps on the host (``deepspeed/ops``: DeepSpeedCPUAdam, CPUAdagrad, CPULion); of any other optimizer
+accelerate takes DeepSpeedCPUAdam in its place (``map_pytorch_optim_to_deepspeed``)."""
+
+
+def _steps(optimizer: str, rung: Rung, here: Rung | None) -> bool:
+    """Whether an optimizer can step on the states of a rung, and stays the one that it is."""
+    if optimizer in _NEEDS_SHAPES:
+        return here is not None and rung[1] == here[1]
+    offloads = rung[1] != "none" and (here is None or here[1] == "none")
+    return not offloads or any(each in optimizer for each in _ON_HOST)
 
 
 def _for_adapters_alone(subject: Subject, rung: Rung) -> bool:

@@ -31,6 +31,8 @@ _TRAINING_FLAGS = word_set("""
     per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
     """)
 
+_HELP = word_set("help h helpfull")
+"""Flags by which a parser prints what it takes, and ends (argparse; ``absl`` has the last)."""
 _EVALUATES = word_set("do_eval do_predict")
 _OFF = word_set("0 false no off")
 
@@ -50,6 +52,8 @@ def trains(invocation: Invocation) -> bool | None:
     Where neither tells, a distributed launcher counts; of plain python only the script can say (None), and of any
     launcher where the flags ask for an evaluation and for no training.
     """
+    if any(option.name in _HELP for option in invocation.arguments):
+        return False
     if invocation.action is not None:
         return True
     flags = {option.name for option in invocation.arguments if not _is_off(option)}

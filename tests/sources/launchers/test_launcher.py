@@ -554,3 +554,8 @@ def test_an_option_of_the_launcher_keeps_its_quotes(
 def test_a_flag_that_switches_something_on(launch: Callable[[str], Launch], flag: str, on: bool) -> None:
     (found,) = launch(f"python train.py {flag}").flags
     assert found.is_on is on
+
+
+@pytest.mark.parametrize(("flag", "count"), [("--help", 0), ("-h", 0), ("--learning_rate 1e-5", 1)])
+def test_a_command_that_asks_for_help_trains_nothing(shell_document: Read, flag: str, count: int) -> None:
+    assert len(read_launches(shell_document(f"python train.py {flag}\n"))) == count

@@ -34,7 +34,7 @@ def test_the_arguments_turn_no_checkpointing_on() -> None:
 
 
 def test_its_accelerator_hears_of_the_precision_through_transformers_4_only() -> None:
-    assert values(script(SCRIPT, LINE, versions={"transformers": "5.0.0"}))["bf16"] is False
+    assert values(script(SCRIPT, LINE, versions={"transformers": "5.0.0"})).get("bf16") is None
     assert values(script(SCRIPT, LINE, versions={"transformers": "4.57.0"}))["bf16"] is True
     assert values(script(SCRIPT, f"{LINE} --deepspeed ds.json"))["bf16"] is True
 

@@ -43,8 +43,7 @@ def _model(reading: Reading, name: str, value: Value, record: Record) -> None:
 
 
 def _without_precision(reading: Reading) -> None:
+    """PPOTrainer's own Accelerator does not hear of the arguments (transformers 5 sets no environment for them), only
+    of the launcher."""
     for name in ("bf16", "fp16"):
-        setting = reading.settings.get(name)
-        if setting is not None and setting.value:
-            why = f"PPOTrainer's own Accelerator does not hear of {name} (transformers 5 sets no environment for it)"
-            reading.derive(name, False, why)
+        reading.settings.pop(name, None)
