@@ -464,10 +464,10 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
         text = texts.get(options.stdin_filename, original.text)
         result = replace(result, fixed_stdin=encode(original, text).decode())
     if options.diff:
-        from lintfit.documents.edits import unified_diff
+        from lintfit.documents.edits import shown_diff
         from lintfit.fit.confirm import text_of
 
-        diffs = (unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
+        diffs = (shown_diff(path, text_of(path, workspace), text) for path, text in texts.items())
         return replace(result, diff="".join(diffs))
     texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
     if texts:

@@ -68,7 +68,14 @@ def unified_diff(path: Path | str, old: str, new: str) -> str:
         lines.append(line)
         if not line.endswith("\n"):
             lines.append("\n\\ No newline at end of file\n")
-    return "".join(map(_harmless, lines))
+    return "".join(lines)
+
+
+def shown_diff(path: Path | str, old: str, new: str) -> str:
+    """The same as it is printed: it steers no terminal, and no line is taken for a command of who runs the job. Where
+    the file has such characters, which nobody has on purpose, it is no patch for it."""
+    lines = unified_diff(path, old, new).split("\n")
+    return "\n".join(map(_harmless, lines))
 
 
 def _quoted(name: str) -> str:
@@ -82,17 +89,13 @@ def _quoted(name: str) -> str:
 
 
 _STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_BEGINS_COMMAND = re.compile(r"[ \t]+(?=::)")
+_BEGINS_COMMAND = re.compile(r"\A[ \t]+(?=::)")
 
 
 def _harmless(line: str) -> str:
-    """A line of a diff that neither steers a terminal nor is taken for a command of the one who runs the job; it does
-    not apply where the file has such characters, and nobody has them on purpose."""
-    end = "\r\n" if line.endswith("\r\n") else "\n" if line.endswith("\n") else ""
-    body = line[: len(line) - len(end)]
-    body = _STEERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), body)
-    body = body.replace("##[", "##\\[")
-    return _BEGINS_COMMAND.sub(r"\g<0>\\", body, count=1) + end if _BEGINS_COMMAND.match(body) else body + end
+    ending = "\r" if line.endswith("\r") else ""
+    body = _STEERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), line.removesuffix("\r"))
+    return _BEGINS_COMMAND.sub(r"\g<0>\\", body.replace("##[", "##\\[")) + ending
 
 
 def _lines(text: str) -> list[str]:
