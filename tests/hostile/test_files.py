@@ -218,7 +218,6 @@ PAGES: dict[str, dict[str, str | bytes]] = {
     "assignments_before_a_command": {"README.md": "```\n" + 'A="a" ' * 5000 + "torchru\n```\n" + "torchrun train.py\n" + 'B="b" ' * 5000 + "x\n"},
     "blanks_behind_a_command": {"README.md": "torchrun train.py" + " " * 900_000 + "x\n```\n" + "\t " * 400_000 + "torchrun train.py\n```\n"},
     "a_prompt_of_one_name": {"README.md": "```console\nme@" + "a" * 900_000 + "\n```\n```bash\ntorchrun train.py\n```\n"},
-    "comments_before_code": {"train.py": ("# lintfit: ignore[missing-file] -- " + "a " * 4000 + "\n") * 300 + SCRIPT.format(opened="a")},
     "requirements_with_markers": {"requirements.txt": "torch>=1; " + "(python_version<'3' and " * 50 + "\n" + "torch>=1\n" * 50_000},
     "commands_of_a_notebook": {"a.ipynb": _cells(30, "%%bash\n" + "!python " * 30_000 + "\n!torchrun train.py\nTrainer(transformers)")},
     "a_word_of_training": {"train.py": "# " + "train" * 200_000 + "\n" + SCRIPT.format(opened="a")},
