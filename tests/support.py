@@ -24,6 +24,7 @@ OF_FILES = (
     "lintfit.documents.widths._content",
     "lintfit.memory.reading.named._named",
     "lintfit.run.requirements._read_folder",
+    "lintfit.run.front_end_pins._installs",
     "lintfit.run.environment._of",
     "lintfit.documents.paths._folder",
 )

@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,9 @@ from typing import Any
 _OLDEST = (0, 5, 0)
 """The first release that validates a recipe with pydantic; before it every key passes."""
 _PARTS = ("src/axolotl/utils", "src/axolotl/integrations", "deepspeed_configs", "requirements.txt", "pyproject.toml")
+_CODE = ("src/axolotl", "scripts")
+_CONFIGS = ("cfg", "self.cfg")
+"""What axolotl's code calls a recipe."""
 _PIN = re.compile(
     r"^\s*\"?(transformers|accelerate|trl|peft|bitsandbytes|liger-kernel|deepspeed)==([\w.]+)", re.MULTILINE
 )
@@ -48,9 +51,30 @@ def releases(checkout: Path) -> list[Release]:
     return [Release(tag.removeprefix("v"), _files(checkout, tag)) for tag in found]
 
 
-def _files(checkout: Path, tag: str) -> Mapping[str, str]:
+def keys_before(checkout: Path) -> frozenset[str]:
+    """The keys that releases before those read of a recipe, which is a plain mapping there (``cfg.name``)."""
+    tags = subprocess.run(["git", "-C", checkout, "tag"], capture_output=True, text=True, check=True).stdout.split()
+    numbers = {tag: tuple(map(int, match[1].split("."))) for tag in tags
+               if (match := re.fullmatch(r"v(\d+\.\d+\.\d+)", tag))}  # fmt: skip
+    older = [tag for tag, number in numbers.items() if number < _OLDEST]
+    texts = (text for tag in older for name, text in _files(checkout, tag, _CODE).items() if name.endswith(".py"))
+    read = (name for text in texts for name in _read_of_config(ast.parse(text)))
+    return frozenset(name for name in read if not hasattr(dict, name))
+
+
+def _read_of_config(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in _CONFIGS:
+            yield node.attr
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in {f"{each}.get" for each in _CONFIGS}:
+            named = _literal(node.args[0])
+            if isinstance(named, str):
+                yield named
+
+
+def _files(checkout: Path, tag: str, parts: Sequence[str] = _PARTS) -> Mapping[str, str]:
     packed = subprocess.run(
-        ["git", "-C", checkout, "archive", tag, *_present(checkout, tag)], capture_output=True, check=True
+        ["git", "-C", checkout, "archive", tag, *_present(checkout, tag, parts)], capture_output=True, check=True
     )
     files = {}
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
@@ -61,9 +85,9 @@ def _files(checkout: Path, tag: str) -> Mapping[str, str]:
     return files
 
 
-def _present(checkout: Path, tag: str) -> list[str]:
+def _present(checkout: Path, tag: str, parts: Sequence[str]) -> list[str]:
     listed = subprocess.run(
-        ["git", "-C", checkout, "ls-tree", "--name-only", tag, *_PARTS],
+        ["git", "-C", checkout, "ls-tree", "--name-only", tag, *parts],
         capture_output=True,
         text=True,
         check=True,

@@ -5,8 +5,8 @@
 ``CHECKOUT`` is a clone of github.com/axolotl-ai-cloud/axolotl with its tags; the work tree does not matter. It writes
 
 - ``lintfit/catalog/data/axolotl.json``: which release has which key (of the config, its sections, each plugin),
-  what a key that is left out comes to, which keys stop a run and with which words, which libraries a release pins, and
-  the DeepSpeed files that come with axolotl;
+  which keys only releases before these read, what a key that is left out comes to, which keys stop a run and with which
+  words, which libraries a release pins, and the DeepSpeed files that come with axolotl;
 - ``schemas/axolotl.schema.json``: the keys of the newest release as JSON Schema, for editors.
 
 Nothing of axolotl is imported: its source is read with ``ast``. With ``--check`` nothing is written, and the exit is
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tools.axolotl_source import Release, releases  # noqa: E402
+from tools.axolotl_source import Release, keys_before, releases  # noqa: E402
 
 TABLE = ROOT / "lintfit" / "catalog" / "data" / "axolotl.json"
 SCHEMA = ROOT / "schemas" / "axolotl.schema.json"
@@ -45,16 +45,20 @@ DEFAULTS = frozenset({
 """Keys that decide a run's memory: only of these the default is noted."""
 
 
-def table(found: list[Release]) -> dict[str, Any]:
-    """The content of ``axolotl.json``."""
+def table(found: list[Release], before: Iterable[str]) -> dict[str, Any]:
+    """The content of ``axolotl.json``; ``before`` are the keys that older releases than these read."""
+    keys = _spans(found, {release.version: release.keys(CONFIG) for release in found})
+    plugins = _plugins(found)
+    later = keys.keys() | {key for plugin in plugins.values() for key in plugin["keys"]}
     return {
         "releases": [release.version for release in found],
-        "keys": _spans(found, {release.version: release.keys(CONFIG) for release in found}),
+        "before": sorted(set(before) - later),
+        "keys": keys,
         "sections": {
             name: _spans(found, {release.version: release.section(CONFIG, name) for release in found})
             for name in SECTIONS
         },
-        "plugins": _plugins(found),
+        "plugins": plugins,
         "removed": _removed(found),
         "defaults": _defaults(found),
         "pins": {release.version: release.pins() for release in found},
@@ -133,8 +137,8 @@ def schema(newest: Release) -> dict[str, Any]:
     }
 
 
-def _written(found: list[Release]) -> Iterator[tuple[Path, str]]:
-    yield TABLE, _lines(table(found))
+def _written(found: list[Release], before: Iterable[str]) -> Iterator[tuple[Path, str]]:
+    yield TABLE, _lines(table(found, before))
     yield SCHEMA, json.dumps(schema(found[-1]), indent=2) + "\n"
 
 
@@ -156,7 +160,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     changed = False
-    for path, text in _written(releases(options.checkout)):
+    for path, text in _written(releases(options.checkout), keys_before(options.checkout)):
         if not path.exists() or path.read_text("utf-8") != text:
             changed = True
             print(path.relative_to(ROOT))

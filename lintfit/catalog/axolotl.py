@@ -1,8 +1,8 @@
 """axolotl's keys by release: which of them a release has, what one that is left out comes to, which stop the run.
 
 ``data/axolotl.json`` is written by ``tools/update_axolotl.py`` from axolotl's source (0.5.0 to 0.18.0): of each
-key the first release that has it and the first that no longer does. A key that no class of the config has is dropped
-without a word: the classes are pydantic models without ``extra="forbid"``.
+key the first release that has it and the first that no longer does, and which keys only older releases read. A key that
+no class of the config has is dropped without a word: the classes are pydantic models without ``extra="forbid"``.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ def releases() -> tuple[str, ...]:
 
 @frozen
 class Range:
-    """The releases that a run may have. ``open`` says that a newer one than was read may be meant."""
+    """The releases that a run may have. ``open`` says that a newer one than was read may be meant, ``undated`` that
+    nothing says which: then a recipe may also be older than all that were read."""
 
     releases: tuple[str, ...]
     open: bool = False
+    undated: bool = False
 
     @property
     def newest(self) -> str:
@@ -72,7 +74,8 @@ def range_of(versions: Mapping[str, str]) -> Range:
     found = [each for each in every if before(each, oldest) is not True]
     if stated is not None:
         found = [each for each in found if before(each, stated[1:]) is True]
-    return Range(tuple(found)) if found else Range(every[-1:], open=True)
+    undated = stated is None and NAME + FLOOR not in versions
+    return Range(tuple(found), undated=undated) if found else Range(every[-1:], open=True)
 
 
 def _of_exact(stated: str, every: Sequence[str]) -> Range:
@@ -99,6 +102,11 @@ def known_keys() -> Mapping[str, Span]:
     """The keys of the config, plugins' own apart."""
     found: Mapping[str, Span] = _table()["keys"]
     return found
+
+
+def read_before(key: str) -> bool:
+    """Whether only releases before those that were read know a key (0.1 to 0.4, ``cfg.key`` in their source)."""
+    return key in _table()["before"]
 
 
 def section(name: str) -> Mapping[str, Span]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from lintfit.checks.helpers.axolotl import place, recipe_of
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.recipes import to_fill_in
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.recipes.axolotl_config import ATTENTIONS, KERNELS, Config
@@ -13,13 +14,17 @@ _STEPS = ("micro_batch_size", "gradient_accumulation_steps", "batch_size")
 
 @frozen
 class Refused:
-    """Keys that axolotl refuses together: since which release, when, with which error, where it stands, what to do."""
+    """Keys that axolotl refuses together: since which release, when, with which error, where it stands, what to do.
+
+    ``fills`` are keys the lack of which is refused: one that a file has without a value is to be filled in.
+    """
 
     since: str
     when: Callable[[Config], bool]
     error: str
     keys: tuple[str, ...]
     help: str
+    fills: tuple[str, ...] = ()
 
 
 def _on(config: Config, *keys: str) -> bool:
@@ -71,10 +76,12 @@ def _switches(config: Config) -> bool:
 REFUSED: tuple[Refused, ...] = (
     Refused("0.5", lambda c: _on(c, "deepspeed", "fsdp"), "deepspeed and fsdp cannot be used together.",
             ("deepspeed",), "take one of them out"),
-    Refused("0.5", _batch, f"At least two of {', '.join(_STEPS)} must be set", _STEPS, "write the second of them"),
+    Refused("0.5", _batch, f"At least two of {', '.join(_STEPS)} must be set", _STEPS, "write the second of them",
+            ("micro_batch_size", "gradient_accumulation_steps")),
     Refused("0.5", lambda c: _on(c, "gradient_accumulation_steps", "batch_size"),
             "please set only one of gradient_accumulation_steps or batch_size", ("batch_size",), "take batch_size out"),
-    Refused("0.5", _no_data, "either datasets or pretraining_dataset is required", ("base_model",), "write datasets"),
+    Refused("0.5", _no_data, "either datasets or pretraining_dataset is required", ("base_model",), "write datasets",
+            ("datasets", "pretraining_dataset")),
     Refused("0.5", lambda c: _on(c, "sample_packing", "rl"),
             "`sample_packing: true` does not work with RLHF training", ("sample_packing",), "sample_packing: false"),
     Refused("0.6", lambda c: c.get("rl").value == "kto" and c.get("remove_unused_columns").value is not False,
@@ -111,7 +118,7 @@ REFUSED: tuple[Refused, ...] = (
 
 
 def breaks_the_command(context: RunContext) -> bool:
-    return next(iter(check_run(context)), None) is not None
+    return any(report.severity is None for report in check_run(context))
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -120,7 +127,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     config = recipe.config
     for each in REFUSED:
-        if config.range.all_since(each.since) and each.when(config):
+        if not config.range.all_since(each.since) or not each.when(config):
+            continue
+        empty = [(key, found) for key in each.fills if (found := config.keys.get(key)) and found.value is None]
+        if empty:
+            yield to_fill_in(empty, f"axolotl stops with “{each.error}”")
+        else:
             at = [config.get(key) for key in each.keys if key in config.keys]
             names = " and ".join(key for key in each.keys if key in config.keys) or each.keys[0]
             yield Report(place(context, *at), f"{names}: axolotl stops with “{each.error}”", help=each.help)

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.runs import by_machine
 from lintfit.checks.helpers.trees import assigned, data_of, number, without
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings.model import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.settings.registry import SPLITS
@@ -73,12 +74,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     total, micro, steps = triple
     if total != micro * steps * ranks:
+        # On another number of GPUs than those of the machine it may come out even.
+        open_count = by_machine(run) and total % (micro * steps) == 0
+        assumed = " on all GPUs that there are" if by_machine(run) else ""
         yield _report(
             run.deepspeed.document,
             root,
             f"{_TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
-            "(micro-batch × accumulation × data-parallel ranks): DeepSpeed stops with an AssertionError",
+            f"(micro-batch × accumulation × data-parallel ranks{assumed}): DeepSpeed stops with an AssertionError",
             (run,),
+            Severity.WARNING if open_count else None,
         )
 
 
@@ -103,11 +108,14 @@ def _triple(root: Node) -> tuple[int, int, int] | None:
     return None if total is None or micro is None or steps is None else (total, micro, steps)
 
 
-def _report(document: DataDocument, root: Node, message: str, runs: tuple[Run, ...]) -> Report:
+def _report(
+    document: DataDocument, root: Node, message: str, runs: tuple[Run, ...], severity: Severity | None = None
+) -> Report:
     total, micro, steps = (_place(document, root, name) for name in (_TOTAL, _MICRO, _STEPS))
     return Report(
         total,
         message,
+        severity=severity,
         related=(Related(micro, "the micro-batch"), Related(steps, "the accumulation")),
         fix=_fix(document, runs),
         help=f"delete {_TOTAL}: DeepSpeed works it out from the other two",

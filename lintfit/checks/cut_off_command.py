@@ -1,22 +1,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import spliced
+from lintfit.documents.cut_commands import Cut
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Edit, Span
-from lintfit.findings.model import Applicability, Severity
+from lintfit.documents.shell_elsewhere import is_workflow
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
 
-_CUT = re.compile(r"[ \t]++(\\)([ \t]++)(?=\r?\n[ \t]*+(--?[A-Za-z][\w.-]*))")
-"""A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""
-_CUT_IN_PAGE = re.compile(r"(?<![ \t])" + _CUT.pattern.replace(r"\n[ \t]*", r"\n[ \t>]*"))
-"""The same in a page, where it may stand in a quotation."""
-_COMMENT = re.compile(r"[ \t]++\\\r?\n([ \t]*+(?:#[^\n]*\n[ \t]*+)++)(?=--?[A-Za-z])")
-"""Comments between the lines of a command, and a flag behind them: the first one ends the command."""
-_GOES_ON = re.compile(r"\\[ \t]*$")
+_CUT_IN_PAGE = re.compile(r"(?<![ \t])[ \t]++(\\)([ \t]++)(?=\r?\n[ \t>]*+(--?[A-Za-z][\w.-]*))")
+"""A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with, which
+may stand in a quotation."""
+_WHY = {
+    "blank": "a blank behind this backslash ends the command here",
+    "comment": "this comment ends the command",
+    "empty": "this empty line ends the command",
+    "line": "no backslash at the end of this line: the command ends here",
+}
+_HELP = {
+    "blank": "nothing may stand between a backslash and the end of its line",
+    "comment": "put comments above the command, not between its lines",
+    "empty": "take the empty line out of the command",
+    "line": "end the line with a backslash",
+}
 
 
 def breaks_the_command(context: RunContext) -> bool:
@@ -28,21 +38,34 @@ def check_run(context: RunContext) -> Iterator[Report]:
     launch = context.run.launch
     if launch is None:
         return
-    document = launch.document
+    document, span = launch.document, launch.place.span
     if is_page(document.path):
-        yield from _in_page(document, launch.place.span)
+        yield from _in_page(document, span)
         return
-    cut = _CUT.match(document.text, launch.place.span.end)
-    if cut is None:
-        yield from _by_comment(document, launch.place.span.end)
-        return
-    yield Report(
-        Place(document, Span(*cut.span(1))),
-        f"a blank behind this backslash ends the command here: {_lost(document, cut.end())} do not reach it, "
-        "and the shell runs them as a command of their own",
-        fix=spliced(document, "take the blank away", Applicability.UNSAFE, [Edit(Span(*cut.span(2)), "")]),
-        help="nothing may stand between a backslash and the end of its line",
-    )
+    cuts = [cut for cut in document.cuts if span.start < cut.span.start < span.end and not _folded(document, cut)]
+    if cuts:
+        first = cuts[0]
+        yield Report(
+            Place(document, first.span),
+            f"{_WHY[first.kind]}: {_lost(document, first.joint.end, span.end)} not reach it, and the shell takes what "
+            "follows for a command of its own",
+            fix=_joined(document, cuts),
+            help=_HELP[first.kind],
+        )
+
+
+def _folded(document: Document, cut: Cut) -> bool:
+    """Whether a line may go on without a backslash: YAML folds some of its texts."""
+    return cut.kind == "line" and is_workflow(document.path)
+
+
+def _joined(document: Document, cuts: Sequence[Cut]) -> Fix | None:
+    """The fix that joins the lines; none where a comment parts some of them, which is not for a tool to take out."""
+    if any(cut.kind == "comment" for cut in cuts):
+        return None
+    joints = {"blank": f"\\{document.file.newline}", "empty": "", "line": f" \\{document.file.newline}"}
+    edits = [Edit(cut.joint, joints[cut.kind]) for cut in cuts]
+    return spliced(document, "join the lines", Applicability.UNSAFE, edits)
 
 
 def _in_page(document: Document, command: Span) -> Iterator[Report]:
@@ -51,37 +74,21 @@ def _in_page(document: Document, command: Span) -> Iterator[Report]:
     if cut is not None:
         yield Report(
             Place(document, Span(*cut.span(1))),
-            f"a blank behind this backslash ends the command for whoever copies it: {_lost(document, cut.end())} do "
-            "not reach it",
+            f"a blank behind this backslash ends the command for whoever copies it: "
+            f"{_lost(document, cut.end(), command.end)} not reach it",
             severity=Severity.WARNING,
             fix=spliced(document, "take the blank away", Applicability.SAFE, [Edit(Span(*cut.span(2)), "")]),
-            help="nothing may stand between a backslash and the end of its line",
+            help=_HELP["blank"],
         )
 
 
-def _by_comment(document: Document, end: int) -> Iterator[Report]:
-    cut = _COMMENT.match(document.text, end)
-    if cut is None:
-        return
-    text = cut[1]
-    start = cut.start(1) + len(text) - len(text.lstrip(" \t"))
-    line = text.lstrip(" \t").splitlines()[0].rstrip()
-    yield Report(
-        Place(document, Span(start, start + len(line))),
-        f"this comment ends the command: {_lost(document, cut.end())} do not reach it, and the shell runs them as a "
-        "command of their own",
-        help="put comments above the command, not between its lines",
-    )
-
-
-def _lost(document: Document, end: int) -> str:
-    """The flags below, as far as the lines go on."""
+def _lost(document: Document, start: int, end: int) -> str:
+    """The flags behind a cut, as far as the command goes on."""
     flags = []
-    for line in document.text[end:].lstrip("\r\n").splitlines():
-        if line.lstrip().startswith("#"):
-            continue
-        flags += re.findall(r"(?<!\S)(--?[A-Za-z][\w.-]*)", line)
-        if _GOES_ON.search(line) is None:
-            break
+    for line in document.text[start:end].splitlines():
+        if not line.lstrip().startswith("#"):
+            flags += re.findall(r"(?<!\S)(--?[A-Za-z][\w.-]*)", line)
     more = len(flags) - 1
-    return flags[0] if not more else f"{flags[0]} and {more} more {'flag' if more == 1 else 'flags'}"
+    if more < 1:
+        return f"{flags[0] if flags else 'its last words'} does"
+    return f"{flags[0]} and {more} more {'flag' if more == 1 else 'flags'} do"

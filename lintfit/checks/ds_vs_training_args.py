@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import COMPARES, older, reader_of
+from lintfit.checks.helpers.runs import by_machine, counted
 from lintfit.checks.helpers.trees import assigned, dotted, number
 from lintfit.documents.model import Node
-from lintfit.findings.model import Applicability
+from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
 
@@ -48,7 +49,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield from _total(run)
 
 
-def _report(run: Run, path: tuple[str, ...], name: str, other: str, argument: Setting, written: object) -> Report:
+def _report(
+    run: Run,
+    path: tuple[str, ...],
+    name: str,
+    other: str,
+    argument: Setting,
+    written: object,
+    severity: Severity | None = None,
+) -> Report:
     """A key that differs from the argument of this name, whose value is ``other``."""
     assert run.deepspeed is not None
     source = run.deepspeed
@@ -57,6 +66,7 @@ def _report(run: Run, path: tuple[str, ...], name: str, other: str, argument: Se
     return Report(
         place,
         f"{dotted(path)} is {written} but {other}: {_STOPS}",
+        severity=severity,
         related=related(argument.provenance.place, f"{name} is set here"),
         fix=assigned(
             source.document,
@@ -101,7 +111,10 @@ def _total(run: Run) -> Iterator[Report]:
         return
     if "assumed" in (gpus.provenance.kind, micro.provenance.kind, steps.provenance.kind):
         return
-    product = gpus.value * micro.value * steps.value
-    if total != product:
-        other = f"{gpus.value} processes × {micro.value} × accumulation {steps.value} are {product}"
-        yield _report(run, ("train_batch_size",), "per_device_train_batch_size", other, micro, total)
+    each = micro.value * steps.value
+    if total != gpus.value * each:
+        processes = counted(run, gpus.value, "processes")
+        other = f"{processes} × {micro.value} × accumulation {steps.value} are {gpus.value * each}"
+        # On another number of GPUs than those of the machine it may come out even.
+        severity = Severity.WARNING if by_machine(run) and total % each == 0 else None
+        yield _report(run, ("train_batch_size",), "per_device_train_batch_size", other, micro, total, severity)

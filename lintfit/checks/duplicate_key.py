@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.schema.sections import load, unknown_keys
 from lintfit.settings.model import Place
 
 _CONSEQUENCE = {
@@ -19,18 +20,36 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
     if not isinstance(document, DataDocument) or document.root is None or context.source is None:
         return
-    for _, node in document.root.walk():
+    stops = document.kind is Kind.JSON and reader_of(context.runs) not in ("transformers", "accelerate")
+    found = [*_repeated(document.root)]
+    if not found:
+        return
+    # HF's Trainer and Accelerate load a JSON with json.load, which keeps the last; DeepSpeed itself stops.
+    unread = frozenset[Entry]() if stops else _unread(context, document.root)
+    for node, index, earlier in found:
+        if earlier not in unread and node.entries[index] not in unread:
+            yield _report(document, node, index, earlier, None if stops else Severity.WARNING)
+
+
+def _repeated(root: Node) -> Iterator[tuple[Node, int, Entry]]:
+    """Mappings with the index of an entry whose key stands there before, and the first that has it."""
+    for _, node in root.walk():
         first: dict[str, Entry] = {}
         for index, entry in enumerate(node.entries):
             earlier = first.setdefault(entry.key, entry)
             if earlier is not entry:
-                yield _report(document, node, index, earlier, _severity(context))
+                yield node, index, earlier
 
 
-def _severity(context: FileContext) -> Severity | None:
-    """HF's Trainer and Accelerate load a JSON with ``json.load``, which keeps the last; DeepSpeed itself stops."""
-    by_json = context.document.kind is Kind.JSON and reader_of(context.runs) in ("transformers", "accelerate")
-    return Severity.WARNING if by_json else None
+def _unread(context: FileContext, root: Node) -> frozenset[Entry]:
+    """The keys that the reader passes over, with all that stands below them."""
+    dialect = context.source.dialect if context.source is not None else None
+    if dialect not in ("deepspeed", "accelerate"):
+        return frozenset()
+    unknown = unknown_keys(root, load(dialect), installed(context.runs, dialect))
+    passed = [key.entry for key in unknown if not key.forbidden]
+    below = (entry for top in passed for _, node in top.value.walk() for entry in node.entries)
+    return frozenset((*passed, *below))
 
 
 def _report(
@@ -42,7 +61,7 @@ def _report(
     return Report(
         Place(document, entry.key_span),
         f'"{entry.key}" stands {what}: {_CONSEQUENCE.get(document.kind, "the last counts")}',
-        severity=Severity.WARNING if same and document.kind is Kind.YAML else severity,
+        severity=severity,
         related=(Related(Place(document, earlier.key_span), "first here"),),
         fix=_drop(document, mapping, index) if same else None,
         help="" if same else "keep the one that is meant",

@@ -26,6 +26,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     flag = run.launch.flag("gradient_checkpointing") if run.launch is not None else None
     if flag is not None and flag.is_on:
         return  # whoever wrote that has another mistake: the script does not take the flag
+    if run.script is not None and run.script.calls("gradient_checkpointing_disable"):
+        return  # it is meant
     checkpointed = context.what_if(gradient_checkpointing=True)
     if breaks_or_strains(context) is None or checkpointed is None or estimate.capacity_bytes is None:
         return

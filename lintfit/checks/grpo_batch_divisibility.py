@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import from_commit, milder, older
-from lintfit.checks.helpers.runs import anchor, change
+from lintfit.checks.helpers.runs import anchor, by_machine, change, counted
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.generation import fills_groups
 from lintfit.run.model import Run
@@ -50,12 +50,11 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
     samples = gpus * micro.value * steps.value
     if samples % group.value == 0:
         return
-    severity = Severity.ERROR if older((run,), "trl", "0.15") is False else milder(Severity.ERROR)
     yield Report(
         _place(run, group, micro, steps),
-        f"{gpus} GPUs × micro-batch {micro.value} × accumulation {steps.value} = {samples} completions are not a "
-        f"multiple of num_generations {group.value}: TRL stops with ValueError",
-        severity=severity,
+        f"{counted(run, gpus, 'GPUs')} × micro-batch {micro.value} × accumulation {steps.value} = {samples} "
+        f"completions are not a multiple of num_generations {group.value}: TRL stops with ValueError",
+        severity=_severity(run, older((run,), "trl", "0.15") is False),
         fix=_fix(run, gpus * micro.value, steps.value, group.value),
         help="make the product a multiple of num_generations",
     )
@@ -64,9 +63,9 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
 def _too_few(run: Run, group: Setting, micro: Setting, gpus: int) -> Report:
     return Report(
         _place(run, group, micro),
-        f"{gpus} GPUs × micro-batch {micro.value} = {gpus * micro.value} completions are not a multiple of "
-        f"num_generations {group.value}: TRL before 0.17 stops with ValueError",
-        severity=milder(Severity.ERROR) if from_commit((run,), "trl") else Severity.ERROR,
+        f"{counted(run, gpus, 'GPUs')} × micro-batch {micro.value} = {gpus * micro.value} completions are not a "
+        f"multiple of num_generations {group.value}: TRL before 0.17 stops with ValueError",
+        severity=_severity(run, not from_commit((run,), "trl")),
         help="make the product a multiple of num_generations",
     )
 
@@ -82,11 +81,17 @@ def _evaluation(run: Run, gpus: int) -> Iterator[Report]:
         return
     yield Report(
         _place(run, micro, group, when),
-        f"{gpus} GPUs × evaluation batch {micro.value} = {gpus * micro.value} are not a multiple of num_generations "
-        f"{group.value}: TRL stops with ValueError",
-        severity=Severity.ERROR if older((run,), "trl", "0.15") is False else milder(Severity.ERROR),
+        f"{counted(run, gpus, 'GPUs')} × evaluation batch {micro.value} = {gpus * micro.value} are not a multiple of "
+        f"num_generations {group.value}: TRL stops with ValueError",
+        severity=_severity(run, older((run,), "trl", "0.15") is False),
         help="make per_device_eval_batch_size × GPUs a multiple of num_generations",
     )
+
+
+def _severity(run: Run, sure: bool) -> Severity:
+    """An error where the version is known to check, and the number of GPUs is not only that of the machine: as many as
+    a group has completions always do."""
+    return Severity.ERROR if sure and not by_machine(run) else milder(Severity.ERROR)
 
 
 def _argument(run: Run, *names: str) -> Setting | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import distributed, recipe_of, stated
+from lintfit.checks.helpers.recipes import to_fill_in
 from lintfit.frozen import frozen
 from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
@@ -47,13 +48,17 @@ class Asked:
 
 @frozen
 class Refused:
-    """Arguments that LLaMA-Factory refuses together: the first release, when, the error, where, and what to do."""
+    """Arguments that LLaMA-Factory refuses together: the first release, when, the error, where, and what to do.
+
+    ``fills`` are keys the lack of which is refused: one that a file has without a value is to be filled in.
+    """
 
     since: str
     when: Callable[[Asked], bool]
     error: str
     keys: tuple[str, ...]
     help: str
+    fills: tuple[str, ...] = ()
 
 
 def _packaged(asked: Asked) -> bool:
@@ -116,11 +121,11 @@ REFUSED: tuple[Refused, ...] = (
     Refused("0.8.3", lambda a: a.on("neat_packing") and a.is_("stage", "pt", "rm", "ppo", "dpo", "kto"),
             "`neat_packing` cannot be set as True except SFT.", ("neat_packing",), "take it out"),
     Refused("0.5.3", lambda a: a.is_("stage", "ppo") and a.is_("reward_model", None),
-            "`reward_model` is necessary for PPO training.", ("stage",), "write reward_model"),
+            "`reward_model` is necessary for PPO training.", ("stage",), "write reward_model", ("reward_model",)),
     Refused("0.2.0", lambda a: a.on("streaming") and a.is_("max_steps", -1, None),
-            "Please specify `max_steps` in streaming mode.", ("streaming",), "write max_steps"),
+            "Please specify `max_steps` in streaming mode.", ("streaming",), "write max_steps", ("max_steps",)),
     Refused("0.8.3", lambda a: a.on("do_train") and a.is_("dataset", None), "Please specify dataset for training.",
-            ("do_train",), "write dataset"),
+            ("do_train",), "write dataset", ("dataset",)),
     Refused("0.8.0", lambda a: a.on("predict_with_generate") and a.stage == 3,
             "`predict_with_generate` is incompatible with DeepSpeed ZeRO-3.", ("predict_with_generate",),
             "take it out, or ZeRO-2"),
@@ -149,7 +154,8 @@ REFUSED: tuple[Refused, ...] = (
                                 or a.is_("eval_strategy", "steps", "epoch"))
             and a.is_("eval_dataset", None) and a.is_("val_size", 0),
             "Please make sure eval_dataset be provided or val_size >1e-6",
-            ("do_eval", "eval_strategy", "predict_with_generate"), "write eval_dataset or val_size: 0.1"),
+            ("do_eval", "eval_strategy", "predict_with_generate"), "write eval_dataset or val_size: 0.1",
+            ("eval_dataset", "val_size")),
     Refused("0.8.3", lambda a: a.has("eval_dataset") and a.above("val_size", 1e-6),
             "Cannot specify `val_size` if `eval_dataset` is not None.", ("val_size",), "take one of them out"),
     Refused("0.2.0", lambda a: a.on("streaming") and a.has("max_samples"),
@@ -162,7 +168,7 @@ REFUSED: tuple[Refused, ...] = (
 
 
 def breaks_the_command(context: RunContext) -> bool:
-    return next(iter(check_run(context)), None) is not None
+    return any(report.severity is None for report in check_run(context))
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -173,6 +179,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
     asked = Asked(arguments, engine.zero_stage(arguments), distributed(context, recipe))
     for each in REFUSED:
         place = stated(arguments, *each.keys) if arguments.since(each.since) and each.when(asked) else None
-        if place is not None:
+        if place is None:
+            continue
+        empty = [(name, found) for name in each.fills if (found := arguments.stated(name)) and found.value is None]
+        if empty:
+            yield to_fill_in(empty, f"LLaMA-Factory stops with “{each.error}”")
+        else:
             key = next(key for key in each.keys if stated(arguments, key) is not None)
             yield Report(place, f"{key}: LLaMA-Factory stops with “{each.error}”", help=each.help)

@@ -42,7 +42,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
         yield _assumed(run, named + more)
     elif run.spec is not None and (open_ways := _undecided(run.spec)) and not _evaluates_without_end(run.spec):
-        place = place_of(run, "uncounted", "frozen_models")
+        place = place_of(run, "uncounted", "frozen_models", "own_evaluation")
         yield Report(place, f"the memory of this run is not known; not modelled: {open_ways[0]}")
     elif context.by_version:
         what = f"whether this run fits depends on a version that nothing states: {' | '.join(context.by_version)}"

@@ -8,6 +8,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, fits, place_of
 from lintfit.checks.helpers.wording import gib, peak, united
 from lintfit.documents.numerals import natural, whole
+from lintfit.documents.shell_directives import slurm_counts
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.frozen import replace
 from lintfit.memory.result import Verdict
@@ -64,8 +65,11 @@ def _server(run: Run) -> Iterator[Report]:
     if launch is None or run.value("vllm_mode") != "server" or run.hardware.nodes != 1:
         return
     mine = _trainer_cards(run)
+    several = int(slurm_counts(launch.document.directives).get("SLURM_NNODES", "1")) > 1
     for command in launch.document.commands if mine else ():
         if command.conditional or command is launch.command or not _is_server(command):
+            continue
+        if _are_placed_apart(command, launch.command, several):
             continue
         theirs = _server_cards(command)
         shared = sorted(mine & theirs) if theirs else []
@@ -84,6 +88,54 @@ def _server(run: Run) -> Iterator[Report]:
 def _is_server(command: Command) -> bool:
     words = [word.text for word in command.words]
     return "vllm-serve" in words or ("vllm", "serve") in pairwise(words)
+
+
+_REMOTE = frozenset(("ssh", "pdsh", "clush"))
+_PLACES = frozenset(
+    (
+        "nodelist",
+        "w",
+        "relative",
+        "r",
+        "exclude",
+        "x",
+        "het-group",
+        "gres",
+        "gpus",
+        "G",
+        "gpus-per-node",
+        "gpus-per-task",
+    )
+)
+"""The options of ``srun`` that give a step nodes or GPUs of its own (https://slurm.schedmd.com/srun.html)."""
+
+
+def _are_placed_apart(server: Command, trainer: Command, several: bool) -> bool:
+    """Whether the two are put on different nodes, or given GPUs of their own by ``srun``; where a job has several
+    nodes, nobody knows which of them a step of it gets."""
+    theirs, mine = _placed(server), _placed(trainer)
+    if theirs is None and mine is None:
+        return False
+    return (theirs or ()) != (mine or ()) or several
+
+
+def _placed(command: Command) -> tuple[str, ...] | None:
+    """What says where a command runs, in the words of ``ssh`` or ``srun``; None where the shell itself runs it."""
+    words = [word.text for word in command.words]
+    for index, word in enumerate(words):
+        name = word.rpartition("/")[2]
+        if name in _REMOTE:
+            return tuple(each for each in words[index + 1 :] if not each.startswith("-"))[:1]
+        if name == "srun":
+            return tuple(_options(words[index + 1 :]))
+    return None
+
+
+def _options(words: list[str]) -> Iterator[str]:
+    for index, word in enumerate(words):
+        key, _, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and key in _PLACES:
+            yield f"{key}={value or ''.join(words[index + 1 : index + 2])}"
 
 
 def _trainer_cards(run: Run) -> set[int]:

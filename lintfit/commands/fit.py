@@ -166,7 +166,7 @@ def _unknown(result: RunResult) -> str:
     if starts_too_many(run):
         return f"it starts more processes than the {run.hardware.available} GPUs that there are: what fits is not known"
     if breaks_the_command(RunContext(run, result.estimate)):
-        return "its command is cut off or refused (lintfit check says where): what is left of it gets no plan"
+        return "its command is cut off or refused (lintfit check says where): it gets no plan before that is mended"
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
 
 

@@ -145,6 +145,19 @@ class PythonDocument(Document):
             self.offset(place.start.line, place.start.column + 1), self.offset(place.end.line, place.end.column + 1)
         )
 
+    def holds(self, node: cst.CSTNode) -> bool:
+        """Whether a node is one of ``module``. Finds no span, which takes longer."""
+        tree = self._parsed()
+        if node in tree.spans or tree.parent(node) is not None:
+            return True
+        if tree.whole or not isinstance(node, (cst.Module, *SKIPPED)):
+            return False
+        try:
+            self.span(node)
+        except KeyError:
+            return False
+        return True
+
     def _locate(self, tree: _Tree, node: cst.CSTNode) -> None:
         """Find the spans of the statement of the module, or of the function, that holds a node; else of all nodes."""
         if tree.module is None:

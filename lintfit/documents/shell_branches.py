@@ -34,7 +34,7 @@ def _met(before: Variable | None, ends: Sequence[Variable | None]) -> Variable |
         # What is as it was keeps its place; what each way sets anew stands in several.
         return before if before in given else replace(last, elements=tuple(map(_nowhere, last.elements)))
     added = _with_doubtful_words(before, given) if before is not None and len(given) == len(ends) else None
-    return added or replace(last, elements=((_unknown(last),),), array=False)
+    return added or last.unknown()
 
 
 def _unknown(variable: Variable) -> Fragment:

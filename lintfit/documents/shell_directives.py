@@ -1,4 +1,5 @@
-"""The ``#SBATCH`` lines of a Slurm script (https://slurm.schedmd.com/sbatch.html)."""
+"""What the comments of a script ask a batch system for: ``#SBATCH`` lines (https://slurm.schedmd.com/sbatch.html), and
+the GPUs of PBS's ``#PBS -l`` and LSF's ``#BSUB -gpu``."""
 
 from __future__ import annotations
 
@@ -10,6 +11,16 @@ from lintfit.documents.model import Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
 
+_GPUS = lazy_pattern(
+    r"^#(?:PBS[ \t][^\r\n#]*?-l[ \t]+(?:[\w=:,.-]*[:,])?n?gpus="
+    r"|BSUB[ \t][^\r\n#]*?-gpu[ \t]+[\"']?(?:[^\"'\r\n]*:)?num=)(?P<count>\d+)"
+    r"(?![^\r\n]*(?:\+|/task))",
+    re.MULTILINE,
+)
+"""The GPUs of a node in PBS's words (``select=1:ngpus=4``, ``nodes=1:gpus=4``) and LSF's (``num=4``), where every
+node has as many (PBS Professional's qsub, "Requesting resources"; LSF's bsub, "-gpu")."""
+_CHUNKS = lazy_pattern(r"\bselect=(?!1\b)")
+"""Several chunks, of which one node may have more than one."""
 _DIRECTIVE = lazy_pattern(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
 _OPTION = lazy_pattern(
     r"(?P<key>--?[A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|(?=[ \t]|$))(?P<value>\"[^\"]*\"|'[^']*'|[^ \t\r\n#-][^ \t\r\n]*|)"
@@ -50,8 +61,15 @@ def slurm_counts(found: Iterable[Directive]) -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def directives(text: str) -> tuple[Directive, ...]:
-    """Every option of every ``#SBATCH`` line, in order; of a page that is read block by block they are the same."""
-    return tuple(_directives(text))
+    """Every option of every ``#SBATCH`` line, in order, and what other systems are asked for as Slurm's option has it;
+    of a page that is read block by block they are the same."""
+    return (*_directives(text), *_of_other_systems(text))
+
+
+def _of_other_systems(text: str) -> Iterator[Directive]:
+    for match in _GPUS.finditer(text):
+        if _CHUNKS.search(match.group()) is None:
+            yield Directive("--gpus-per-node", match["count"], Span(*match.span()), Span(*match.span("count")))
 
 
 def _directives(text: str) -> Iterator[Directive]:

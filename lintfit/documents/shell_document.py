@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lintfit.documents.cut_commands import Cut
 from lintfit.documents.model import Document, FileText, Span
 from lintfit.documents.shell_directives import Directive
 from lintfit.documents.shell_words import Given, Variable, Word
@@ -81,3 +82,5 @@ class ShellDocument(Document):
     """Opens the files that it sources: needed to read a changed text of it the same way."""
     given: Given | None = None
     """What another file of the tree starts it with, where its own text does not say it."""
+    cuts: tuple[Cut, ...] = ()
+    """Where its commands are cut, though they are read as they are meant."""

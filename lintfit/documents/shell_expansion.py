@@ -212,7 +212,10 @@ def _braced(reference: _Reference) -> _Lists:
     variable = scope.variables.get(name)
     if length:
         counts = variable is not None and subscript is not None and subscript[1] in ("@", "*")
-        return reference.computed(_count(variable) if counts and variable is not None else None)
+        if counts or variable is None:
+            return reference.computed(_count(variable) if variable is not None else None)
+        plain = subscript is None and not rest and variable.value is not None
+        return reference.computed(len(variable.value or "") if plain else None)
     if subscript:
         return _subscript(reference, variable if not rest else None, subscript[1])
     if not rest:
@@ -259,6 +262,8 @@ def _with_default(reference: _Reference, name: str, operator: str, default: Span
     if current is not None:
         return current
     if operator.endswith("?"):
+        if name in scope.variables:  # the script ends here unless somebody gives it
+            scope.variables[name] = scope.variables[name].unknown()
         return reference.unknown()
     parts = [tuple(item) for item in expand(text, default, scope)]
     if operator.endswith("="):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from lintfit.documents.cut_commands import Cut, mended
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.markdown import is_page, shells, shown_files, with_commands
@@ -45,26 +46,27 @@ def read_shell(file: FileText, open_text: OpenText | None = None, given: Given |
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0)),))
     steps = Steps(MAX_STEPS, "steps of a shell script")
+    documented = is_python(file.path) or is_page(file.path)
+    whole, cuts = (file, ()) if documented else _mended(file)
     job = kind_of_job(file.path, file.text) if not is_workflow(file.path) else None
     if is_workflow(file.path):
-        walks = [Walk(file, steps, text) for text in run_steps(file)]  # each in a shell of its own
+        walks = [Walk(file, steps, text) for text in run_steps(whole)]  # each in a shell of its own
     elif is_makefile(file.path):
-        walks = [Walk(file, steps, recipes(file.text))]
+        walks = [Walk(file, steps, recipes(whole.text))]
         walks[0].scope.variables.update(make_variables(file.text, steps))
     elif job is not None:
-        return _read_job(file, job, steps)
+        return replace(_read_job(whole, job, steps), file=file, cuts=cuts)
     elif is_python(file.path):
         walks = [Walk(file, steps, in_docstring(file.text))]
     elif is_page(file.path):
         walks = [Walk(file, steps, text) for text in islice(shells(file.text), _blocks(file, steps))]
     else:
-        walks = [Walk(file, steps, open_text=open_text)]
+        walks = [Walk(file, steps, whole.text, open_text)]
         if given is not None:
             walks[0].scope.positional = given.arguments
             walks[0].scope.variables.update(given.variables)
     for walk in walks:
         walk.run()
-    documented = is_python(file.path) or is_page(file.path)
     own = not is_workflow(file.path) and not documented
     # What make, GitHub or IPython itself fills in need not be bash.
     filled = is_makefile(file.path) or file.within is not None
@@ -81,7 +83,14 @@ def read_shell(file: FileText, open_text: OpenText | None = None, given: Given |
         redirected=tuple(name for walk in walks for name in walk.redirections),
         open_text=open_text if own else None,
         given=given if own else None,
+        cuts=cuts,
     )
+
+
+def _mended(file: FileText) -> tuple[FileText, tuple[Cut, ...]]:
+    """The file with its commands as they are meant; the places stay the same."""
+    text, cuts = mended(file.text)
+    return (replace(file, text=text) if cuts else file), cuts
 
 
 _MOST_BLOCKS = 200

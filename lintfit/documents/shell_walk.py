@@ -19,6 +19,7 @@ from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile
 from lintfit.documents.shell_expansion import words
 from lintfit.documents.shell_files import read_variable, redirections, written_file
+from lintfit.documents.shell_refusals import refused, to_be_given, unknown
 from lintfit.documents.shell_source import MOST_READINGS, Source
 from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
 from lintfit.documents.shell_strings import with_strings
@@ -77,6 +78,8 @@ class Walk:
         self.calls = steps.within(_MAX_CALLS, "calls of functions")
         self.folder = "."
         self.lost = False
+        self.demands = False
+        """Whether the script refuses to run without arguments."""
         self.redirections: list[str] = []
         self.sourced = 0
         """How many files deep this one is that the script sources."""
@@ -107,6 +110,9 @@ class Walk:
             self.chain(node, where)
         elif kind in _BRANCHES:
             self.branch(node, where)
+        elif kind == "case_statement":
+            self.forget(node)
+            self.children(node, where)
         elif kind == "subshell":
             before, folder, lost = dict(self.scope.variables), self.folder, self.lost
             self.children(node, where)
@@ -120,6 +126,7 @@ class Walk:
             self.walk(child, deeper)
 
     def chain(self, node: tree_sitter.Node, where: _Where) -> None:
+        self.forget(node)
         operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
         for index, child in enumerate(node.named_children):
             if not self.scope.steps.take(self.scope.size):
@@ -131,8 +138,19 @@ class Walk:
             if doubtful:
                 self.scope.variables = after_branches(before, [before, self.scope.variables])
 
+    def taken(self, node: tree_sitter.Node) -> tree_sitter.Node | Literal["none"] | None:
+        self.forget(node)
+        return taken(node, self.source, self.scope, self.functions)
+
+    def forget(self, node: tree_sitter.Node) -> None:
+        """What a script asks for before it refuses to go on is given by somebody: it is not known."""
+        asked = refused(node, self.source, self.scope, self.functions)
+        if any(not name[:1].isalpha() and name[:1] != "_" for name in asked):
+            self.demands = True
+        self.scope.variables.update(unknown(self.scope.variables, asked))
+
     def branch(self, node: tree_sitter.Node, where: _Where) -> None:
-        if node.type == "if_statement" and (ran := taken(node, self.source, self.scope)) is not None:
+        if node.type == "if_statement" and (ran := self.taken(node)) is not None:
             self.decided(node, ran, where)
             return
         if not self.scope.steps.take(self.scope.size):
@@ -157,6 +175,8 @@ class Walk:
             self.scope.positional = None  # shifted nobody knows how often
         if reads:
             self.scope.variables = before
+            if self.demands:
+                self.scope.variables.update(unknown(before, to_be_given(before, ends)))
             return
         if not any(clause.type == "else_clause" for clause in others):
             ends.append(before)

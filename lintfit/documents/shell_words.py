@@ -87,6 +87,11 @@ class Variable:
         first = self.elements[0] if self.elements else ()
         return text_of(first) if all(fragment.known for fragment in first) else None
 
+    def unknown(self) -> Variable:
+        """The variable with a value that nobody knows."""
+        hole = Fragment(f"${{{self.name}}}", self.value_span, known=False)
+        return replace(self, elements=((hole,),), array=False)
+
 
 @frozen
 class Given:

@@ -106,7 +106,8 @@ def _on(run: Run, spec: Spec) -> str:
     if hardware.gpu is None and hardware.gpus is not None:
         name = name if hardware.gpus == 1 else f"{hardware.gpus} {name}"
     elif hardware.gpus is not None:
-        assumed = " (all there are)" if run.all_gpus is not None else ""
+        there = run.all_gpus is not None and run.settings["gpus"].provenance.kind == "option"
+        assumed = " (all there are)" if there else ""
         name = f"{hardware.gpus} × {name}{assumed}"
     elif hardware.gpu is None:
         return engine(spec)

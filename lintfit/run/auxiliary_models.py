@@ -16,7 +16,7 @@ Asked = tuple[tuple[FrozenModel, ...], tuple[str, ...]]
 
 
 def inference_models(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> Asked:
-    """The models that the script only asks, and a line for each that nobody knows, and for passes out of sight."""
+    """The models that the script only asks, and a line for each that nobody knows and for what runs out of sight."""
     found: list[FrozenModel] = []
     lines: list[str] = []
     setting = settings.get("frozen_models")
@@ -31,8 +31,8 @@ def inference_models(settings: Mapping[str, Setting], folders: tuple[Path, ...])
         if facts.checkpoint_dtype in DTYPE_BYTES:
             stated.setdefault("weights_dtype", facts.checkpoint_dtype)
         found.append(FrozenModel(facts, **stated))
-    passes = settings.get("uncounted")
-    return tuple(found), (*lines, *([passes.value] if passes is not None else ()))
+    others = (settings[name].value for name in ("uncounted", "own_evaluation") if name in settings)
+    return tuple(found), (*lines, *others)
 
 
 def of_ppo(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:

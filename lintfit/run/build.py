@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from lintfit.documents.files import ReadError
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind, Span
-from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
 from lintfit.options.config import config_for
@@ -21,6 +20,7 @@ from lintfit.run.discover import SUFFIXES
 from lintfit.run.examples import is_example
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.files import RunFiles
+from lintfit.run.front_end_pins import of_front_end
 from lintfit.run.hardware import find_hardware
 from lintfit.run.in_unknown_folder import with_name_in_folder
 from lintfit.run.lacking import SCRIPT, named_recipes
@@ -29,19 +29,18 @@ from lintfit.run.notebooks import asked_by, machine_of
 from lintfit.run.precedence import Sources
 from lintfit.run.precision import on_card, without_overflow
 from lintfit.run.processes import all_there_are, number_of_gpus
+from lintfit.run.refusals import refused_of
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
 from lintfit.run.versions import versions_of, with_peers, with_project_of
 from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
-from lintfit.sources.flag_grammars.refused import of_launch
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
 from lintfit.versions import Versions
 
 if TYPE_CHECKING:
-    from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.recipes.front_ends import FrontEnd
@@ -54,9 +53,14 @@ _MOST_VERSIONS = 6
 def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
     """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
     options = _options(origin, cli)
-    versions = versions_of(origin.path, workspace.root, options, asked_by(origin.path, workspace))
+    known = partial(versions_of, origin.path, workspace.root, options, asked_by(origin.path, workspace))
+    versions = known()
     with workspace.asked() as looked_for:
         run = _Builder(origin, workspace, options, versions).run()
+        if run.recipe is not None:
+            run, versions = of_front_end(
+                run, versions, known, lambda told: _Builder(origin, workspace, options, told).run()
+            )
         if run.script is not None and run.script.document.path != origin.path:
             told = with_project_of(run.script.document.path, workspace.root, versions)
             if told is not versions:
@@ -167,7 +171,7 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
-        refused = self._refused()
+        refused = refused_of(sources, self.versions, self.files.workspace)
         assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]
@@ -216,31 +220,6 @@ class _Builder:
         sources = (self.sources.deepspeed, self.sources.accelerate)
         configs = [source.document for source in sources if source is not None]
         return tuple(document for document in self.files.opened if document not in configs)
-
-    def _refused(self) -> tuple[Refused, ...]:
-        """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take.
-
-        A page tells of the release, or of the copy of a front end, that its project goes with.
-        """
-        sources = self.sources
-        found = of_launch(sources.launch, sources.script, sources.recipe, self.versions)
-        found = tuple(each for each in found if not self._is_to_fill_in(each))
-        of_front_end = sources.recipe.refused if sources.recipe is not None else ()
-        if not of_front_end:
-            return found
-        from lintfit.run.key_reads import key_reads
-
-        def is_open(each: Refused) -> bool:
-            path = each.place.document.path
-            return is_page(path) or bool(key_reads(self.files.workspace).declared(path, each.name.lstrip("-")))
-
-        leave = [each for each in of_front_end if is_open(each)]
-        return tuple(each for each in found if each not in leave)
-
-    def _is_to_fill_in(self, refused: Refused) -> bool:
-        """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``)."""
-        flag = self.sources.launch.flag(refused.name.lstrip("-").replace("-", "_")) if self.sources.launch else None
-        return flag is not None and flag.value is not None and is_to_fill_in(flag.value)
 
     def _launch(self) -> Launch | None:
         from lintfit.sources.launchers.launcher import read_launch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import word_set
@@ -53,3 +54,23 @@ def is_example(name: str) -> bool:
 def is_example_recipe(name: str, front_end: str) -> bool:
     """Whether a recipe is named as in a checkout of its front end, whose examples lie in one folder."""
     return front_end in ("axolotl", "llamafactory") and name.removeprefix("./").startswith("examples/")
+
+
+_DEEPSPEED_FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "axolotl": ("deepspeed_configs", "deepspeed"),
+    "llamafactory": ("examples/deepspeed",),
+}
+"""Where checkouts of front ends have DeepSpeed configs: axolotl's were in ``deepspeed`` until January 2024 (#1192)."""
+
+
+def is_packaged_config(name: str, front_end: str | None) -> bool:
+    """Whether a DeepSpeed config is named as one that comes with a front end, in a checkout of it."""
+    folder, base = posixpath.split(name.replace("\\", "/").removeprefix("./"))
+    if front_end is None or not f"/{folder}".endswith(
+        tuple(f"/{each}" for each in _DEEPSPEED_FOLDERS.get(front_end, ()))
+    ):
+        return False
+    from lintfit.catalog import axolotl, llamafactory
+
+    files = axolotl.deepspeed_files() if front_end == "axolotl" else llamafactory.deepspeed_files()
+    return base in files

@@ -8,7 +8,7 @@ name, or comes from a loader, is sure to be one; any other quoted mention in a f
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -42,6 +42,7 @@ _OPENS = lazy_pattern(
     rf"{_LOADER}|HfArgumentParser|parse_(?:json|yaml)_file|hydra|DeepSpeedConfig|(?:ds|deepspeed)_config|config_params"
     r"|\b[jy]q\b"
 )
+_OPENS_YAML = lazy_pattern(r"yaml\w*\.\w*load|\.safe_load\(|read_yaml\(|OmegaConf\.load|\bhydra\.|\bYAML\(|\byq\b")
 _LOADED = lazy_pattern(rf"\b(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=[^=\n]*(?:{_LOADER})")
 _CONFIG = lazy_pattern(rf"config|conf\b|cfg|settings|hparams|\.deepspeed\b|{_LOADER}", re.IGNORECASE)
 _OF_MODEL = lazy_pattern(r"model\w*\.config$|\bself\.model_config$|\btorch\b")
@@ -85,6 +86,10 @@ class _Code:
         return _OPENS.search(self.text) is not None
 
     @cached_property
+    def opens_yaml(self) -> bool:
+        return _OPENS_YAML.search(self.text) is not None
+
+    @cached_property
     def loaded(self) -> frozenset[str]:
         """The names that it gives to what it opens."""
         return frozenset(found[1] for found in _LOADED.finditer(self.text)) if self.opens else frozenset()
@@ -121,6 +126,8 @@ class KeyReads:
         self._trees: dict[tuple[Path, bool], _Tree] = {}
         self._of_configs: dict[Path, _Tree] = {}
         self._found: dict[tuple[Path, KeyPath], Read | None] = {}
+        self._sure: dict[tuple[int, str], Read | None] = {}
+        """By tree and key."""
 
     def of(self, config: Path, path: KeyPath) -> Read | None:
         """Where code of the tree reads the key at a path of a file: a sure place before one that may be one.
@@ -132,6 +139,21 @@ class KeyReads:
         else:
             self._tree(config)  # for whoever notes what is asked for
         return self._found[config, path]
+
+    def of_recipe(self, recipe: Path, key: str) -> Read | None:
+        """Where code of the tree surely reads a top-level key of a front end's YAML, and some code there opens YAML."""
+        tree = self._tree(recipe)
+        if (id(tree), key) not in self._sure:  # trees have many recipes with the same keys
+            opens = any(each.opens_yaml for each in tree.code)
+            files = [code for code in tree.code if opens and key in code.text]
+            reads = (read for code in files for read in _reads(code, key, recipe.name) if read.sure)
+            self._sure[id(tree), key] = next(reads, None)
+        return self._sure[id(tree), key]
+
+    def named_in_code(self, config: Path, read: Collection[Path]) -> bool:
+        """Whether code of the tree names a file, apart from the files that were ``read`` as commands (resolved)."""
+        naming = (each.path for each in self._tree(config).code if config.name in each.text)
+        return any(self._workspace.located(path) not in read for path in naming)
 
     def whole(self, config: Path) -> bool:
         """Whether all code of the tree was searched; False where there is too much of it."""

@@ -83,20 +83,24 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
             if each is not None and has_script_that_trains(each):
                 runs.append(each)
                 taken |= _taken(each, workspace)
+    idle = _untrained(documents, taken, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
-    for origin in _lonely_data(lonely, taken, workspace, configs_of_folders(runs)):
+    apart = taken | {workspace.located(path) for path in idle}
+    for origin in _lonely_data(lonely, apart, workspace, configs_of_folders(runs)):
         run = making.run(origin)
         if run is not None and origin.kind == "recipe" and is_for_the_tree(run, workspace):
             continue
         if run is not None and (origin.kind == "config" or is_read(run)):
             runs.append(run)
             taken |= _taken(run, workspace)
+            apart |= taken
     reading = Reading(
         found,
         workspace,
         {document.path: document for document in documents},
         frozenset(taken),
         tuple(run for run in launches if not trains(run)),
+        idle,
     )
     loaded = Loaded(
         tuple(documents),
@@ -282,6 +286,18 @@ def _lonely_data(
     for document in data:
         if workspace.located(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)
+
+
+def _untrained(documents: Sequence[Document], taken: set[Path], workspace: Workspace) -> Mapping[Path, str]:
+    """The recipes that no run has taken and that are only given to commands that do not train, with where that is."""
+    from lintfit.run.untrained import any_idle, untrained
+
+    data = [each for each in documents if isinstance(each, DataDocument)]
+    recipes = [each for each in data if front_end_of(each.text, each.kind) is not None]
+    if all(workspace.located(each.path) in taken for each in recipes) or not any_idle(documents):
+        return {}
+    found = untrained(recipes, documents, workspace)
+    return {path: where for path, where in found.items() if workspace.located(path) not in taken}
 
 
 _ITS_OWN: Mapping[FrontEnd, tuple[str, frozenset[str]]] = {

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
-from lintfit.run.examples import is_example, is_example_recipe
+from lintfit.run.examples import is_example, is_example_recipe, is_packaged_config
 from lintfit.run.locate import is_documented
 from lintfit.run.made import may_be_made
 from lintfit.settings.model import Place
+from lintfit.sources.recipes.forms import front_end_of
 from lintfit.suggest import most_alike, nearest
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and is_example_recipe(name, launch.launcher):
         return "elsewhere"
+    if is_packaged_config(name, _front_end(place, launch)) and not _has_folder(name, locator):
+        return "elsewhere"
     if (launch is not None and _in_container(launch)) or _leads_out(name, locator) or _in_submodule(locator):
         return "elsewhere"
     if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
@@ -117,6 +121,19 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     if name.endswith(".py") and "/" not in name and not _has_code(locator):
         return "elsewhere"
     return "sure"
+
+
+def _front_end(place: Place | None, launch: Launch | None) -> str | None:
+    """The front end whose recipe, or whose command, names a file."""
+    document = place.document if place is not None else None
+    if isinstance(document, DataDocument):
+        return front_end_of(document.text, document.kind)
+    return launch.launcher if launch is not None else None
+
+
+def _has_folder(name: str, locator: Locator) -> bool:
+    """Whether the folder that a name leads to is there, so that the file is missing from it."""
+    return any(door.is_folder(base / posixpath.dirname(name)) for base in _near(locator))
 
 
 _DEEPEST = 20

@@ -20,8 +20,20 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     stated = _stated(sources, recipe)
     if stated is not None and stated.known:
         return stated
-    found = available(sources)
+    found = seen(sources) or available(sources)
     return found.over(stated) if found is not None else stated
+
+
+def seen(sources: Sources) -> Setting | None:
+    """The GPUs that the launch line sees on all of its machines, where it or its batch job says so; None where there
+    are not so many."""
+    shown, there = sources.launch.seen_gpus if sources.launch is not None else None, available(sources)
+    nodes = _nodes_of_files(sources)
+    machines = nodes.value if nodes is not None else 1
+    if shown is None or not is_count(machines, LARGEST_COUNT):
+        return None
+    count = shown.value * machines
+    return replace(shown, value=count) if there is None or count <= there.value else None
 
 
 def _stated(sources: Sources, recipe: Setting | None) -> Setting | None:
@@ -56,10 +68,15 @@ def _by_name(sources: Sources) -> Setting | None:
 
 
 def all_there_are(sources: Sources, gpus: Setting | None) -> str | None:
-    """Says that a run is taken to use every GPU that there is, where nothing tells how many it uses."""
-    if gpus is None or gpus.provenance.kind != "option" or sources.what_if("gpus") is not None or gpus.value == 1:
+    """Says that a run is taken to use every GPU that there is, or that it sees, where nothing tells how many it has."""
+    if gpus is None or sources.what_if("gpus") is not None or gpus.value == 1:
         return None
     silent = "nothing says how many the run uses" if sources.launch is None else "the launch line does not say how many"
+    shown = seen(sources)
+    if shown is not None and gpus.provenance == shown.provenance:
+        return f"{gpus.value} GPUs: all that the command sees, by {shown.provenance.place} ({silent})"
+    if gpus.provenance.kind != "option":
+        return None
     return f"{gpus.value} GPUs: all that the machine has ({silent})"
 
 
@@ -82,7 +99,10 @@ def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
         return None
     if "nodes" in launch.settings or _started_by_script(sources) is not None or _spawns(sources):
         return None
-    why = f"python starts one process, which is judged on its first GPU of {asked.value}"
+    there = seen(sources) or asked
+    if there.value == 1:
+        return None
+    why = f"python starts one process, which is judged on its first GPU of {there.value}"
     return Setting("gpus", 1, Provenance("assumed", why), (asked,))
 
 

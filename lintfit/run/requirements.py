@@ -22,6 +22,8 @@ from lintfit.versions import COMMIT, FLOOR, parsed, release
 if TYPE_CHECKING:
     from packaging.specifiers import Specifier
 
+    from lintfit.run.front_end_pins import FrontEndPins
+
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
     "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune", "unsloth",
@@ -125,8 +127,9 @@ Asked = tuple[str, str]
 """What is asked of a library, and the file that asks it, as it is called from the working directory."""
 
 
-def asked_near(path: Path, root: Path) -> Mapping[str, Asked]:
-    """Library → version and file, from the project files beside and above a file, the nearest first.
+def asked_near(path: Path, root: Path, pins: FrontEndPins | None = None) -> Mapping[str, Asked]:
+    """Library → version and file, from the project files beside and above a file, the nearest first; of those alone
+    that ``pins`` lets speak, where it is given.
 
     ``==`` gives the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``, and so do ``~=``,
     ``==4.*`` and Poetry's ``^``, which have one.
@@ -135,17 +138,16 @@ def asked_near(path: Path, root: Path) -> Mapping[str, Asked]:
     """
     found: dict[str, Asked] = {}
     for folder in folders_above(path, root):
-        for name, asked in _read_folder(folder).items():
-            found.setdefault(name, asked)
+        for file, asked in _read_folder(folder):
+            if asked and (pins is None or pins.of_file(folder, file, asked)):
+                for name, version in asked.items():
+                    found.setdefault(name, (version, os.path.relpath(file)))
     return found
 
 
 def asked_in(text: str) -> Mapping[str, str]:
     """What requirements, one a line, ask of each library: as in :func:`asked_near`, without the file."""
-    found: dict[str, str] = {}
-    for name, version in _asked_in(text):
-        found.setdefault(name, version)
-    return found
+    return _first(_asked_in(text))
 
 
 def folders_above(path: Path, root: Path) -> Iterator[Path]:
@@ -168,16 +170,20 @@ def speaks_for(file: Path, path: Path, root: Path) -> bool:
 
 
 @cache
-def _read_folder(folder: Path) -> Mapping[str, Asked]:
-    found: dict[str, Asked] = {}
+def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
+    """The files of a folder, those that count more first, with what each asks of libraries."""
     stated = ((path, _stated(path)) for path in _matching(folder))
-    for path, pins in (*_own(folder), *_locked(folder), *stated):
-        for name, version in pins:
-            found.setdefault(name, (version, os.path.relpath(path)))
+    return tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder), *stated))
+
+
+def _first(asked: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, version in asked:
+        found.setdefault(name, version)
     return found
 
 
-def _own(folder: Path) -> Iterator[tuple[Path, list[Asked]]]:
+def _own(folder: Path) -> Iterator[tuple[Path, list[tuple[str, str]]]]:
     """The version of a library whose own checkout a folder is (``name = "trl"`` in its pyproject.toml)."""
     project = folder / "pyproject.toml"
     text = _text(project)
@@ -195,7 +201,7 @@ def _own(folder: Path) -> Iterator[tuple[Path, list[Asked]]]:
             return
 
 
-def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[Asked]]]:
+def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[tuple[str, str]]]]:
     """The lock files of a folder with the versions that they pin."""
     for name, pattern in _LOCKS.items():
         path = folder / name

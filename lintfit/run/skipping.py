@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lintfit.documents.files import ReadError, is_notebook, kind_of
@@ -30,6 +30,8 @@ class Reading:
     parsed: dict[Path, Document]
     taken: frozenset[Path]
     dropped: tuple[Run, ...]
+    untrained: Mapping[Path, str]
+    """Recipes that no command trains by, with the file that has the one that is given it."""
 
 
 def skipped(reading: Reading) -> Iterator[Skipped]:
@@ -47,6 +49,8 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
 
 def _reason(reading: Reading, path: Path, text: str) -> str | None:
     named = path in reading.found.named
+    if path in reading.untrained:
+        return f"a recipe that only commands are given that do not train ({reading.untrained[path]})" if named else None
     if is_notebook(path):
         return _of_notebook(reading, path, text, named)
     match kind_of(path, text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
 from lintfit.options.model import Options
@@ -15,23 +16,33 @@ from lintfit.run import environment
 from lintfit.run.requirements import LIBRARIES, Asked, asked_near, folders_above
 from lintfit.versions import COMMIT, FLOOR, Versions, before, concrete, release
 
+if TYPE_CHECKING:
+    from lintfit.run.front_end_pins import FrontEndPins
+
 BEFORE_5 = "<5"
 _BY_OTHERS = "by "
 """Begins what is said of a version that follows from other libraries."""
 
 
-def versions_of(path: Path, root: Path, options: Options, own: Mapping[str, Asked] | None = None) -> Versions:
+def versions_of(
+    path: Path,
+    root: Path,
+    options: Options,
+    own: Mapping[str, Asked] | None = None,
+    pins: FrontEndPins | None = None,
+) -> Versions:
     """What is known of the versions that the run of a file goes by, and who says so.
 
-    ``own`` is what the file itself installs: of its libraries the project's files say nothing.
+    ``own`` is what the file itself installs: of its libraries the project's files say nothing. ``pins`` says what dates
+    a front end's recipe.
     """
     own = own or {}
-    asked = {name: found for name, found in asked_near(path, root).items() if _library(name) not in _libraries(own)}
-    asked |= own
+    near = asked_near(path, root, pins)
+    asked = {name: found for name, found in near.items() if _library(name) not in _libraries(own)} | dict(own)
     known = {name: version for name, (version, _) in asked.items()}
     sources = {name: source for name, (_, source) in asked.items()}
     for found, source in (environment.beside(folders_above(path, root)), environment.active()):
-        for name, version in found.items():
+        for name, version in found.items() if pins is None or pins.of_environment(found) else ():
             if _admits(known, name, version):
                 known[name], sources[name] = version, source
     for name, version in options.versions.items():

@@ -6,7 +6,7 @@ that only the files know (``bf16``, ``fp16``, ``train_batch_size``, ``learning_r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Literal, TypeGuard
 
@@ -56,6 +56,24 @@ class Place:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+class LatePlace(Place):
+    """A place whose span is found when somebody asks for it: in a tree that takes long, and few are ever shown."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, document: Document, find: Callable[[], Span]) -> None:
+        setattr(self, "document", document)  # noqa: B010  (a record's fields are the type checker's alone)
+        self._find = find
+
+    def __getattr__(self, name: str) -> Any:
+        """The span, as long as its slot is empty."""
+        if name != "span":
+            raise AttributeError(name)
+        found = self._find()
+        super().__init__(self.document, found)
+        return found
 
 
 @frozen(eq=False)

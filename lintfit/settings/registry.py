@@ -280,6 +280,7 @@ _RECORDS = (
     Record("forward_pass", by="script"),
     Record("own_head", by="script"),
     Record("uncounted", by="script"),
+    Record("own_evaluation", by="script"),
     Record("partly_frozen", by="script"),
     Record("fsdp_upcast", by="script"),
     _spec("optimizer_in_backward", FLAG, "true or false.", as_it_is=True, by="script",

@@ -19,6 +19,8 @@ SPREAD = "the share of the layers that each GPU gets of one process ({})"
 SPREADS = tuple(SPREAD.format(name) for name in ("device_map", "tensor_parallel"))
 PAIRED = "what {} makes of pairs of answers, in one pass"
 """A trainer's step of the script's own that runs two answers of each sample as one batch."""
+OWN_EVALUATION = "what {} evaluates by code of its own"
+"""A Trainer's class of the script that does not run the model once for the loss, as transformers does."""
 PASSES = "the {} passes of the model that {} makes before it goes backward"
 SMALL_TUNER = "the parameters of the tuner {}"
 """One of ms-swift's tuners that is no LoRA."""

@@ -16,6 +16,14 @@ def test_the_releases_that_a_run_may_have() -> None:
     assert axolotl.range_of({"axolotl": "<0.6"}).newest == "0.5.2"
 
 
+def test_whether_something_dates_a_recipe() -> None:
+    assert axolotl.range_of({}).undated and axolotl.range_of({"transformers": "4.46.1"}).undated
+    for versions in ({"axolotl": "0.10.1"}, {"axolotl": "<0.6"}, {"axolotl>=": "0.16"}, {"axolotl@": "abc"}):
+        assert not axolotl.range_of(versions).undated
+    assert axolotl.read_before("eval_table_max_new_tokens") and not axolotl.read_before("eval_max_new_tokens")
+    assert not axolotl.read_before("no_such_key")
+
+
 @pytest.mark.parametrize("versions", [{"axolotl": "9.0"}, {"axolotl@": "abc"}, {"axolotl": "main"}, {"axolotl": "0.4"}])
 def test_a_release_that_nobody_has_read(versions: dict[str, str]) -> None:
     assert axolotl.range_of(versions).open

@@ -1,4 +1,4 @@
-"""Of a command that is not the one that somebody wrote, only that is said."""
+"""Of a command that is cut, or that its parser refuses, only that is said; the cut one is judged as it is meant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import check
+from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 
 SCRIPT = """
@@ -21,7 +22,7 @@ Trainer(model=model, args=args, train_dataset=load()).train()
 def _reported(folder: Path, behind: str) -> set[str]:
     (folder / "train.py").write_text(SCRIPT)
     (folder / "run.sh").write_text(
-        f"torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True \\{behind}\n"
+        f"torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True {behind}\n"
         "    --gradient_checkpointing True\n"
     )
     (folder / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 2048\n')
@@ -30,12 +31,21 @@ def _reported(folder: Path, behind: str) -> set[str]:
 
 def test_a_whole_command_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "does-not-fit" in _reported(tmp_path, "")
+    assert "does-not-fit" in _reported(tmp_path, "\\")
 
 
-def test_of_a_cut_off_command_only_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cut", ["\\ ", "\\ # and", "", "  # and", "\\\n    # and", "\\\n"])
+def test_a_cut_off_command_is_judged_as_it_is_meant(cut: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _reported(tmp_path, " ") == {"cut-off-command"}
+    assert _reported(tmp_path, cut) == {"cut-off-command"}
+    (run,) = check([tmp_path], Options()).runs
+    assert run.run.value("gradient_checkpointing") is True
+    assert run.verdict is Verdict.DOES_NOT_FIT and run.plan is None
+
+
+def test_a_cut_is_told_beside_what_the_parser_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _reported(tmp_path, "\\ \n    --gradient_checkpoint_all True \\") == {"refused-flag", "cut-off-command"}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +60,7 @@ def test_of_a_command_that_a_parser_refuses_nothing_that_follows_is_said(
     flags: str, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    reported = _reported(tmp_path, f"\n    {flags} \\")
+    reported = _reported(tmp_path, f"\\\n    {flags} \\")
     if "does-not-fit" in expected:
         assert expected <= reported
     else:

@@ -76,8 +76,19 @@ def test_odd_statements_have_the_spans_of_the_whole_tree(text: str) -> None:
 
 def test_a_node_of_another_tree_has_no_place() -> None:
     document = read_python(FileText(Path("a.py"), "x = 1\n"))
+    stranger = cst.parse_module("x = 1\n").body[0]
+    assert not document.holds(stranger)
     with pytest.raises(KeyError):
-        document.span(cst.parse_module("x = 1\n").body[0])
+        document.span(stranger)
+
+
+def test_a_node_that_a_document_holds_has_a_place_there() -> None:
+    text = (ROOT / "lintfit/commands/check.py").read_text()
+    document = read_python(FileText(Path("a.py"), text))
+    assert document.module is not None
+    held = [node for node in walk(document.module) if document.holds(node)]
+    assert len(held) > 1000
+    assert all(document.span(node).end <= len(text) for node in held)
 
 
 @pytest.mark.parametrize("text", ["x = (1)", "x = (1)\n", "f(\n  a,  # one\n  b\n)\n", "if a:\n\tb()\n\n# end"])

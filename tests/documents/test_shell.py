@@ -359,11 +359,18 @@ def test_the_folder_of_a_command(text: str, expected: str) -> None:
         ("[[ $M == l* ]]", None),
         ('[ "$U" = lora ]', None),
         ("[ -f file ]", None),
-        ('[ "$M" = lora ] && true', None),
+        ('[ "$M" = lora ] && true', "1"),
+        ('[ "$M" = lora ] && [ -f file ]', None),
+        ('[ "$M" = lora ] || [ -f file ]', "1"),
+        ("[[ $M != lora && -f file ]]", "3"),
+        ('[ "$U" = lora -o "$M" = lora ]', "1"),
+        ('! test "$M" = lora', "3"),
+        ("[[ ! $E ]]", "1"),
+        ("[[ -n $E ]]", "3"),
     ],
 )
 def test_a_branch_that_is_decided(condition: str, value: str | None) -> None:
-    text = f"M=lora\nN=2\nX=0\nif {condition}; then\nX=1\nelif [ $N = 9 ]; then X=2\nelse X=3\nfi\na $X\n"
+    text = f"M=lora\nN=2\nE=\nX=0\nif {condition}; then\nX=1\nelif [ $N = 9 ]; then X=2\nelse X=3\nfi\na $X\n"
     assert values(read(text).commands[-1]) == ["a", value]
 
 

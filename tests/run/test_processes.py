@@ -64,6 +64,56 @@ def test_the_launch_line_says_how_many_are_used(line: str, used: int, tmp_path: 
     assert run(tmp_path, line, gpus=8).run.hardware.gpus == used
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "#SBATCH --gres=gpu:4",
+        "#SBATCH --gres=gpu:a100:4",
+        "#SBATCH --gpus-per-node=4",
+        "#SBATCH --gpus=4",
+        "#PBS -l ngpus=4",
+        "#PBS -q gpu -l select=1:ncpus=8:ngpus=4:mem=64gb",
+        "#PBS -l nodes=1:ppn=8:gpus=4",
+        '#BSUB -gpu "num=4:mode=exclusive_process"',
+        "#BSUB -n 8 -gpu num=4",
+        "export CUDA_VISIBLE_DEVICES=0,1,2,3",
+    ],
+)
+def test_a_job_says_how_many_its_commands_see(asked: str, tmp_path: Path) -> None:
+    for command in ("torchrun --nproc_per_node $N train.py", "srun accelerate launch train.py", "deepspeed train.py"):
+        found = run(tmp_path, f"{asked}\n{command}", gpus=8).run
+        assert (found.hardware.gpus, found.hardware.available) == (4, 8)
+    assert run(tmp_path, f"{asked}\ntorchrun --nproc_per_node 2 train.py", gpus=8).run.hardware.gpus == 2
+    assert run(tmp_path, f"{asked}\npython train.py", gpus=8).run.hardware.gpus == 1
+    assert run(tmp_path, f"{asked}\ntorchrun --nproc_per_node $N train.py").run.hardware.gpus == 4
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "",
+        "#SBATCH --gres=gpu:<count>",
+        "#SBATCH --gpus=4 --nodes=3",
+        "#PBS -l select=2:ngpus=4",
+        "#PBS -l select=1:ngpus=4+1:ngpus=2",
+        "#BSUB -gpu num=1/task",
+    ],
+)
+def test_a_job_that_leaves_it_open_does_not(asked: str, tmp_path: Path) -> None:
+    assert run(tmp_path, f"{asked}\ntorchrun --nproc_per_node $N train.py", gpus=8).run.hardware.gpus == 8
+
+
+def test_a_job_on_several_nodes_has_as_many_on_each(tmp_path: Path) -> None:
+    job = "#SBATCH --nodes=2 --gres=gpu:4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node $N train.py"
+    found = run(tmp_path, job, gpus=8).run
+    assert (found.hardware.gpus, found.hardware.nodes) == (8, 2)
+
+
+def test_a_process_of_a_job_is_on_the_first_of_its_gpus(tmp_path: Path) -> None:
+    found = run(tmp_path, "#SBATCH --gres=gpu:4\npython train.py", gpus=8).run
+    assert found.settings["gpus"].provenance.detail.endswith("its first GPU of 4")
+
+
 @pytest.mark.parametrize(("line", "used"), USES)
 def test_a_what_if_replaces_what_it_says(line: str, used: int, tmp_path: Path) -> None:
     assert run(tmp_path, line, what_if=True, gpus=32).run.hardware.gpus == 32

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.axolotl_source import releases
+from tools.axolotl_source import keys_before, releases
 from tools.update_axolotl import schema, table
 
 BASE = """
@@ -70,6 +70,14 @@ def checkout(tmp_path: Path) -> Path:
         git("tag", tag)
 
     git("init", "-q")
+    (tmp_path / "src" / "axolotl" / "utils").mkdir(parents=True)
+    (tmp_path / "src" / "axolotl" / "utils" / "trainer.py").write_text(
+        "def build(cfg):\n    cfg.made = cfg.keys()\n"
+        '    return cfg.rl, cfg.table_size, cfg.get("table_tokens"), other.cfg_key\n'
+    )
+    git("add", "-A")
+    git("commit", "-m", "v0.4.0")
+    git("tag", "v0.4.0")
     release("v0.5.0", BASE)
     newer = BASE.replace("ADAMW_HF", "ADAMW_TORCH_FUSED").replace(
         "    rl:", "    tiled_mlp: bool | None = None\n    rl:"
@@ -80,8 +88,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_table(checkout: Path) -> None:
-    found = table(releases(checkout))
+    found = table(releases(checkout), keys_before(checkout))
     assert found["releases"] == ["0.5.0", "0.6.0"]
+    assert found["before"] == ["table_size", "table_tokens"]
     assert found["keys"]["tiled_mlp"] == ["0.6.0", None] and found["keys"]["base_model"] == ["0.5.0", None]
     assert {"overrides", "model_config"} <= found["keys"].keys()
     assert found["sections"]["fsdp_config"].keys() == {"fsdp_version", "offload_params", "version"}

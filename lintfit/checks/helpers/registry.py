@@ -85,7 +85,7 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     """What the rules say of one run: its settings, its estimate and its plan.
 
     Where a command is not the one that somebody wrote, or its parser refuses what decides it (``breaks_the_command``),
-    that is all: the rest would be said of what is left of it.
+    that is all: the rest would be said of another one than what runs.
 
     Where one of them fails, ``apart`` says whether the others are still asked.
     """

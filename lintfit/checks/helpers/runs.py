@@ -40,6 +40,17 @@ def anchor(run: Run) -> Place:
     return Place(document, Span(0, min(1, len(document.text))))
 
 
+def by_machine(run: Run) -> bool:
+    """Whether the number of processes is only that of the GPUs that there are: nothing says how many the run uses."""
+    gpus = run.settings.get("gpus")
+    return gpus is not None and gpus.provenance.kind == "option" and not run.options.what_if
+
+
+def counted(run: Run, number: int, noun: str) -> str:
+    """``8 processes (all there are)``: a number that is assumed is said to be."""
+    return f"{number} {noun}{' (all there are)' if by_machine(run) else ''}"
+
+
 def arguments_of(run: Run) -> Place:
     """Where an argument of the trainer that nobody gave would be written."""
     if run.training is not None and run.training.uses_trainer:

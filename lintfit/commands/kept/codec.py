@@ -20,6 +20,7 @@ from lintfit.findings.model import Plan
 from lintfit.frozen import names
 from lintfit.memory.result import Moment
 from lintfit.run.model import ANY_OF_THE_CONFIG, ANY_OF_THE_MACHINE, OF_THE_MACHINE
+from lintfit.settings.model import LatePlace, Place
 from lintfit.versions import Versions
 
 
@@ -96,7 +97,7 @@ class Encoder:
         return found
 
     def _record(self, value: Any, instead: Mapping[str, object], depth: int) -> list[Any]:
-        kind = type(value)
+        kind: Any = Place if type(value) is LatePlace else type(value)
         if kind is Versions:
             parts = [dict(value), dict(value.sources), tuple(sorted(value.asked))]
             return ["v", *[self.plain(each, depth + 1) for each in parts]]

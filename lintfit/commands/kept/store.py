@@ -11,7 +11,7 @@ silences, the report) is done anew each time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,34 @@ _OF_RESULT = tuple(name for name in names(RunResult) if name != "run")
 class Part:
     """One part: the paths that it hangs on, and what is written of it."""
 
-    __slots__ = ("asked", "content", "value")
+    __slots__ = ("_asked", "_paths", "content", "numbers", "value")
 
-    def __init__(self, asked: set[Path], content: Any = None) -> None:
-        self.asked = asked
-        self.content = content
+    def __init__(self, asked: set[Path]) -> None:
+        self._asked: set[Path] | None = asked
+        self._paths: _Paths | None = None
+        self.numbers: Sequence[int] | None = None
+        """The paths by number; None once somebody has asked for them: more may come to them."""
+        self.content: Any = None
         """As JSON; None for one that was made just now."""
         self.value: Any = None
+
+    @classmethod
+    def kept(cls, numbers: Sequence[int], paths: _Paths, content: Any) -> Part:
+        """One of an earlier check. Its paths stay numbers as long as nobody asks for them: there are many thousands."""
+        part = cls(set())
+        part._asked, part._paths, part.numbers, part.content = None, paths, numbers, content
+        return part
+
+    @property
+    def asked(self) -> set[Path]:
+        if self._asked is None:
+            assert self._paths is not None and self.numbers is not None
+            self._asked, self.numbers = set(map(self._paths.path, self.numbers)), None
+        return self._asked
+
+    def paths(self) -> Iterator[Path]:
+        """What it hangs on, worked out only where somebody goes through it."""
+        yield from self.asked
 
 
 class Keeping:
@@ -77,21 +98,22 @@ class Store:
         """The runs by identity, each with the name of its part."""
         self._ambiguous: frozenset[Path] = frozenset()
         self._expected: dict[tuple[Path, Kind], Expected] = {}
+        self._paths = _Paths(())
         if kept is not None:
             self._read(kept)
             workspace.expect(self._expected)
 
     def _read(self, kept: Mapping[str, Any]) -> None:
-        paths = [Path(path) for path in kept["paths"]]
-        self._ambiguous = frozenset(paths[index] for index in kept["ambiguous"])
+        paths = self._paths = _Paths(kept["paths"])
+        changed = set(paths.of_known(self._changed))
+        self._ambiguous = frozenset(map(paths.path, kept["ambiguous"]))
         for name, (asked, content) in kept["parts"].items():
-            own = {paths[index] for index in asked}
-            if self._changed.isdisjoint(own):
-                self._earlier[name] = Part(own, content)
+            if changed.isdisjoint(asked):
+                self._earlier[name] = Part.kept(asked, paths, content)
         for where, kind, path, asked, facts in kept["documents"]:
-            found = frozenset(paths[index] for index in asked)
-            if paths[where] not in self._changed and self._changed.isdisjoint(found):
-                self._expected[paths[where], Kind(kind)] = Expected(Path(path), found, facts)
+            if where not in changed and changed.isdisjoint(asked):
+                found = frozenset(map(paths.path, asked))
+                self._expected[paths.path(where), Kind(kind)] = Expected(Path(path), found, facts)
 
     # Runs
 
@@ -102,12 +124,12 @@ class Store:
         run: Run | None = None
         if part is not None:
             run = KeptRun(part.content["run"], origin, workspace, lambda: build(origin, workspace, cli))
-            workspace.ask(part.asked)
+            workspace.ask(part.paths())
         else:
             part = Part(set())
             with workspace.asking(part.asked):
                 run = build(origin, workspace, cli)
-            part.asked |= run.looked_for
+            part.asked.update(run.looked_for)
         part.value = [run, None, None]
         self._parts[name] = part
         self._runs[id(run)] = (run, name)
@@ -164,13 +186,13 @@ class Store:
         part = self._earlier.get(key)
         if part is not None:
             part.value = Decoder(self._workspace).value(json.loads(part.content))
-            self._workspace.ask(part.asked)
+            self._workspace.ask(part.paths())
         else:
             part = Part({path for document in of for path in self._workspace.hangs_on(document)})
             with self._workspace.asking(part.asked):
                 part.value = [*make()]
             for run in runs if looked_at is None else looked_at():
-                part.asked |= self._part_of(run).asked
+                part.asked.update(self._part_of(run).asked)
         self._parts[key] = part
         return part.value  # type: ignore[no-any-return]
 
@@ -190,13 +212,15 @@ class Store:
 
     def written(self) -> Mapping[str, Any]:
         """All parts of this check as JSON."""
-        paths = _Paths()
-        ambiguous = self._workspace.ambiguous | self._ambiguous
+        paths = self._paths
+        indices = paths.of(self._workspace.ambiguous | self._ambiguous)
+        ambiguous = frozenset(indices)
         parts = {}
         for name, part in self._parts.items():
-            if ambiguous.isdisjoint(part.asked):
+            asked = part.numbers if part.numbers is not None else paths.of(part.asked)
+            if ambiguous.isdisjoint(asked):
                 try:
-                    parts[name] = [paths.of(part.asked), self._content(part)]
+                    parts[name] = [asked, self._content(part)]
                 except NotKept:
                     continue
         documents = [
@@ -210,7 +234,6 @@ class Store:
             for (where, kind), found in self._expected.items()
             if (where, kind) not in parsed
         ]
-        indices = paths.of(ambiguous)
         return {"paths": paths.all, "ambiguous": indices, "parts": parts, "documents": documents}
 
     def _content(self, part: Part) -> Any:
@@ -242,18 +265,31 @@ def _is_plain(document: Document) -> bool:
 
 
 class _Paths:
-    """Paths by their number: thousands of parts hang on the same ones."""
+    """Paths by their number: thousands of parts hang on the same ones. What an earlier check has numbered stays so."""
 
-    def __init__(self) -> None:
-        self.all: list[str] = []
-        self._numbers: dict[Path, int] = {}
+    def __init__(self, known: Iterable[str]) -> None:
+        self.all = [*known]
+        self._made: list[Path | None] = [None] * len(self.all)
+        self._numbers = {path: number for number, path in enumerate(self.all)}
+
+    def path(self, number: int) -> Path:
+        found = self._made[number]
+        if found is None:
+            found = self._made[number] = Path(self.all[number])
+        return found
 
     def of_one(self, path: Path) -> int:
-        number = self._numbers.get(path)
+        text = str(path)
+        number = self._numbers.get(text)
         if number is None:
-            number = self._numbers[path] = len(self.all)
-            self.all.append(str(path))
+            number = self._numbers[text] = len(self.all)
+            self.all.append(text)
+            self._made.append(path)
         return number
 
     def of(self, paths: Iterable[Path]) -> list[int]:
         return [self.of_one(path) for path in paths]
+
+    def of_known(self, paths: Iterable[Path]) -> Iterator[int]:
+        """The numbers of those paths that have one."""
+        return (self._numbers[text] for text in map(str, paths) if text in self._numbers)

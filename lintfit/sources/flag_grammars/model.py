@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.options import Given, Refusal
 
@@ -80,6 +80,20 @@ class Refused:
         names = (self.name, self.refusal.known_as, self.refusal.meant or "")
         plain = [name.lstrip("-").replace("-", "_").lower() for name in names]
         return any(_DECIDES.search(name) and not _IDLE.search(name) for name in plain)
+
+
+def but_for_set(refused: Refused) -> Refused:
+    """The same of a key without what was meant where the file has that, too: then it is no slip of the pen.
+
+    What is passed over then decides nothing (``plain``).
+    """
+    document, meant = refused.place.document, refused.refusal.meant
+    root = getattr(document, "root", None) if refused.key else None
+    if root is None or meant is None or root.get(meant) is None:
+        return refused
+    return replace(
+        refused, refusal=replace(refused.refusal, meant=None, plain=refused.ignored or refused.refusal.plain)
+    )
 
 
 def given_flags(launch: Launch) -> Iterator[tuple[Place, Given]]:

@@ -50,7 +50,7 @@ def of_launch(
 
 
 def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[str, str]) -> Iterator[Refused]:
-    """What the parser of a script refuses, each flag once."""
+    """What the parser of a script refuses, each flag once; where there are several, what each of them does."""
     if (launch is None or not launch.flags) and all(each.home is None for each in script.walk.parsed):
         return
     if script.reading.calls.say(_REWRITES):
@@ -58,11 +58,10 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
     from lintfit.sources.flag_grammars.functions import made_of_functions
     from lintfit.sources.flag_grammars.scripts import files_of, parsers_of
 
-    found: set[int] = set()
     made = (*parsers_of(script.walk, versions), *made_of_functions(script.walk, script.reading.calls.documents))
-    for each in (each for parser in made if launch is not None for each in _of_flags(launch, parser)):
-        if each.place.span.start not in found:
-            found.add(each.place.span.start)
+    refused = [{each.place.span.start: each for each in _of_flags(launch, one)} for one in made if launch is not None]
+    for start, each in refused[0].items() if refused else ():
+        if all(start in others for others in refused):
             yield each
     for parser, document, ignored in files_of(script.walk, versions):
         yield from of_file(parser.name, parser.grammar, document, ignored)

@@ -100,7 +100,7 @@ _NEGATIVE = lazy_pattern(r"-\.?\d")
 
 def take_apart(words: Sequence[Word]) -> Invocation | None:
     """The parts of a command that starts a Python script, None for any other command."""
-    start = _program(words)
+    start = program_of(words)
     if start is None:
         return None
     launcher, program, rest = start
@@ -125,7 +125,7 @@ def _one_command(words: Sequence[Word], rest: int) -> Sequence[Word]:
     return words
 
 
-def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
+def program_of(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
     """The launcher, the index of its word, and the index where its own options begin."""
     wrapped = False
     for index, word in enumerate(words):

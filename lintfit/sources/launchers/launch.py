@@ -28,7 +28,8 @@ class Launch:
     whose value is not statically known keeps it as written, with its ``$``. ``environment`` holds the variables that
     the command sees and whose values are known. ``positional`` are the words between the script and its first flag,
     ``overrides`` the ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe
-    is asked for; such a launch has no script. ``sure`` is False where only the script can tell whether it trains.
+    is asked for; such a launch has no script. ``seen_gpus`` are the GPUs of a node that the command can use, where it
+    or its batch job says so. ``sure`` is False where only the script can tell whether it trains.
     """
 
     document: ShellDocument
@@ -47,6 +48,7 @@ class Launch:
     overrides: tuple[Flag, ...] = ()
     conditional: bool = False
     action: str | None = None
+    seen_gpus: Setting | None = None
     sure: bool = True
     assumed: bool = False
     """Whether it is the usual command of a recipe that stands alone: there is no line to edit."""

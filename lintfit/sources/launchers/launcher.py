@@ -18,7 +18,7 @@ from lintfit.sources.launchers.command_line import Invocation, Option, take_apar
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.launchers.hostfile import read_hosts
 from lintfit.sources.launchers.launch import Launch, set_flag
-from lintfit.sources.launchers.processes import process_settings, visible_devices
+from lintfit.sources.launchers.processes import process_settings, seen_gpus, visible_devices
 from lintfit.sources.launchers.slurm import read_slurm
 from lintfit.sources.launchers.surroundings import Surroundings
 from lintfit.sources.launchers.training_commands import trains
@@ -112,6 +112,7 @@ def _launch(
         overrides=tuple(_overrides(document, invocation)),
         conditional=command.conditional,
         action=invocation.action,
+        seen_gpus=seen_gpus(around),
         sure=sure,
     )
 

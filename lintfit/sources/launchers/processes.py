@@ -74,9 +74,22 @@ def _visible(around: Surroundings) -> Stated | None:
     return Stated(len([one for one in devices.value.split(",") if one.strip()]), devices.provenance)
 
 
+def seen_gpus(around: Surroundings) -> Setting | None:
+    """The GPUs of a node that the command sees, where it or its batch job says so."""
+    found = _seen(around)
+    if found is None or not isinstance(found.value, int) or not found.value:
+        return None
+    why = "all GPUs that the command sees, by its batch job or CUDA_VISIBLE_DEVICES"
+    return Setting("gpus", found.value, replace(found.provenance, kind="assumed", detail=why))
+
+
+def _seen(around: Surroundings) -> Stated | None:
+    return _visible(around) or around.slurm.gpus
+
+
 def _all_gpus(around: Surroundings, why: str) -> Stated:
     """All GPUs that a node shows: those left visible, else those the batch job asks for, else nobody knows."""
-    found = _visible(around) or around.slurm.gpus
+    found = _seen(around)
     return found if found is not None else Stated(UNKNOWN, around.at(around.command, why))
 
 

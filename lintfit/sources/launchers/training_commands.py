@@ -34,6 +34,8 @@ _TRAINING_FLAGS = word_set("""
 _HELP = word_set("help h helpfull")
 """Flags by which a parser prints what it takes, and ends (argparse; ``absl`` has the last)."""
 _EVALUATES = word_set("do_eval do_predict")
+_OF_AXOLOTL = word_set("gradio inference merge_lora prepare_ds_only shard")
+"""Flags with which axolotl's script of up to 0.7 does something else (``scripts/finetune.py``, 0.3)."""
 _OFF = word_set("0 false no off")
 
 
@@ -54,9 +56,9 @@ def trains(invocation: Invocation) -> bool | None:
     """
     if any(option.name in _HELP for option in invocation.arguments):
         return False
-    if invocation.action is not None:
-        return True
     flags = {option.name for option in invocation.arguments if not _is_off(option)}
+    if invocation.action is not None:
+        return invocation.launcher != "axolotl" or _OF_AXOLOTL.isdisjoint(flags)
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
     if invocation.module:
         name = name.rpartition(".")[2]

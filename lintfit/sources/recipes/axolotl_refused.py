@@ -83,6 +83,8 @@ def _means_something(value: Any) -> bool:
 
 def _is_dropped(config: Config, key: str) -> bool:
     """Whether no release that may run has a field for a key, nor any plugin that may be listed."""
+    if config.range.undated and catalog.read_before(key):
+        return False
     if config.range.has(catalog.known_keys().get(key)) or catalog.plugin_of(key) is not None:
         return False
     plugins = config.get("plugins").value

@@ -15,7 +15,7 @@ from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.memory.result import Moment, Verdict
 from lintfit.run import model as runs
 from lintfit.run.model import OF_THE_MACHINE
-from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, LatePlace, Place, Provenance, Setting
 
 
 def again(value: Any, workspace: Workspace) -> Any:
@@ -46,6 +46,13 @@ def test_moments() -> None:
     moment = Moment("loss backward", "backward", {"parameters": 5, "framework": 2})
     found = again(moment, Workspace())
     assert (found.total, found.allocated, found.components) == (7, 5, moment.components)
+
+
+def test_a_place_whose_span_is_found_late_is_one_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": 1}')
+    workspace = Workspace(tmp_path)
+    found = again(LatePlace(workspace.read(Path("a.json")), lambda: Span(6, 7)), workspace)
+    assert (type(found), found.text) == (Place, "1")
 
 
 def test_places_are_in_the_documents_of_the_workspace(tmp_path: Path) -> None:

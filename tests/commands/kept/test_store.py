@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import _found, _Pass, new_workspace
-from lintfit.commands.kept.store import Keeping
+from lintfit.commands.kept.store import Keeping, Part, _Paths
 from lintfit.options.model import Options
 from tests.support import ROOT, forget
 
@@ -43,3 +43,14 @@ def test_a_run_alone_asks_for_nothing_else(case: str, tmp_path: Path) -> None:
                 if judged is not None:
                     list(alone._run_findings(alone._judged(built)))
             assert asked <= part.asked
+
+
+def test_paths_of_a_kept_part_are_numbers_until_somebody_asks() -> None:
+    paths = _Paths(["a.py", "b.py", "c.py"])
+    part = Part.kept([0, 2], paths, "{}")
+    assert part.numbers == [0, 2]
+    part.asked.add(Path("d.py"))
+    assert part.numbers is None  # the numbers are not all any more
+    assert part.asked == {Path("a.py"), Path("c.py"), Path("d.py")}
+    assert sorted(paths.of(part.asked)) == [0, 2, 3]
+    assert [*paths.of_known([Path("c.py"), Path("e.py")])] == [2]

@@ -101,7 +101,7 @@ def test_other_documents_launch_nothing(json_document: Callable[[str], DataDocum
 
 
 def test_several_launches_in_order(shell_document: Read) -> None:
-    found = read_launches(shell_document("torchrun train_sft.py\n\nif true; then\n  deepspeed train_dpo.py\nfi\n"))
+    found = read_launches(shell_document("torchrun train_sft.py\n\nif maybe; then\n  deepspeed train_dpo.py\nfi\n"))
     assert [(one.script, one.line, one.conditional) for one in found] == [
         ("train_sft.py", 1, False),
         ("train_dpo.py", 4, True),

@@ -163,3 +163,45 @@ def test_adapters_of_the_scripts_own() -> None:
 def test_what_is_switched_on_again_as_a_whole_is_not_frozen() -> None:
     found = read("model.requires_grad_(False)\npart = model\npart.requires_grad_(True)")
     assert (found["method"], found.get("partly_frozen"), found.get("frozen_modules")) == ("full", None, None)
+
+
+WRAPPED = """
+import torch
+from transformers import AutoModelForCausalLM
+
+class Heads(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.model = AutoModelForCausalLM.from_pretrained(name)
+        for param in self.model.parameters():
+            param.requires_grad = False
+        {more}
+        self.head = torch.nn.Linear(8, 8)
+
+wrapper = Heads("m")
+optimizer = torch.optim.AdamW(wrapper.head.parameters())
+for batch in loader:
+    loss = wrapper.head(batch["states"]).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "known"),
+    [
+        ("pass", False),
+        ("if asked():\n            self.model.requires_grad_(False)", False),
+        ("self.model.requires_grad_(True)", True),
+    ],
+)
+def test_layers_of_the_scripts_own_beside_a_model_that_is_frozen_as_a_whole(more: str, known: bool) -> None:
+    found = values(script(WRAPPED.format(more=more), ""))
+    assert ("forward_pass" not in found) is known
+    if not known:
+        assert (found["method"], found["forward_pass"]) == (UNKNOWN, True)
+
+
+def test_a_model_that_is_frozen_as_a_whole_under_a_name_of_its_own() -> None:
+    added = "import torch\nmodel.requires_grad_(False)\nmodel.head2 = torch.nn.Linear(8, 8)"
+    assert read(added)["forward_pass"] is True

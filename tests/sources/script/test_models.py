@@ -264,6 +264,37 @@ def test_a_reference_model() -> None:
     assert values(script(text.format("GRPO", "", ""), versions={"trl": "0.17.0"}))["reference_model"] is True
 
 
+HELPED = """
+from transformers import AutoModelForCausalLM, HfArgumentParser, TrainingArguments
+from trl import DPOTrainer, ModelConfig, get_peft_config
+args, model_config = HfArgumentParser((TrainingArguments, ModelConfig)).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained(model_config.model_name_or_path)
+peft_config = get_peft_config(model_config)
+if {test}:
+    reference = AutoModelForCausalLM.from_pretrained(model_config.model_name_or_path)
+else:
+    reference = None
+Trainer = DPOTrainer
+Trainer(model, reference, args=args, beta=0.1, peft_config=get_peft_config(model_config)).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "flag", "reference"),
+    [
+        ("peft_config is None", "--use_peft", False),
+        ("peft_config is None", "", True),
+        ("asked()", "--use_peft", UNKNOWN),
+        ("asked()", "", True),  # where the script hands none over, TRL makes one itself
+    ],
+)
+def test_a_reference_beside_what_trls_helper_makes_of_its_flags(test: str, flag: str, reference: object) -> None:
+    launch = f"--model_name_or_path a/b --output_dir out --lora_r 4 {flag}"
+    found = values(script(HELPED.format(test=test), launch))
+    assert found["reference_model"] is reference
+    assert "uncounted" not in found, "DPOTrainer by another name"
+
+
 @pytest.mark.parametrize("more", ["", ", is_trainable=True"])
 def test_a_saved_adapter_has_a_config_of_its_own(more: str) -> None:
     source = script(

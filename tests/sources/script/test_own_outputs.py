@@ -47,6 +47,19 @@ HELD = ("outputs = model(**batch)", "loss = outputs.loss", "accelerator.backward
         (("loss = model(**batch)[0]", "accelerator.backward(loss)"), "dropped"),
         (("outputs = model(**batch).loss", "accelerator.backward(outputs)"), "dropped"),
         (("loss = compute_loss(model, batch)", "accelerator.backward(loss)"), "dropped"),
+        (("ids = batch['ids'][:, :-1]", "outputs = model(ids)", "loss = outputs[0]", "loss.backward()"), "held"),
+        (("outputs = model(batch['ids'], labels=ids[:, :9])", "outputs.loss.backward()"), "held"),
+        (("outputs = model(batch['ids'][:, :10])", "outputs.loss.backward()"), "dropped"),
+        (
+            (
+                "ids = batch['ids']",
+                "if long(ids):",
+                "    ids = ids[:, :10]",
+                "outputs = model(ids)",
+                "outputs[0].backward()",
+            ),
+            "dropped",
+        ),
         (("with torch.no_grad():", "    outputs = model(**batch)", "loss = f(outputs)", "loss.backward()"), "dropped"),
     ],
 )

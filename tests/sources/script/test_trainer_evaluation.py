@@ -156,3 +156,59 @@ def test_a_trainer_of_another_module_evaluates_in_its_own_way(tmp_path: Path) ->
         (tmp_path / "train.py").write_text(text)
         (judged,) = load_runs([tmp_path / "train.py"], Options(isolated=True))[1]
         assert ("eval_predictions" in judged.run.settings) is kept
+
+
+OWN = """
+class Own(Trainer):
+{}
+
+args = TrainingArguments(output_dir="out", eval_strategy="steps")
+Own(model=model, args=args, train_dataset=data, eval_dataset=data).train()
+"""
+GENERATES = """
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        if prediction_loss_only:
+            return super().prediction_step(model, inputs, prediction_loss_only)
+        answers = model.generate(inputs["input_ids"])
+        # outputs = model(**inputs)
+        return None, answers, inputs["labels"]
+"""
+LOOPS = """
+    def evaluate(self, eval_dataset=None):
+        return {"accuracy": accuracy(self.model, self.eval_dataset)}
+"""
+ASKS = """
+    def evaluate(self, eval_dataset=None):
+        if not self.asked:
+            return {}
+        return super().evaluate(eval_dataset)
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        if prediction_loss_only:
+            return super().prediction_step(model, inputs, prediction_loss_only)
+        loss, metrics = self.batch_loss(model, inputs)
+        return loss, model.generate(inputs["input_ids"]), inputs["labels"]
+    def batch_loss(self, model, inputs):
+        return self.both(model, inputs), {}
+    def both(self, model, inputs):
+        return model(**inputs).loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("methods", "line"),
+    [
+        (GENERATES, "what Own.prediction_step evaluates by code of its own"),
+        (LOOPS, "what Own.evaluate evaluates by code of its own"),
+        (ASKS, None),
+        ("    pass", None),
+    ],
+)
+def test_what_a_trainer_evaluates_by_itself_is_not_counted(methods: str, line: str | None) -> None:
+    found = values(script(MODEL + OWN.format(methods), ""))
+    assert found.get("own_evaluation") == line
+    assert found.get("eval_batch_size") == (8 if line is None else None)
+
+
+def test_what_evaluates_by_itself_is_no_reason_where_nothing_is_evaluated() -> None:
+    text = MODEL + OWN.format(GENERATES).replace('eval_strategy="steps"', 'eval_strategy="no"')
+    assert "own_evaluation" not in values(script(text, ""))

@@ -10,6 +10,8 @@ from lintfit.sources.script.interpreter.state import MAX_DEPTH, Branch, Walk
 from lintfit.sources.script.interpreter.statements import Statements
 from lintfit.sources.script.interpreter.values import Class, Const, Ref, Value
 
+_SURENESS: dict[bool | None, int] = {False: 0, None: 1, True: 2}
+"""Of the ``taken`` of a branch."""
 _MAX_BASES = 3
 """Classes that are not parsed and inherit from one another."""
 
@@ -21,6 +23,10 @@ class Imports(Statements):
         super().__init__(module, walk)
         self._modules = modules
         self._scopes: dict[str, Scope | None] = {}
+        self._walked: dict[str, Branch] = {}
+        """The branch that the statements of each of them were walked in."""
+        self._reached: dict[str, bool | None] = {}
+        """Whether this run comes by an import of a module, or of a name in it."""
 
     def imported(self, ref: Ref) -> Value:
         """What a name imported from a module of the same repository stands for there."""
@@ -51,9 +57,16 @@ class Imports(Statements):
         return Class(None, name, bases=tuple(known))
 
     def _module_scope(self, name: str) -> Scope | None:
-        if name in self._scopes:
+        """The names of a module, whose statements run as surely as an import of it does.
+
+        They are walked once more where a surer import than the last one has come by since.
+        """
+        branch = self._imported_in(name)
+        known = self._walked.get(name)
+        if name in self._scopes and (known is None or _SURENESS[known.taken] >= _SURENESS[branch.taken]):
             return self._scopes[name]
         self._scopes[name] = None
+        self._walked[name] = branch
         module = self._modules.find(name) if self._modules is not None else None
         if module is None:
             return None
@@ -61,13 +74,21 @@ class Imports(Statements):
         self._scopes[name] = scope
         walk, entry = self.walk, self.has_entry
         before = walk.branch, walk.statement, walk.assigned_to, walk.frames
-        walk.branch, walk.statement, walk.assigned_to, walk.frames = Branch(), None, None, []
+        walk.branch, walk.statement, walk.assigned_to, walk.frames = branch, None, None, []
         try:
             self.block(module.body, scope)
         finally:
             walk.branch, walk.statement, walk.assigned_to, walk.frames = before
             self.has_entry = entry
         return scope
+
+    def noted(self, name: str) -> None:
+        known = self._reached.get(name, False)
+        self._reached[name] = max(known, self.walk.branch.taken, key=_SURENESS.__getitem__)
+
+    def _imported_in(self, name: str) -> Branch:
+        """The branch that a module runs in: that of the surest import of it, or of a name or module in it."""
+        return Branch(self._reached.get(name, True))
 
     def package(self, scope: Scope, dots: int) -> str:
         root = scope

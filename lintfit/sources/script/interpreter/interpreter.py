@@ -10,7 +10,8 @@ from typing import Any
 
 import libcst as cst
 
-from lintfit.documents.python_walk import code_of, walk
+from lintfit.documents.python_blocks import FunctionBlock
+from lintfit.documents.python_walk import children, code_of, walk
 from lintfit.sources.script.interpreter import hydra, library, models, parsers
 from lintfit.sources.script.interpreter.expressions import dotted, is_decorated
 from lintfit.sources.script.interpreter.imports import Imports
@@ -405,7 +406,10 @@ def _is_text(node: cst.BaseExpression) -> bool:
 
 @lru_cache(maxsize=2048)
 def _makes_trainer(function: cst.CSTNode) -> bool:
-    calls = (node for node in walk(function) if type(node) is cst.Call)
+    body = getattr(function, "body", None)
+    silent = type(body) is FunctionBlock and "Trainer" not in body.lines.text  # need not be parsed for this
+    parts = (part for part in children(function) if not silent or part is not body)
+    calls = (node for part in parts for node in walk(part) if type(node) is cst.Call)
     return any(dotted(node.func).endswith("Trainer") for node in calls)
 
 

@@ -136,8 +136,9 @@ def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
         return _of_model_config(interpreter, record)
     if last == "get_peft_config" and name.startswith(("trl", "alignment")):
         holder = record.value(0, "model_args", "model_config") or Unknown(record.node)
-        if operators.truth(interpreter.attribute(holder, "use_peft", record.node)) is False:
-            return Const(record.node, None)
+        wanted = operators.truth(interpreter.attribute(holder, "use_peft", record.node))
+        if wanted is not None:
+            return Object(record.node, "peft.LoraConfig", record) if wanted else Const(record.node, None)
     if last == "is_adapter_model" and name.startswith("alignment") and _is_whole(record.value(0, "model_name_or_path")):
         return Const(record.node, False)
     made = Object(record.node, name, record, open=record.spreads)

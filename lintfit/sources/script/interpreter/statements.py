@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 import libcst as cst
 
@@ -54,6 +55,34 @@ class Statements(Definitions):
         super().__init__(module, walk)
         self.has_entry = False
         """Whether there is an ``if __name__ == "__main__"``."""
+        # By type: libcst's classes are abstract ones, and to ask a node for one after the other takes long.
+        self._compound: dict[type[cst.CSTNode], Callable[[Any, Scope], Flow]] = {
+            cst.SimpleStatementLine: self._line,
+            cst.If: self._if,
+            cst.FunctionDef: self._defines,
+            cst.ClassDef: self._defines_class,
+            cst.For: self._loop,
+            cst.While: self._while,
+            cst.With: self._with,
+            cst.Try: self._try,
+            cst.TryStar: self._try,
+            cst.Match: self._match,
+        }
+        self._simple: dict[type[cst.CSTNode], Callable[[Any, Scope], Flow | None]] = {
+            cst.Assign: self._assign,
+            cst.Expr: self._expression,
+            cst.AnnAssign: self._annotated,
+            cst.AugAssign: self._augmented,
+            cst.Return: self._return,
+            cst.Raise: lambda node, scope: Flow.RAISED,
+            cst.Break: lambda node, scope: Flow.LEFT,
+            cst.Continue: lambda node, scope: Flow.LEFT,
+            cst.Import: self._import,
+            cst.ImportFrom: self._import,
+            cst.Assert: self._assert,
+            cst.Global: self._declare,
+            cst.Nonlocal: self._declare,
+        }
 
     def block(self, body: Sequence[cst.CSTNode], scope: Scope) -> Flow:
         before, maybe = self.walk.branch, False
@@ -71,39 +100,39 @@ class Statements(Definitions):
 
     def statement(self, node: cst.CSTNode, scope: Scope) -> Flow:
         self.walk.step()
-        match node:
-            case cst.SimpleStatementLine():
-                return self._line(node, scope)
-            case cst.If():
-                return self._if(node, scope)
-            case cst.FunctionDef():
-                self._define(node, scope)
-            case cst.ClassDef():
-                scope.set(node.name.value, self._class(node, scope))
-            case cst.For():
-                self.walk.depth += 1
-                flow = self._for(node, scope)
-                self.walk.depth -= 1
-                return flow
-            case cst.While():
-                known = operators.truth(self.eval(node.test, scope))
-                if known is not False:
-                    self._counts(node, scope)
-                    self.walk.depth += 1
-                    self.walk.loops += 1
-                    self.block(body_of(node.body), scope)
-                    self.walk.loops -= 1
-                    self.walk.depth -= 1
-            case cst.With():
-                for item in node.items:
-                    value = self.eval(item.item, scope)
-                    if item.asname is not None:
-                        self.bind(item.asname.name, value, scope)
-                return self.block(body_of(node.body), scope)
-            case cst.Try() | cst.TryStar():
-                return self._try(node, scope)
-            case cst.Match():
-                return self._match(node, scope)
+        execute = self._compound.get(type(node))
+        return execute(node, scope) if execute is not None else Flow.NEXT
+
+    def _loop(self, node: cst.For, scope: Scope) -> Flow:
+        self.walk.depth += 1
+        flow = self._for(node, scope)
+        self.walk.depth -= 1
+        return flow
+
+    def _while(self, node: cst.While, scope: Scope) -> Flow:
+        known = operators.truth(self.eval(node.test, scope))
+        if known is not False:
+            self._counts(node, scope)
+            self.walk.depth += 1
+            self.walk.loops += 1
+            self.block(body_of(node.body), scope)
+            self.walk.loops -= 1
+            self.walk.depth -= 1
+        return Flow.NEXT
+
+    def _with(self, node: cst.With, scope: Scope) -> Flow:
+        for item in node.items:
+            value = self.eval(item.item, scope)
+            if item.asname is not None:
+                self.bind(item.asname.name, value, scope)
+        return self.block(body_of(node.body), scope)
+
+    def _defines(self, node: cst.FunctionDef, scope: Scope) -> Flow:
+        self._define(node, scope)
+        return Flow.NEXT
+
+    def _defines_class(self, node: cst.ClassDef, scope: Scope) -> Flow:
+        scope.set(node.name.value, self._class(node, scope))
         return Flow.NEXT
 
     def _line(self, line: cst.SimpleStatementLine, scope: Scope) -> Flow:
@@ -119,34 +148,29 @@ class Statements(Definitions):
         return Flow.NEXT
 
     def _small(self, node: cst.BaseSmallStatement, scope: Scope) -> Flow:
-        match node:
-            case cst.Assign():
-                self._assign(node, scope)
-            case cst.Expr():
-                value = self.eval(node.value, scope)
-                if isinstance(value, Object) and value.kind in _EXITS:
-                    return Flow.RAISED
-            case cst.AnnAssign() if node.value is not None:
-                self._named_target(node.target)
-                self.bind(node.target, self.eval(node.value, scope), scope)
-            case cst.AugAssign():
-                self._augmented(node, scope)
-            case cst.Return():
-                value = self.eval(node.value, scope) if node.value is not None else Const(node, None)
-                if self.walk.frames and self.walk.branch.taken is not False:
-                    self.walk.frames[-1].returns.append(value)
-                return Flow.LEFT
-            case cst.Raise():
-                return Flow.RAISED
-            case cst.Break() | cst.Continue():
-                return Flow.LEFT
-            case cst.Import() | cst.ImportFrom():
-                self._import(node, scope)
-            case cst.Assert():
-                self.eval(node.test, scope)
-            case cst.Global() | cst.Nonlocal():
-                scope.outer |= {item.name.value for item in node.names}
-        return Flow.NEXT
+        execute = self._simple.get(type(node))
+        return (execute(node, scope) if execute is not None else None) or Flow.NEXT
+
+    def _expression(self, node: cst.Expr, scope: Scope) -> Flow | None:
+        value = self.eval(node.value, scope)
+        return Flow.RAISED if isinstance(value, Object) and value.kind in _EXITS else None
+
+    def _annotated(self, node: cst.AnnAssign, scope: Scope) -> None:
+        if node.value is not None:
+            self._named_target(node.target)
+            self.bind(node.target, self.eval(node.value, scope), scope)
+
+    def _return(self, node: cst.Return, scope: Scope) -> Flow:
+        value = self.eval(node.value, scope) if node.value is not None else Const(node, None)
+        if self.walk.frames and self.walk.branch.taken is not False:
+            self.walk.frames[-1].returns.append(value)
+        return Flow.LEFT
+
+    def _assert(self, node: cst.Assert, scope: Scope) -> None:
+        self.eval(node.test, scope)
+
+    def _declare(self, node: cst.Global | cst.Nonlocal, scope: Scope) -> None:
+        scope.outer |= {item.name.value for item in node.names}
 
     def _if(self, node: cst.If, scope: Scope) -> Flow:
         test = self.eval(node.test, scope)
@@ -324,6 +348,8 @@ class Statements(Definitions):
         if isinstance(node, cst.ImportFrom):
             package = self.package(scope, len(node.relative)) if node.relative else ""
             prefix = package + (dotted(node.module) + "." if node.module is not None else "")
+        if prefix:
+            self.noted(prefix.rstrip(".") if prefix.strip(".") else prefix)
         if isinstance(node.names, cst.ImportStar):
             found = self.exported(prefix.rstrip(".") if prefix.strip(".") else prefix)
             self.walk.step(bounds.cost(items=len(found)))
@@ -332,6 +358,7 @@ class Statements(Definitions):
             return
         for alias in node.names:
             name = dotted(alias.name)
+            self.noted(prefix + name)
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                 scope.set(alias.asname.name.value, Ref(alias, prefix + name))
             elif prefix or "." not in name:
@@ -343,6 +370,9 @@ class Statements(Definitions):
     def package(self, scope: Scope, dots: int) -> str:
         """What the leading dots of an import stand for in the module of a scope, with a dot at its end."""
         return "." * dots
+
+    def noted(self, name: str) -> None:
+        """Note that the run comes by an import of this module, or of this name of one."""
 
     def exported(self, module: str) -> dict[str, Value]:
         """The names that ``from module import *`` brings; none where the module is not at hand."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.documents.patterns import occurs
-from lintfit.settings.model import UNKNOWN, Place, Provenance
+from lintfit.settings.model import UNKNOWN, LatePlace, Place, Provenance
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.origins import Datum, Environment, Library, Origin
 from lintfit.sources.script.interpreter.values import (
@@ -78,15 +78,14 @@ class Calls:
         if known is not None:
             return known
         for document in self._documents:
-            with suppress(KeyError):
-                document.span(node)
+            if document.holds(node):
                 self._homes[id(node)] = document
                 return document
         raise KeyError(node)
 
     def place(self, node: cst.CSTNode) -> Place:
         document = self.document_of(node)
-        return Place(document, document.span(node))
+        return LatePlace(document, partial(document.span, node))
 
     def origin_place(self, origin: Origin) -> Place | None:
         """Where a value was written; None for what no file says."""

@@ -45,10 +45,13 @@ def read(reading: Reading) -> None:
             return
     patterns: list[str] = []
     first: cst.CSTNode | None = None
-    for event in _events(reading, names):
+    events = _events(reading, names)
+    for index, event in enumerate(events):
         added = _added(patterns, event)
         if added is None and event.of_text:
             _partly(reading, event.node)
+            if event.whole and not any(later.on for later in events[index + 1 :]):
+                _beside_frozen(reading, event.node)
             return
         patterns += added or ()
         while "!*" in patterns:
@@ -95,15 +98,20 @@ def _document(reading: Reading, node: cst.CSTNode) -> PythonDocument:
 
 class _Event(NamedTuple):
     """One statement that switches gradients of a part of the model, by the part's name; ``told``: None where what it
-    does is not statically known."""
+    does is not statically known; ``whole``: whether it surely freezes all of the model; ``on``: whether it may switch
+    some on."""
 
     node: cst.CSTNode
     of_text: bool
     path: str
     told: tuple[Switch, ...] | None
+    whole: bool = False
+    on: bool = True
 
 
 _FROZEN = "a part of the model is frozen here"
+_ALL_FROZEN = "all of the model is frozen here, and layers of the script's own are trained with it"
+"""Behind it, as heads are, they leave nothing of its layers to go backward through; in front of it, all of them."""
 
 
 def _state(reading: Reading, patterns: tuple[str, ...], node: cst.CSTNode) -> None:
@@ -111,29 +119,34 @@ def _state(reading: Reading, patterns: tuple[str, ...], node: cst.CSTNode) -> No
     if "partly_frozen" in reading.settings and any(_OWN.match(record.function) for record in reading.records):
         del reading.settings["partly_frozen"]
         _partly(reading, node)
+        if patterns == ("*",):
+            _beside_frozen(reading, node)
     else:
         reading.state("frozen_modules", patterns, node, "is frozen here")
 
 
 def _events(reading: Reading, names: set[str | None]) -> list[_Event]:
     """All of them in their order; of one loop those first that mean all names but some."""
-    found: list[tuple[int, bool, _Event | None]] = []
+    found: list[tuple[int, bool, bool, _Event | None]] = []
     for record in reading.records:
         if record.name == "requires_grad_" and record.taken is not False:
             on = switched(record) is not False
             sure = record.taken is True and switched(record) is not None
             told = (Switch(EVERY, on),) if sure or on else None
-            found.append((record.order, False, _event(reading, Holder.of(record), record.node, names, told)))
+            found.append((record.order, False, on, _event(reading, Holder.of(record), record.node, names, told)))
     for gradient in reading.walk.gradients:
         if gradient.taken is False:
             continue
+        on = gradient.value is not False
         if gradient.source is None:
-            found.append((gradient.order, False, _of_one(reading, gradient, names)))
+            found.append((gradient.order, False, on, _of_one(reading, gradient, names)))
             continue
         by_name = switches(_document(reading, gradient.node), gradient)
         others = by_name is None or by_name[0].picked.others
-        found.append((gradient.order, not others, _event(reading, _holder(gradient), gradient.node, names, by_name)))
-    return [event for _, _, event in sorted(found, key=itemgetter(0, 1)) if event is not None]
+        event = _event(reading, _holder(gradient), gradient.node, names, by_name)
+        found.append((gradient.order, not others, on, event))
+    in_order = sorted(found, key=itemgetter(0, 1))
+    return [event._replace(on=on) for _, _, on, event in in_order if event is not None]
 
 
 def _holder(gradient: Gradient) -> Holder:
@@ -164,7 +177,8 @@ def _event(
     if not of_text and not mine:
         return None
     sure = mine and index != UNTOLD
-    return _Event(node, of_text, _path(path[1:], of_text) + index, told if sure else None)
+    whole = not index and told == (Switch(EVERY, on=False),) and is_trained(reading.found, holder.value)
+    return _Event(node, of_text, _path(path[1:], of_text) + index, told if sure else None, whole)
 
 
 def _added(before: list[str], event: _Event) -> list[str] | None:
@@ -210,6 +224,12 @@ def _partly(reading: Reading, node: cst.CSTNode) -> None:
     reading.state("method", UNKNOWN, node, _FROZEN)
     if reading.found.trained_load is not None and not any(_OWN.match(record.function) for record in reading.records):
         reading.state("partly_frozen", True, node, _FROZEN)
+
+
+def _beside_frozen(reading: Reading, node: cst.CSTNode) -> None:
+    """All of the model is frozen: what its forward pass keeps is not known where the script has layers of its own."""
+    if any(_OWN.match(record.function) for record in reading.records):
+        reading.state("forward_pass", True, node, _ALL_FROZEN)
 
 
 def _of_language_model(reading: Reading, path: list[str], names: set[str | None], receiver: Value | None) -> bool:

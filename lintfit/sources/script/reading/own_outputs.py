@@ -84,10 +84,28 @@ class _Trace:
         logits = isinstance(value, cst.Attribute) and value.attr.value == "logits"
         whole = value.value if isinstance(value, cst.Attribute) and logits else value
         if isinstance(whole, cst.Call) and self.one.is_forward(whole):
+            if self._is_cut(whole):
+                return None
             until = self._until(name, whole)
             return None if until is None else Held(whole, name, until, not logits, self.one)
         followed = (self._follow(each, start) for each in loops.names(value))
         return next((held for held in followed if held is not None), None)
+
+    def _is_cut(self, forward: cst.Call) -> bool:
+        """Whether the model is handed so many of a batch's rows or tokens (``ids[:, :10]``), not the batch."""
+        waiting = [each.value for each in forward.args if each.keyword is None or each.keyword.value != "labels"]
+        seen: set[str] = set()
+        while waiting:
+            value = waiting.pop()
+            if any(_cuts(node) for node in (value, *loops.inside(value))):
+                return True
+            for name in set(loops.names(value)) - seen:
+                seen.add(name)
+                given = (
+                    (each, made) for each, made, node in self.bound if self.one.start(node) < self.one.start(forward)
+                )
+                waiting += [made for each, made in given if each == name and made is not None]
+        return False
 
     def _until(self, name: str, forward: cst.Call) -> str | None:
         """How long a name holds what it was given; None where it is let go of before the backward pass."""
@@ -102,3 +120,8 @@ class _Trace:
 
 def _deletes(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.Del) and name in loops.names(node.target)
+
+
+def _cuts(node: cst.CSTNode) -> bool:
+    """Whether a slice ends at a number that is written out, counted from the front."""
+    return isinstance(node, cst.Slice) and isinstance(node.upper, cst.Integer)

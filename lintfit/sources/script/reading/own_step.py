@@ -39,8 +39,9 @@ _FOLLOWED = re.compile(r"(Iterative)?(SFT|DPO|GRPO(With\w+)?|KTO|ORPO|CPO|PPO(v2
 def _of_trainer(reading: Reading, name: str) -> None:
     line = lineage(reading.calls.documents, name)
     for each in (name, *bases(line)):
-        if _is_of_trl(reading, each) and _FOLLOWED.fullmatch(each) is None and reading.found.trainer is not None:
-            reading.state("uncounted", f"the step of TRL's {each}", reading.found.trainer.node)
+        known = _of_trl(reading, each)
+        if known and _FOLLOWED.fullmatch(known) is None and reading.found.trainer is not None:
+            reading.state("uncounted", f"the step of TRL's {known}", reading.found.trainer.node)
             return
     for step in STEPS:
         for document, cls in line:
@@ -50,9 +51,11 @@ def _of_trainer(reading: Reading, name: str) -> None:
                 return
 
 
-def _is_of_trl(reading: Reading, name: str) -> bool:
+def _of_trl(reading: Reading, name: str) -> str:
+    """The class of TRL's trainers that the script has by this name; empty where it is none."""
     made = reading.constants.get(name)
-    return isinstance(made, Ref) and made.name.startswith("trl.") and name.endswith("Trainer")
+    known = made.name.rpartition(".")[2] if isinstance(made, Ref) and made.name.startswith("trl.") else ""
+    return known if known.endswith("Trainer") else ""
 
 
 def _of_method(reading: Reading, method: Method, cls: str) -> None:

@@ -17,6 +17,9 @@ def read(reading: Reading) -> bool:
     trainer, made = reading.found.trainer, reading.found.arguments
     if trainer is None or made is None or made.open or not trainer.function.startswith("trl."):
         return False
+    kind = reading.settings.get("trainer")
+    if kind is not None and not kind.known:
+        return False  # its batches are no pairs
     if trainer.spreads and any(argument.star == "**" for argument in trainer.node.args):
         return False
     # A flag or a key of a config whose fields are not known may have gone to an object beside it.

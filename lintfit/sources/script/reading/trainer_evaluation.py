@@ -9,8 +9,10 @@ import re
 
 import libcst as cst
 
+from lintfit.settings.uncounted import OWN_EVALUATION
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import Object, Record, alternatives, plain
+from lintfit.sources.script.reading import own_evaluator
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.facts import made_by
 from lintfit.sources.training_arguments import EVALUATION
@@ -28,6 +30,10 @@ def read(reading: Reading) -> None:
         return
     asked = _asked(reading, trainer)
     if asked is None and not _between_steps(reading, trainer, made):
+        return
+    own = own_evaluator.by_itself(reading.calls.documents, trainer)
+    if own is not None:
+        reading.state("own_evaluation", OWN_EVALUATION.format(own[0]), own[1])
         return
     record = made.call if made.call is not None and not made.parsed else None
     for name, fields in EVALUATION.items():

@@ -7,7 +7,17 @@ import re
 from lintfit.catalog import sft
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.values import Function, Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import (
+    Function,
+    Object,
+    Record,
+    Table,
+    Value,
+    alternatives,
+    is_none,
+    objects,
+    plain,
+)
 from lintfit.sources.script.reading import (
     checkpointing,
     compiling,
@@ -23,6 +33,7 @@ from lintfit.sources.script.reading import (
     own_loop,
     own_outputs,
     own_step,
+    pairs,
     ppo,
     resuming,
     saving,
@@ -80,7 +91,12 @@ def _trainer(reading: Reading) -> None:
         reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
     else:
         reading.state("trainer", UNKNOWN, record.node, "one of several trainers, which is not known")
-    _reference(reading, record, kind)
+    plain_batches = pairs.surely_none(record) if kind in pairs.COMPARE else None
+    if plain_batches is not None:
+        why = f"{plain_batches} makes batches without the pairs that {record.name} compares"
+        reading.state("trainer", UNKNOWN, record.node, why)
+    else:
+        _reference(reading, record, kind)
     _packs(reading, record)
     handed = record.value(0, "model")
     if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
@@ -127,11 +143,10 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
             reading.derive("reference_model", False, "it is counted with the models beside the trained one")
         else:
             named = isinstance(plain(handed), str)  # TRL loads what it is given the name of
-            reading.put("reference_model", handed, record, to=True if named or objects_of(handed) else UNKNOWN)
+            sure = named or (objects_of(handed) and not (_may_be_none(handed) and _with_adapter(reading, record)))
+            reading.put("reference_model", handed, record, to=True if sure else UNKNOWN)
         return
-    adapter, peft = record.keyword("peft_config"), reading.found.peft
-    config_used = peft is not None and peft.taken is True
-    with_adapter = not sure_none(adapter) or config_used or lora.carries_adapter(reading) is True
+    with_adapter = _with_adapter(reading, record)
     made = reading.found.arguments
     if kind in ("grpo", "rloo") and made is not None:
         beta = reading.attribute(made, "beta")
@@ -149,6 +164,17 @@ def _reference(reading: Reading, record: Record, kind: str) -> None:
         reading.derive("reference_model", UNKNOWN, "the trainer's own class has a ref_model")
     else:
         reading.derive("reference_model", False, f"{record.name} needs none")
+
+
+def _with_adapter(reading: Reading, trainer: Record) -> bool:
+    """Whether a trainer has an adapter to switch off for the reference's answers, and makes no copy of the model."""
+    config = reading.found.peft
+    handed = not sure_none(trainer.keyword("peft_config"))
+    return handed or (config is not None and config.taken is True) or lora.carries_adapter(reading) is True
+
+
+def _may_be_none(value: Value) -> bool:
+    return any(is_none(option) for option in alternatives(value))
 
 
 def _own_reference(record: Record) -> Value | None:

@@ -1,0 +1,47 @@
+"""What the parsers of a run refuse, without what nobody can hold against its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lintfit.documents.markdown import is_page
+from lintfit.documents.placeholders import is_to_fill_in
+from lintfit.sources.flag_grammars.model import but_for_set
+from lintfit.sources.flag_grammars.refused import of_launch
+
+if TYPE_CHECKING:
+    from lintfit.documents.workspace import Workspace
+    from lintfit.run.precedence import Sources
+    from lintfit.sources.flag_grammars.model import Refused
+    from lintfit.sources.launchers.launch import Launch
+    from lintfit.versions import Versions
+
+
+def refused_of(sources: Sources, versions: Versions, workspace: Workspace) -> tuple[Refused, ...]:
+    """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take or read.
+
+    A page tells of the release, or of the copy of a front end, that its project goes with.
+    """
+    found = of_launch(sources.launch, sources.script, sources.recipe, versions)
+    found = tuple(but_for_set(each) for each in found if not _is_to_fill_in(each, sources.launch))
+    of_front_end = sources.recipe.refused if sources.recipe is not None else ()
+    if not of_front_end:
+        return found
+    from lintfit.run.key_reads import key_reads
+
+    reads = key_reads(workspace)
+
+    def is_open(each: Refused) -> bool:
+        path = each.place.document.path
+        if is_page(path) or reads.declared(path, each.name.lstrip("-")):
+            return True
+        return each.key and each.ignored and reads.of_recipe(path, each.name) is not None
+
+    of_recipe = {each.place for each in of_front_end}
+    return tuple(each for each in found if each.place not in of_recipe or not is_open(each))
+
+
+def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
+    """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``)."""
+    flag = launch.flag(refused.name.lstrip("-").replace("-", "_")) if launch is not None else None
+    return flag is not None and flag.value is not None and is_to_fill_in(flag.value)
