@@ -18,6 +18,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -49,15 +50,30 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     child.preload(ROOT / "examples")
-    counts = fuzz(Random(options.seed), trees(options.more), options.minutes * 60, options.out)
+    most = Most()
+    counts = fuzz(Random(options.seed), trees(options.more), options.minutes * 60, options.out, most)
     inputs = counts.pop("inputs")
     print(f"{inputs} inputs in {options.minutes:g} minutes, seed {options.seed}: {sum(counts.values())} findings")
+    print(f"the slowest took {most.seconds:.1f} s of processor time, the largest {most.peak_bytes >> 20} MiB")
     for wrong, count in counts.most_common():
         print(f"{count:6} {wrong}")
     return 1 if counts else 0
 
 
-def fuzz(random: Random, begin_with: list[Tree], seconds: float, out: Path) -> Counter[str]:
+@dataclass
+class Most:
+    """The most that any input took: seconds of processor time, and bytes of memory."""
+
+    seconds: float = 0.0
+    peak_bytes: int = 0
+
+    def note(self, ended: child.Ended) -> None:
+        """Count an input in."""
+        self.seconds = max(self.seconds, ended.seconds)
+        self.peak_bytes = max(self.peak_bytes, ended.peak_bytes)
+
+
+def fuzz(random: Random, begin_with: list[Tree], seconds: float, out: Path, most: Most) -> Counter[str]:
     """Go on for so many seconds; what was wrong, by how it was, and the number of inputs."""
     counts: Counter[str] = Counter(inputs=0)
     end = time.monotonic() + seconds
@@ -67,6 +83,7 @@ def fuzz(random: Random, begin_with: list[Tree], seconds: float, out: Path) -> C
             tree, folder = mutated(random, begin_with), Path(scratch, "tree")
             _lay_out(tree, folder)
             ended = child.run(arguments, folder, Path(scratch, "said"))
+            most.note(ended)
             wrong = ended.wrong or _broken(arguments, ended.output, tree, folder)
             counts["inputs"] += 1
             if wrong:

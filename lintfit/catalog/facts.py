@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from lintfit.frozen import field, frozen
 
+LONGEST_NAME = 400
+"""Characters of a model's or GPU's name that is looked for: Hugging Face's ids have 96 and an owner's name at most."""
+
 
 @frozen
 class Tensor:

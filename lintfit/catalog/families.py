@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lintfit.catalog.facts import LONGEST_NAME
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, word_set
 
@@ -145,7 +146,7 @@ def _version(family: str, behind: Sequence[str]) -> str:
 
 def candidates(path: str) -> Iterator[Named]:
     """What a path's end says, the shortest that says both a family and a size first."""
-    parts = [part for part in path.split("/") if part][-_PARTS:]
+    parts = [part for part in path.split("/") if part][-_PARTS:] if len(path) <= LONGEST_NAME else []
     for count in range(1, len(parts) + 1):
         found = named("/".join(parts[-count:]))
         if found is not None and (count == 1 or found.family not in _SHORT):

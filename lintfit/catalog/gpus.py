@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lintfit.catalog.facts import Gpu
+from lintfit.catalog.facts import LONGEST_NAME, Gpu
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.resources import packaged
 from lintfit.suggest import most_alike
@@ -86,6 +86,8 @@ def _by_key() -> Mapping[str, tuple[Gpu, ...]]:
 
 def ambiguous(name: str) -> tuple[Gpu, ...]:
     """All GPUs that a name may stand for, least memory first; one where it is clear, none where it is unknown."""
+    if len(name) > LONGEST_NAME:
+        return ()
     mig = SLICE.search(name)
     if mig is None:
         return _by_key().get(key_of(name)) or _without_memory(name)
@@ -108,6 +110,8 @@ def lookup(name: str) -> Gpu | None:
 
     Of several GPUs with one name the one with the least memory. A cloud instance's name gives its GPU.
     """
+    if len(name) > LONGEST_NAME:
+        return None
     cards = ambiguous(name)
     if cards:
         return cards[0]
@@ -122,6 +126,8 @@ def lookup(name: str) -> Gpu | None:
 
 def stated_count(name: str) -> int | None:
     """How many GPUs a name states: 8 for ``8x3090`` and ``p4d.24xlarge``, 4 for ``gpu:a100:4``, None for ``a100``."""
+    if len(name) > LONGEST_NAME:
+        return None
     on_instance = instance(name)
     if on_instance is not None:
         return on_instance[1]
@@ -137,6 +143,8 @@ def parse_gres(text: str) -> tuple[Gpu | None, int | None]:
     ``gpu:a100:4`` is the GPU and 4, ``gpu:4`` or ``4`` no GPU and 4, ``gpu`` no GPU and 1. The count is None where
     the text does not state GPUs.
     """
+    if len(text) > LONGEST_NAME:
+        return None, None
     stated = re.sub(r"^--(gres|gpus)(-per-(node|task|socket))?[=\s]+", "", text.strip().strip("\"'"))
     for part in re.split(r",(?![^(]*\))", stated):
         item = re.sub(r"\(.*?\)", "", part).strip().removeprefix("gres:").removeprefix("gres/")
@@ -192,7 +200,7 @@ def _family(name: str) -> Gpu | None:
 
 def suggest(name: str) -> str | None:
     """The name of the known GPU or instance that an unknown name most resembles, or None."""
-    close = most_alike(key_of(name), _by_key(), 0.7)
+    close = most_alike(key_of(name[:LONGEST_NAME]), _by_key(), 0.7)
     if close is not None:
         return _by_key()[close][0].name
     return most_alike(name.strip().lower(), _instances(), 0.7)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
-from lintfit.catalog.facts import Code, ModelFacts, VisionTower
+from lintfit.catalog.facts import LONGEST_NAME, Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.documents import door
 from lintfit.documents.door import MAX_MODEL_CONFIG
@@ -335,6 +335,8 @@ def lookup(model: str) -> ModelFacts | None:
     by its last part where that names one model only, else by the family, version and size in its name
     (:mod:`lintfit.catalog.families`); ``notes`` then say so. Builds only the model asked for.
     """
+    if len(model) > LONGEST_NAME:
+        return None
     wanted = model.strip().rstrip("/").replace("\\", "/").replace("___", ".")  # as ModelScope's cache has points
     cached = re.search(r"models--([\w.-]+?)--([\w.-]+)", wanted)
     if cached:
@@ -375,6 +377,8 @@ def find(model: str) -> ModelFacts | None:
 
     None where nobody knows the model. Raises :class:`CatalogError` for a local config that cannot be used.
     """
+    if len(model) > LONGEST_NAME:
+        return None
     path = Path(model)
     try:
         path = path.expanduser() if model.startswith("~") else path
@@ -391,6 +395,8 @@ def suggest(model: str) -> str | None:
 
     Only one with the same digits: another version or size is another model, not a slip.
     """
+    if len(model) > LONGEST_NAME:
+        return None
     wanted = model.strip().rstrip("/").lower()
     close = most_alike(wanted, _same_digits(wanted, _by_lower()), 0.75)
     if close is not None:

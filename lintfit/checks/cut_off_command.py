@@ -12,7 +12,7 @@ from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
 
-_CUT_IN_PAGE = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t>]*(--?[A-Za-z][\w.-]*))")
+_CUT_IN_PAGE = re.compile(r"(?<![ \t])[ \t]++(\\)([ \t]++)(?=\r?\n[ \t>]*+(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with, which
 may stand in a quotation."""
 _WHY = {

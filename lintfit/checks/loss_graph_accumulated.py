@@ -13,11 +13,11 @@ from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.loops import Loop
 
-_EMPTY = re.compile(r"\s*(0|0\.0*|\[\]|list\(\)|torch\.(tensor|zeros)\(.*\)(\.\w+\(.*\))*)\s*", re.DOTALL)
+_EMPTY = re.compile(r"\s*(0|0\.0*|\[\]|list\(\)|torch\.(tensor|zeros)\(.*\))\s*", re.DOTALL)
 """What an accumulator starts from."""
 _WORTH_IT = re.compile(r"\+=|\.append\(")
 _DATA = re.compile(r"load|batch|data|enumerate|tqdm|iter|step|epoch|prefetch", re.IGNORECASE)
-_FEW = re.compile(r"range\((\d{1,2}|.*accum.*|.*micro.*)\)")
+_FEW = re.compile(r"range\((\d{1,2}|.{0,200}?(?:accum|micro).*)\)")
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -39,6 +40,9 @@ from lintfit.verdict.spread import what_decides
 if TYPE_CHECKING:
     from lintfit.commands.kept.store import Keeping, Store
 
+MOST_PLANS = 12
+"""Runs of one file that a plan is looked for. Of a thousand repositories' launch files few have that many that do not
+fit, and each takes as long as a check."""
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
 
@@ -180,6 +184,8 @@ class _Pass:
     def __init__(self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None) -> None:
         self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
+        self.planned: Counter[Path] = Counter()
+        """For how many runs of each file a plan was looked for."""
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
@@ -206,6 +212,7 @@ class _Pass:
                 *sifted.notes,
                 *_notes(documents, named, loaded.runs),
                 *(outside if self.options.fix else ()),
+                *self._unplanned(),
                 *([self.found.changes.in_words(len(loaded.others))] if self.found.changes is not None else ()),
             ),
             skipped=loaded.skipped,
@@ -238,10 +245,8 @@ class _Pass:
         return after, sum(one.fix is not None and two.fix is None for one, two in zip(findings, after, strict=True))
 
     def _is_shown(self, document: Document) -> bool:
-        """Whether findings may speak of a document: of data that a link leads to, outside, only of a plain config."""
-        if not isinstance(document, DataDocument) or document.path in self.found.named:
-            return True
-        return not self.workspace.why_not_changed(document.path) or detect.is_config(document)
+        """Whether findings may speak of a document: of what lies outside only where the user names it."""
+        return document.path in self.found.named or self.workspace.is_inside(document.path)
 
     def _judged(self, run: Run) -> RunResult:
         if self.store is not None:
@@ -263,6 +268,9 @@ class _Pass:
             return judged  # the rule that speaks of it says what to do
         if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
+        self.planned[judged.run.origin.path] += 1
+        if self.planned[judged.run.origin.path] > MOST_PLANS:
+            return judged
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options, errors_of)
@@ -279,6 +287,12 @@ class _Pass:
 
         found = alternatives(judged.run, self.workspace, self.options, outcome, errors_of)
         return replace(planned, alternatives=found.plans)
+
+    def _unplanned(self) -> Iterator[str]:
+        """Lines that say for which files not all plans were looked for."""
+        for path, count in self.planned.items():
+            if count > MOST_PLANS:
+                yield f"{path.as_posix()}: {count} runs do not fit: a plan was looked for in {MOST_PLANS} of them"
 
     def _run_findings(self, judged: RunResult) -> Iterable[Finding]:
         if self.store is not None:
@@ -450,10 +464,10 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
         text = texts.get(options.stdin_filename, original.text)
         result = replace(result, fixed_stdin=encode(original, text).decode())
     if options.diff:
-        from lintfit.documents.edits import unified_diff
+        from lintfit.documents.edits import shown_diff
         from lintfit.fit.confirm import text_of
 
-        diffs = (unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
+        diffs = (shown_diff(path, text_of(path, workspace), text) for path, text in texts.items())
         return replace(result, diff="".join(diffs))
     texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
     if texts:

@@ -13,7 +13,7 @@ from lintfit.checks.helpers.registry import breaks_the_command, errors_of
 from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
-from lintfit.documents.edits import unified_diff
+from lintfit.documents.edits import shown_diff
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.findings.model import Plan
@@ -218,7 +218,7 @@ def _numbered(answers: Sequence[Answer], number: int) -> Plan:
 def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
     """The diff of a plan; with ``--apply`` the files are written, all or none."""
     texts = texts_after(plan.fix.edits, workspace)
-    diff = "".join(unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
+    diff = "".join(shown_diff(path, text_of(path, workspace), text) for path, text in texts.items())
     if asked.apply is None:
         return diff
     workspace.write(texts)

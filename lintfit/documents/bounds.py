@@ -8,6 +8,7 @@ before it does. What that costs of the one counter (:mod:`.steps`) is said here,
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,11 @@ MAX_BITS = 4096
 """Of a computed whole number: 1,233 digits. Nothing that trains counts further."""
 MAX_LEVELS = 60
 """Levels of lists in lists that are looked into; those of real configs are below ten."""
-MAX_VALUES = 20_000
+MAX_VALUES = 4_000
 """Values that are looked at where lists hold one another many times over."""
+
+MAX_WRAPS = 30
+"""Objects that wrap one another, or classes that one inherits from, which are looked through: real are under 10."""
 
 _CHARACTERS = 200
 _ITEMS = 10
@@ -50,6 +54,16 @@ def number(value: Any) -> Any:
     return value
 
 
+_MAX_KEY = sys.hash_info.modulus
+"""What Python's hash of a whole number is taken by: a table of its multiples is one long row that every look goes
+through."""
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value may be a key of a computed table: any but a whole number that could be its own multiple."""
+    return not isinstance(value, int) or abs(value) < _MAX_KEY
+
+
 def joined(parts: Sequence[str], between: str = "") -> str:
     """``between.join(parts)``."""
     fits(sum(map(len, parts)) + len(between) * max(0, len(parts) - 1))
@@ -67,6 +81,11 @@ _WIDE = re.compile(r"%[^%a-zA-Z]*?(?:\*|[0-9]{4})")
 """A field of ``%`` whose width or precision is no reader's, or another value's."""
 _WIDE_FIELD = re.compile(r"\{[^{}]*(?:\{|[0-9]{4})")
 """The same of ``str.format``."""
+_FIELD = 2400
+"""Characters that one field takes by itself at most: a number of :data:`MAX_BITS`, or the 309 digits of a float, with a
+width and a precision of three digits."""
+_ESCAPED = 10
+"""Characters that ``repr`` writes for one (``\\U0010ffff``)."""
 
 
 def by_percent(template: str, values: Any) -> str:
@@ -87,5 +106,12 @@ def by_format(template: str, values: Sequence[Any], named: Mapping[str, Any]) ->
 
 
 def _room(template: str, fields: int, values: Sequence[Any]) -> None:
-    longest = max((len(value) for value in values if isinstance(value, (str, bytes, tuple))), default=0)
-    fits(len(template) + fields * longest)
+    longest = max(map(_written, values), default=0)
+    fits(len(template) + fields * max(_FIELD, longest))
+
+
+def _written(value: Any) -> int:
+    """The characters that a value takes in a text, however it is written."""
+    if isinstance(value, tuple):
+        return sum(map(_written, value)) + 2 * len(value)
+    return _ESCAPED * len(value) if isinstance(value, str | bytes) else _FIELD

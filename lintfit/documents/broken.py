@@ -9,7 +9,7 @@ from lintfit.documents.model import SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.patterns import lazy_pattern
 
 _TEMPLATE = lazy_pattern(r"\{\{|\{%")
-_TEMPLATE_LINE = lazy_pattern(r"^\s*\{%.*%\}\s*$", re.MULTILINE)
+_TEMPLATE_LINE = lazy_pattern(r"^[ \t]*+\{%.*%\}[ \t\r]*$", re.MULTILINE)
 
 
 def is_broken(document: Document) -> bool:

@@ -68,6 +68,8 @@ def _read(document: Document) -> Iterator[Directive]:
     text = document.text
     lines: Layout | None = None
     behind = found = 0
+    code = -1
+    """Where the next line of code begins, once it was looked for: comments may stand before it by the thousand."""
     for match in _DIRECTIVE.finditer(text):
         if match.start() < behind or found == MOST:
             continue  # a part of the comment before it; more than any file has
@@ -81,6 +83,9 @@ def _read(document: Document) -> Iterator[Directive]:
         found += 1
         code_behind = match["sign"] == "/*" and text[end : line.end].strip(" \t")
         alone = _comments_only(lines, line, match.start()) and not code_behind
+        if alone and code < line_end(text, line.end):
+            following = _CODE_LINE.search(text, line_end(text, line.end))
+            code = following.start() if following is not None else len(text)
         names = None
         if match["rules"] is not None:
             names = tuple((name.group(), Span(*name.span())) for name in _NAME.finditer(text, *match.span("rules")))
@@ -91,7 +96,7 @@ def _read(document: Document) -> Iterator[Directive]:
             word_span=Span(*match.span("word")),
             names=names,
             span=Span(match.start(), end),
-            covers=Span(0, len(text)) if whole else _covered(lines, line, alone),
+            covers=Span(0, len(text)) if whole else _covered(lines, line, code if alone else None),
             alone=alone,
         )
 
@@ -112,16 +117,14 @@ def _comments_only(lines: Layout, line: Span, end: int) -> bool:
     return first == end or (before.lstrip(" \t").startswith(("#", "//")) and lines.is_comment(first))
 
 
-def _covered(lines: Layout, line: Span, alone: bool) -> Span:
-    if not alone:
+def _covered(lines: Layout, line: Span, code: int | None) -> Span:
+    if code is None:
         statement = lines.lines_at(line.start)
         at_an_end = statement.start == line.start or statement.end == line.end
         return statement if at_an_end else line
-    text = lines.document.text
-    code = _CODE_LINE.search(text, line_end(text, line.end))
-    if code is None:
+    if code >= len(lines.document.text):
         return line
-    following = lines.line_at(code.start())
+    following = lines.line_at(code)
     statement = lines.lines_at(following.start)
     return Span(line.start, statement.end if statement.start == following.start else following.end)
 

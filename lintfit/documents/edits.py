@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -60,13 +62,40 @@ def unified_diff(path: Path | str, old: str, new: str) -> str:
     """A unified diff of two versions of a file, as ``patch -p0`` reads it; empty where they are equal."""
     import difflib
 
-    name = path.as_posix() if isinstance(path, Path) else path
+    name = _quoted(path.as_posix() if isinstance(path, Path) else path)
     lines: list[str] = []
     for line in difflib.unified_diff(_lines(old), _lines(new), name, name):
         lines.append(line)
         if not line.endswith("\n"):
             lines.append("\n\\ No newline at end of file\n")
     return "".join(lines)
+
+
+def shown_diff(path: Path | str, old: str, new: str) -> str:
+    """The same as it is printed: it steers no terminal, and no line is taken for a command of who runs the job. Where
+    the file has such characters, which nobody has on purpose, it is no patch for it."""
+    lines = unified_diff(path, old, new).split("\n")
+    return "\n".join(map(_harmless, lines))
+
+
+def _quoted(name: str) -> str:
+    """A file's name as git writes it in a diff: in quotes, with escapes, where it holds what no name should."""
+    if name.isprintable() and '"' not in name and "\\" not in name and not name.startswith(" "):
+        return name
+    escaped = (
+        f"\\{byte:03o}" if byte < 32 or byte > 126 or byte in b'"\\' else chr(byte) for byte in os.fsencode(name)
+    )
+    return f'"{"".join(escaped)}"'
+
+
+_STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_BEGINS_COMMAND = re.compile(r"\A[ \t]+(?=::)")
+
+
+def _harmless(line: str) -> str:
+    ending = "\r" if line.endswith("\r") else ""
+    body = _STEERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), line.removesuffix("\r"))
+    return _BEGINS_COMMAND.sub(r"\g<0>\\", body.replace("##[", "##\\[")) + ending
 
 
 def _lines(text: str) -> list[str]:

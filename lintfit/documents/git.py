@@ -14,7 +14,7 @@ from pathlib import Path
 from lintfit.documents.programs import Ended, run
 from lintfit.errors import LintfitError
 
-PATIENCE = 30.0
+PATIENCE = 8.0
 """Seconds that git may take for one question; a cold repository of the size of Linux takes a few."""
 MAX_ANSWER = 256 << 20
 """Bytes of an answer."""
@@ -70,17 +70,29 @@ class Git:
         options: list[str] = []
         for driver in sorted(drivers):
             if "=" in driver:  # git takes an option apart at its first one
-                raise LintfitError(f"git's filter {driver!r} cannot be turned off: rename it in the config of git")
+                raise LintfitError("a filter whose name has a = cannot be turned off: rename it in the config of git")
             for key, value in (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")):
                 options += ["-c", f"filter.{driver}.{key}={value}"]
         return tuple(options)
 
 
+_SAID = {
+    "not a git repository": "this is not a git repository",
+    "dubious ownership": "the repository is another user's (safe.directory in the config of git)",
+    "this operation must be run in a work tree": "the repository has no working tree here",
+    "no merge base": "there is no commit that both have in common",
+    "unknown revision": "it knows no such commit",
+    "bad revision": "it knows no such commit",
+    "Not a valid object name": "it knows no such commit",
+}
+"""What git complains about, in words of lintfit's own. Its own words quote whatever the repository makes it read: a
+``packed-refs`` or a config that is a link shows lines of any file."""
+
+
 def _reason(ended: Ended) -> str:
-    """The first line of what git complains about that says why; warnings come before it."""
-    lines = [line.strip() for line in ended.complaint.splitlines() if line.strip()]
-    said = [line.partition(": ")[2] for line in lines if line.startswith(("fatal: ", "error: "))]
-    return (said or lines or [f"ended with status {ended.status}"])[0]
+    """What git complains about."""
+    found = next((own for said, own in _SAID.items() if said in ended.complaint), None)
+    return found or f"ended with status {ended.status} (git status tells more)"
 
 
 def _run(words: Sequence[str], folder: Path, stdin: bytes) -> Ended:

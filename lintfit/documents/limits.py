@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.documents.model import Kind
 from lintfit.errors import shorten
 
-MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 512 << 10, Kind.SHELL: 2 << 20, Kind.PYTHON: 4 << 20}
+MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 256 << 10, Kind.SHELL: 2 << 20, Kind.PYTHON: 4 << 20}
 """Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB, and of the YAML
 files of 180 public repositories none has 200 KiB; ruamel.yaml takes some 8 us for each."""
 
@@ -19,7 +19,7 @@ MAX_NOTEBOOK = 48 << 20
 MAX_LINES = 50_000
 """Lines of a Python file that is still read. No module of transformers has 10,000."""
 
-MAX_MARKS = 60_000
+MAX_MARKS = 40_000
 """Brackets, commas, operators and line breaks of a Python file that is still read: libcst takes some 60 us and 6 KB
 for each, however long the lines are. Of 26,836 files of 180 public repositories the largest, a list of names, has
 36,000."""

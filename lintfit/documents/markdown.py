@@ -45,7 +45,7 @@ _SET_OFF = lazy_pattern(
 )
 """A line of an indented block that may start something."""
 _DATA = word_set("json jsonc json5 yaml yml")
-_NAMES = lazy_pattern(r"[\w.-]*[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
+_NAMES = lazy_pattern(r"(?<![\w./-])[\w./-]*\w\.(?:jsonc?|ya?ml)\b")
 _PYTHON = word_set("python py python3")
 _SCRIPT_NAME = lazy_pattern(r"#[ \t]*(?:[Ff]ile(?:name)?:[ \t]*)?`?([\w.-]+(?:/[\w.-]+)*\.py)`?[ \t]*\r?\n")
 _IMPORTS = lazy_pattern(r"^(?:import|from)[ \t]+\w", re.MULTILINE)

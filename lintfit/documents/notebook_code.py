@@ -17,6 +17,7 @@ from lintfit.documents.model import FileText
 from lintfit.documents.notebook import Cell, Notebook
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.python_syntax import UNPARSED, statements
+from lintfit.documents.written_commands import blank
 from lintfit.frozen import frozen, replace, word_set
 
 _TOKEN = lazy_pattern(
@@ -118,7 +119,7 @@ def _masked_lines(source: str) -> str:
     at = 0
     first = cell_magic(source)
     if first is not None:
-        parts.append(_blank(source[: first.end()]))
+        parts.append(blank(source[: first.end()]))
         at = first.end()
     for line in magic_lines(source):
         if line.start < at:
@@ -133,21 +134,17 @@ def _nothing(text: str, sign: str) -> str:
     indent = len(text) - len(text.lstrip(" \t"))
     room = len(text.split("\n", 1)[0]) - indent
     word = "_" if sign.startswith("=") else "pass" if room >= 4 else "..." if room == 3 else "0"
-    return text[:indent] + word + _blank(text[indent + len(word) :])
-
-
-def _blank(text: str) -> str:
-    return re.sub(r"[^\r\n]", " ", text)
+    return text[:indent] + word + blank(text[indent + len(word) :])
 
 
 def python_of(cell: Cell) -> tuple[str, bool]:
     """The cell's source as Python of the same length, and whether it could be parsed; blank where it is none."""
     if not is_python_cell(cell.source):
-        return _blank(cell.source), True
+        return blank(cell.source), True
     masked = cell.source if cell_magic(cell.source) is None and _parses(cell.source) else _masked_lines(cell.source)
     if _parses(masked):
         return masked, True
-    return _blank(cell.source), False
+    return blank(cell.source), False
 
 
 def _parses(source: str) -> bool:

@@ -25,7 +25,7 @@ _TO_FILL_IN = lazy_pattern(
     r"|^\.\.\.$|placeholder|changeme",
     re.IGNORECASE,
 )
-_OF_A_SIZE = lazy_pattern(r"[A-Za-z][\w. -]*?(?<![\d.])\d+(?:[._]\d+)?[Bb](?![A-Za-z\d])[\w. -]*")
+_OF_A_SIZE = lazy_pattern(r"[A-Za-z][\w. -]{0,80}?(?<![\d.])\d+(?:[._]\d+)?[Bb](?![A-Za-z\d])[\w. -]*")
 """A name with a number of parameters in it, as models have."""
 _MOST_OF_A_NAME = 200
 _OF_A_FILE = (".json", ".jsonl", ".yaml", ".yml", ".txt", ".csv", ".parquet", ".pt", ".pth", ".bin", ".ckpt")

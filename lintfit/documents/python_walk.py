@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 
 import libcst as cst
 
@@ -59,6 +59,13 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         current = pending.pop()
         yield current
         pending.extend(reversed(tuple(children(current))))
+
+
+@lru_cache(maxsize=1 << 17)
+def code_of(node: cst.CSTNode) -> str:
+    """The text of a node. libcst takes longer to write one than to read it, and what is walked through comes by the
+    same nodes again and again."""
+    return cst.Module([]).code_for_node(node)
 
 
 @cache

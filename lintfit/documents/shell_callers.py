@@ -27,7 +27,7 @@ _SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch")
 _REFERENCE = lazy_pattern(r"\$\{?([A-Za-z_]\w*|[1-9]\d*|[@*])")
 _BARE = lazy_pattern(r"\$(?:([1-9])|\{([1-9]\d*)\})")
 """An argument without a default."""
-_PARSES = lazy_pattern(r"^\s*(?:while\s.*)?getopts?\b|\bshift\b", re.MULTILINE)
+_PARSES = lazy_pattern(r"^[ \t]*+(?:while\s.*)?getopts?\b|\bshift\b", re.MULTILINE)
 """What goes through its arguments in a loop: nobody follows that round by round."""
 _MOST_CALLS = 20
 """Calls of one script that are compared."""

@@ -30,7 +30,7 @@ _NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 LOOPS = frozenset(("while_statement", "for_statement", "c_style_for_statement"))
-_TEST = re.compile(r"\[\[?\s(?P<test>.*\S)\s+\]\]?", re.DOTALL)
+_TEST = re.compile(r"\[\[?\s++(?P<test>\S(?:.*\S)?)\s+\]\]?", re.DOTALL)
 _ERROR = re.compile(r"(?:exit|return)\s+-?[0-9]*[1-9][0-9]*")
 _OF_A_FUNCTION = re.compile(r"exit\s+-?[0-9]*[1-9][0-9]*")
 """The same in a function that is called, where ``return`` ends that alone."""
@@ -246,9 +246,10 @@ def test(words: Sequence[str | None]) -> bool | None:
     known = [word for word in words if word is not None]
     if len(known) != len(words):
         return None
-    if known[:1] == ["!"] and len(known) > 1:
-        inner = test(known[1:])
-        return None if inner is None else not inner
+    negated = next((index for index, word in enumerate(known[:-1]) if word != "!"), max(0, len(known) - 1))
+    if negated:
+        inner = test(known[negated:])
+        return None if inner is None else inner is (negated % 2 == 0)
     if len(known) == 1:
         return known[0] != ""
     if len(known) == 2 and known[0] in ("-z", "-n"):

@@ -37,6 +37,7 @@ _REPLACEMENT = lazy_pattern(
 """``${name/old/new}`` and ``${name//old/new}`` of plain letters and quoted slashes, without patterns."""
 _SEPARATE = lazy_pattern(r"\$(?:@|\{@(?::[1-9]\d*)?\}|\{[A-Za-z_]\w*\[@\]\})")
 """What comes to a word for each element, between double quotes: to none where there are none."""
+_UNQUOTED = re.compile(r"""[^\\'"`$]+""")
 _QUOTES = re.compile(r"[\\\"']")
 _Lists = list[list[Fragment]]
 """What an expansion comes to: the pieces of one word, or of several."""
@@ -77,6 +78,8 @@ def expand(text: str, span: Span, scope: Scope, quoted: bool = False) -> _Lists:
     """Remove quotes and expand; more than one list only where ``"${array[@]}"`` or ``"$@"`` makes several words."""
     result: _Lists = [[]]
     offset, end = span.start, span.end
+    if not scope.steps.take(bounds.cost(end - offset)):
+        return [[Fragment(text[offset:end], span, known=False)]]
     while offset < end:
         character = text[offset]
         stop = min(skip_dollar(text, offset, end) if quoted and character != "\\" else skip(text, offset, end), end)
@@ -98,8 +101,8 @@ def expand(text: str, span: Span, scope: Scope, quoted: bool = False) -> _Lists:
             stop = match.end() if match else stop
             _join(result, _expanded(_Reference(text, Span(offset, stop), scope, quoted)))
         else:
-            while stop < end and text[stop] not in "\\'\"`$":
-                stop += 1
+            plain = _UNQUOTED.match(text, stop, end)
+            stop = plain.end() if plain is not None else stop
             result[-1].append(Fragment(text[offset:stop], Span(offset, stop), quoted))
         offset = stop
     return result

@@ -16,7 +16,7 @@ _PLACEHOLDER = re.compile(
     r"|(?<=[\"'])<[A-Za-z][\w./-]* [\w ./-]*>(?=[\"'])"
 )
 """``DATA=<path to the data>``, which is to be filled in and no bash as it stands."""
-_QUOTED_SLASH = re.compile(r"(?<=/)'/'(?=/[^}\n]*\})")
+_QUOTED_SLASH = re.compile(r"(?<=/)'/'(?=/[^}\n]{0,2000}\})")
 """The slash of ``${name/'/'/_}``; tree-sitter-bash (0.25) can read it in double quotes alone, which mean the same."""
 _INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
+from lintfit.documents import bounds
 from lintfit.documents.model import Span
 from lintfit.documents.shell_expansion import as_words, split, words
 from lintfit.documents.shell_tokens import skip_dollar
@@ -73,7 +74,7 @@ def _expanded_again(fragments: Sequence[Fragment], scope: Scope, own: bool) -> l
     inside = [(each.end(), each[1], each[2]) for each in _SET_INSIDE.finditer(text)]
     result = list(fragments)
     for match in reversed([*_REFERENCE.finditer(text)]):
-        if not scope.steps.take(len(result)):
+        if not scope.steps.take(len(result) + bounds.cost(items=len(inside))):
             break
         name = match[1] or match[2]
         variable = scope.variables.get(name)
@@ -121,11 +122,14 @@ def _whole_substitutions(fragments: Sequence[Fragment]) -> list[Fragment]:
         holes.append(Span(offset, min(skip_dollar(text, offset, len(text)), len(text))))
         offset = text.find("$(", holes[-1].end)
     result: list[Fragment] = []
-    start = 0
+    start = first = 0
     for part in fragments:
         at, end = start, start + len(part.text)
-        for hole in holes:
+        for hole in holes[first:]:
+            if hole.start >= end:
+                break
             low, high = max(at, hole.start), min(end, hole.end)
+            first += hole.end <= end
             if low < high:
                 result += [part_of(part, at - start, low - start)] if at < low else []
                 result.append(replace(part_of(part, low - start, high - start), known=False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lintfit.documents.model import Span
 
 BLANK = " \t\n\r"
@@ -46,6 +48,8 @@ def continues(text: str, offset: int) -> bool:
     return text.startswith("\\\n", offset)
 
 
+_PLAIN = re.compile(r"""[^\\'"`$(){}]+""")
+"""What neither ends a quoted string or an expansion nor begins one."""
 _CLOSERS = {"(": ")", "{": "}"}
 
 
@@ -53,6 +57,10 @@ def skip(text: str, offset: int, end: int) -> int:
     """Behind the character, quoted string or expansion that starts at ``offset``."""
     closers: list[str] = []
     while True:
+        if closers and (plain := _PLAIN.match(text, offset, end)) is not None:
+            offset = plain.end()
+            if offset >= end:
+                return offset
         character, closer = text[offset], closers[-1] if closers else ""
         if character == "\\":
             offset += 2

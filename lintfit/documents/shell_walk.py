@@ -37,6 +37,7 @@ from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 
 _BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
+_BREAK = re.compile(r"(?<!\\)\n")
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _WORDS = 2
 """Words of a command that are expanded for one step."""
@@ -303,12 +304,11 @@ class Walk:
         result: list[Assignment] = []
         spans = [self.span(child) for child in node.named_children if child.type == "variable_assignment"]
         spans = [span for span in spans if span.start < start]
-        last_break = -1
-        for match in re.finditer(r"\n", self.text[spans[0].start : start] if spans else ""):
-            at = spans[0].start + match.start()
-            inside = any(span.start <= at < span.end for span in spans)
-            if not inside and not self.text[:at].endswith("\\"):
-                last_break = at
+        # A line break between them that no backslash takes away: one within an assignment is a part of it.
+        ends = [span.end for span in spans]
+        gaps = zip(ends, [*(span.start for span in spans[1:]), start], strict=True) if spans else ()
+        breaks = (found.start() for low, high in gaps for found in _BREAK.finditer(self.text, low, max(low, high)))
+        last_break = max(breaks, default=-1)
         for span in spans:
             if span.end <= last_break:
                 assign(self.text, span, self.scope)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from lintfit.documents.patterns import lazy_pattern
 
-_NOT_BREAK = lazy_pattern(r"[^\r\n]")
+_NOT_BREAK = lazy_pattern(r"[^\r\n]+")
 _PROGRAM = (
     r"(?:accelerate(?:[ \t]+launch|-launch)|torchrun|deepspeed|python[\d.]*|swift|megatron|llamafactory-cli"
     r"|lmf|axolotl|tune[ \t]+run|trl|litgpt|xtuner|(?:uv|poetry|pipenv|fabric|modal)[ \t]+run|srun|mpirun|nohup|env"
@@ -26,7 +26,7 @@ WORDS = (
     *("tune run", "trl ", "litgpt", "xtuner", "composer"),
 )
 """One of these is in every such command."""
-PROMPT = r"(?:\([\w.-]+\)[ \t]*+)?(?:[\w.-]+@[\w.-]+:?[^\s$#%]*)?[ \t]*+(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
+PROMPT = r"(?:\([\w.-]+\)[ \t]*+)?(?:[\w.-]++@[\w.-]++:?[^\s$#%]*+)?[ \t]*+(?:[$%][ \t]+|![ \t]*)|>>>[ \t]+"
 """What stands in front of it: a shell's prompt, IPython's ``!``."""
 
 ASSIGNED = r"[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|(?:\$\{\w+\}|[^\s\"'`,;()\[\]{}=<>|&])+)[ \t]*(?:#.*)?\r?\n?$"
@@ -43,7 +43,7 @@ _LOOSE_END = lazy_pattern(r"\\([ \t]+(?:#[^\r\n]*)?)(?=\r?\n?$)")
 
 def blank(text: str) -> str:
     """As many blanks as the text has characters; its line breaks stay."""
-    return _NOT_BREAK.sub(" ", text)
+    return _NOT_BREAK.sub(lambda line: " " * len(line[0]), text)
 
 
 def passed_over(length: int) -> str:

@@ -19,6 +19,7 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
+from lintfit.documents.bounds import is_key
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, MAX_VALUES, TOO_MANY, not_utf8, too_large, too_many_digits
 from lintfit.documents.model import (
     NOT_READ,
@@ -37,6 +38,7 @@ from lintfit.documents.steps import Steps
 from lintfit.errors import shorten
 
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep: not a config"
+_TOO_LARGE_KEY = "a whole number of so many digits is no key of a config"
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
 _COLON = lazy_pattern(r"[ \t\r\n]*(:)")
 _CORE = "tag:yaml.org,2002:"
@@ -315,6 +317,8 @@ class _Reader:
         while type(item := next(self.events)).__name__ != "MappingEndEvent":
             key = self.node(item, item.start_mark.index)
             self.has_key(event, key.node.span)
+            if key.node.shape == "scalar" and not is_key(key.node.value):
+                self.stop(_TOO_LARGE_KEY, key.node.span.start, key.node.span.end, code=NOT_READ)
             colon = _COLON.match(self.text, key.node.span.end)
             after = colon.end() if colon else key.node.span.end
             self.key_name = str(key.node.value) if key.node.shape == "scalar" else ""

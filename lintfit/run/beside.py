@@ -32,7 +32,7 @@ _TAKES: Mapping[detect.Dialect, re.Pattern[str]] = {
     "accelerate": re.compile(r"\bAccelerator\("),
     "deepspeed": re.compile(
         r"[\"']--deepspeed(?:_config)?[\"']|\bdeepspeed\.add_config_arguments\("
-        r"|\b(?:HfArgumentParser|TrlParser)\((?=[^\n]*(?:TrainingArguments|Config\b))"
+        r"|\b(?:HfArgumentParser|TrlParser)\((?=[^\n]{0,300}(?:TrainingArguments|Config\b))"
     ),
 }
 """What a script holds that takes a config of the dialect: where it names one itself, that is found without this."""

@@ -75,6 +75,8 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
             if not other.refused:
                 run, dated = other, newest
     versions, questions = dated, dated.open_questions
+    if run.script is not None and run.script.not_followed:
+        questions = ()  # nothing will be known of it by another version either
     return replace(
         run,
         versions=versions,
@@ -287,6 +289,7 @@ class _Builder:
 
     def _script(self, launch: Launch | None) -> ScriptSource | None:
         from lintfit.documents.python_reader import PythonDocument
+        from lintfit.sources.script.interpreter.state import MAX_STEPS_OF_ALL
         from lintfit.sources.script.source import read_script
 
         if launch is None:
@@ -313,6 +316,7 @@ class _Builder:
             open_file=self.files.module,
             open_data=self.files.data,
             open_arguments=self.files.arguments,
+            within=self.files.workspace.work_on(document.path, MAX_STEPS_OF_ALL, "expressions of all readings"),
         )
         if self.origin.in_notebook:
             # A kernel's own command line is no script's.

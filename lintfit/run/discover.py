@@ -12,7 +12,7 @@ from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.frozen import frozen
-from lintfit.options.config import config_for
+from lintfit.options.config import CONFIG_NAME, config_for
 from lintfit.options.model import Options
 from lintfit.options.roots import root_of
 from lintfit.run.gitignore import Ignored, ignored_in
@@ -92,14 +92,21 @@ def discover(paths: Sequence[Path], options: Options) -> FoundFiles:
     return FoundFiles(tuple(files), frozenset(named), tuple(errors))
 
 
+_CONFIGS = frozenset((CONFIG_NAME, "pyproject.toml"))
+
+
 def _walk(folder: Path, cli: Options) -> Iterator[Path]:
     ignored = {folder: ignored_in(folder)}
+    governs: dict[Path, Options] = {}
     tops = (resolved(folder), root_of(folder, cli))
     for here, folders, names in door.walk(folder):
-        git = ignored.pop(here)
-        options = config_for(here, cli)
+        holds = {*folders, *names}
+        git = ignored.pop(here).below(here.name, holds) if here != folder else ignored.pop(here)
+        above = governs.get(here.parent)
+        options = above if above is not None and _CONFIGS.isdisjoint(holds) else config_for(here, cli)
+        governs[here] = options
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options, git))
-        ignored.update((here / name, git.below(name)) for name in folders)
+        ignored.update((here / name, git) for name in folders)
         of_editor, of_github = here.name == ".vscode", ".github" in here.parts
         for name in sorted(names):
             path = here / name

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from lintfit.documents.files import ReadError
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
-from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.run.discover import SUFFIXES
 from lintfit.run.lacking import Lacking, handed
@@ -31,7 +30,7 @@ class RunFiles:
 
     def __init__(self, origin: Origin, workspace: Workspace) -> None:
         self.origin, self.workspace = origin, workspace
-        self.locator = Locator(origin.path, workspace)
+        self.locator = Locator(origin.path, workspace, origin.partners)
         self.lacking = Lacking(self.locator)
         self.documents: list[Document] = []
         self.opened: list[Document] = []
@@ -70,28 +69,18 @@ class RunFiles:
 
     def is_near(self, path: Path) -> bool:
         """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
-        folder = resolved(self.workspace.root / self.origin.path.parent)
-        file = resolved(self.workspace.root / path)
-        named = [resolved(self.workspace.root / partner) for partner in self.origin.partners]
-        return self.workspace.is_inside(path) or is_below(file, (folder,)) or file in named
+        return self.locator.is_near(path)
 
     def config(self, path: Path, kind: Kind | None) -> DataDocument | None:
-        """A config by its name, parsed or not; from elsewhere only what is plainly one, whatever a launch line says."""
-        if not self.is_near(path):
-            try:
-                found = self.workspace.read(path, kind)
-            except ReadError:
-                return None
-            if not isinstance(found, DataDocument) or not detect.is_config(found):
-                return None
-        document = self.read(path, kind)
+        """A config by its name, parsed or not."""
+        document = self.read(path, kind) if self.is_near(path) else None
         return document if isinstance(document, DataDocument) else None
 
     def text(self, name: str) -> str | None:
         """The text of a file that is none of the kinds that lintfit reads."""
         path = self.locator.find(name)
         try:
-            return self.workspace.file(path).text if path is not None and self.is_near(path) else None
+            return self.workspace.file(path).text if path is not None else None
         except ReadError:
             return None
 
@@ -102,7 +91,7 @@ class RunFiles:
             return here
         itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
-        return self.read(path) if path is not None and self.is_near(path) else None
+        return self.read(path) if path is not None else None
 
     def data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
@@ -114,7 +103,7 @@ class RunFiles:
         if path is None and place is not None:
             self.lacking.lack("the config", name, place)
         try:
-            if path is None or not self.is_near(path) or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
+            if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
                 return None
         except ReadError:
             return None
@@ -171,7 +160,7 @@ class RunFiles:
         path = self.locator.find(name)
         if path is None and (place := handed(self.launch, f"@{name}")) is not None:
             self.lacking.lack("the file of arguments", name, place)
-        return self.read(path, Kind.SHELL) if path is not None and self.is_near(path) else None
+        return self.read(path, Kind.SHELL) if path is not None else None
 
     def partner(self, path: Path) -> DataDocument | None:
         try:

@@ -6,6 +6,7 @@ repository's ``.git/info/exclude``; not a user's own file of patterns, which is 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 
@@ -48,9 +49,14 @@ class Ignored:
                     return line.include
         return False
 
-    def below(self, name: str) -> Ignored:
-        """The same for a folder in this one; a repository of its own goes by its own files."""
+    def below(self, name: str, holds: Collection[str] | None = None) -> Ignored:
+        """The same for a folder in this one; a repository of its own goes by its own files.
+
+        ``holds`` are the names in it, where they are known: of most folders nothing has to be asked.
+        """
         folder = self.folder / name
+        if holds is not None and NAME not in holds and ".git" not in holds:
+            return Ignored(folder, self.files)
         above = () if is_there(folder / ".git") else self.files
         own = _files_of(folder) if sum(len(lines) for _, lines in above) < MOST else ()
         return Ignored(folder, (*above, *own))

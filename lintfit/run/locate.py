@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents import door
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.markdown import is_page
-from lintfit.documents.paths import resolved
+from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.workspace import Workspace
 
@@ -34,13 +35,33 @@ class Locator:
     ``base`` is the folder that the run's relative names are meant from, once its script was found.
     """
 
-    def __init__(self, start: Path, workspace: Workspace) -> None:
+    def __init__(self, start: Path, workspace: Workspace, named: Sequence[Path] = ()) -> None:
         self.folder, self.workspace = start.parent, workspace
+        self._named = tuple(resolved(workspace.root / path) for path in named)
+        self.outside: set[str] = set()
+        """Names that led to what the user has not asked about."""
         self.base = start.parent
         self.launch: Launch | None = None
 
     def find(self, name: str) -> Path | None:
-        """A file that a launch line or script names: from the launch file's folder or one above it."""
+        """A file that a launch line or script names: from the launch file's folder or one above it.
+
+        Whoever wrote the tree need not be let read what lies elsewhere, which a report would tell of.
+        """
+        found = self._found(name)
+        if found is None or self.is_near(found):
+            return found
+        self.outside.add(name)
+        return None
+
+    def is_near(self, path: Path) -> bool:
+        """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
+        if self.workspace.is_inside(path):
+            return True
+        file = resolved(self.workspace.root / path)
+        return is_below(file, (resolved(self.workspace.root / self.folder),)) or file in self._named
+
+    def _found(self, name: str) -> Path | None:
         path = Path(name)
         if path.is_absolute():
             return path if self.workspace.exists(path) else self._elsewhere(path) or self._mounted(path)

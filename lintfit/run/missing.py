@@ -72,10 +72,14 @@ class Missing:
     certainty: Certainty
     meant: str | None = None
     """The name of a file that is there and may be meant."""
+    outside: bool = False
+    """Whether it is there, where the user has not asked about anything."""
 
     @property
     def reason(self) -> str:
         """Why the run's memory is not known."""
+        if self.outside:
+            return f"{self.what} ({self.name}, which lies outside of what is checked: name it on the command line, too)"
         return f"{self.what} ({self.name}, which was not found)"
 
 
@@ -85,6 +89,8 @@ def missing(what: str, name: str, place: Place | None, locator: Locator, beside:
     ``beside`` is the script of the same launch, where that is missing, too: of what belongs to a script that lies
     elsewhere no more can be said than of the script.
     """
+    if name in locator.outside:
+        return Missing(what, name, place, "open", outside=True)
     certainty = _certainty(name, place, locator)
     if beside is not None:
         certainty = min(certainty, beside.certainty, key=_WEAKEST.index)

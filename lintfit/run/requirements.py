@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,11 +72,13 @@ _TRAINS_ON = {
     "extra": "",
 }
 """The machine that requirements are read for; its Python is the one that runs lintfit."""
+_MOST_ASKED = 1000
+"""Requirements of one file that are read: lock files of large projects have some hundred."""
 _LONGEST_ASKED = 200
 """Characters of what is asked of one library."""
 _LONGEST_MARKER = 400
 """Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
-_POINT = lazy_pattern(r"^[ \t]*(?:[-*+][ \t]+)?(?P<said>[^\n]{1,200}?)[ \t]*,?[ \t]*$", re.MULTILINE)
+_POINT = lazy_pattern(r"^[ \t]*+(?:[-*+][ \t]++)?(?P<said>\S(?:[^\n]{0,198}\S)??)[ \t]*+(?:,[ \t]*+)?$", re.MULTILINE)
 """A line of a page, or a point of a list there."""
 _SPOKEN = lazy_pattern(
     rf"""(?P<name>{_NAMES}|pytorch)[ \t]*(?:=|:|[ \t]v?|[ \t]version)[ \t]*(?P<version>\d+(?:\.\d+)+)""",
@@ -225,7 +228,7 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _asked_in(text: str) -> Iterator[tuple[str, str]]:
-    for match in _REQUIREMENT.finditer(text):
+    for match in islice(_REQUIREMENT.finditer(text), _MOST_ASKED):
         yield from _asked(match)
     for match in _REPOSITORY.finditer(text):
         tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
@@ -324,6 +327,7 @@ def _without_carets(asked: str) -> str:
     return re.sub(r"\^\s*v?(?P<version>\d{1,9}(?:\.\d{1,9})*)", written_out, asked)
 
 
+@lru_cache(maxsize=256)
 def _holds(rest: str | None) -> bool:
     """Whether a requirement holds on the machines that train, by the marker behind it; what is none does not count."""
     found = _MARKER.search(rest or "")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lintfit.documents.edits import apply, overlaps, unified_diff
+from lintfit.documents.edits import apply, overlaps, shown_diff, unified_diff
 from lintfit.documents.model import Edit, Span
 
 
@@ -73,3 +73,12 @@ def test_a_diff_turns_one_text_into_the_other(old: str, new: str) -> None:
             command = ["patch", "-p0", "-s", "-o", "-", "b.json"]
             done = subprocess.run(command, input=diff.encode(), capture_output=True, cwd=folder)
             assert done.stdout == new.encode(), done.stderr
+
+
+def test_a_diff_that_is_printed_steers_nothing() -> None:
+    old = "a\r\n ::error::b\n\x1b[31m\u202ec\n"
+    diff = shown_diff(Path("x\n::error::y\u202e.json"), old, old.replace("a", "d"))
+    assert diff.splitlines()[0] == r'--- "x\012::error::y\342\200\256.json"'
+    assert "-a\r\n+d\r\n" in diff and "\n  \\::error::b\n" in diff
+    assert not any(character in diff for character in "\x1b\u202e")
+    assert shown_diff(Path("a.json"), "a\n", "b\n") == unified_diff(Path("a.json"), "a\n", "b\n")

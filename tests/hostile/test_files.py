@@ -216,6 +216,14 @@ PAGES: dict[str, dict[str, str | bytes]] = {
     "ignores": {".gitignore": "*" * 5000 + "\n" + "**/" * 3000 + "a\n" + "[" * 5000 + "\n" + "!*a*a*a*a*a*a*a*a*b\n" * 500, "a" * 150 + ".py": SCRIPT.format(opened="a")},
     "comments_of_lintfit": {"train.py": "# lintfit: ignore" + " " * 100_000 + "\n" + "# lintfit: ignore[" * 5000 + "\n" + SCRIPT.format(opened="a")},
     "assignments_before_a_command": {"README.md": "```\n" + 'A="a" ' * 5000 + "torchru\n```\n" + "torchrun train.py\n" + 'B="b" ' * 5000 + "x\n"},
+    "blanks_behind_a_command": {"README.md": "torchrun train.py" + " " * 900_000 + "x\n```\n" + "\t " * 400_000 + "torchrun train.py\n```\n"},
+    "a_prompt_of_one_name": {"README.md": "```console\nme@" + "a" * 900_000 + "\n```\n```bash\ntorchrun train.py\n```\n"},
+    "requirements_with_markers": {"requirements.txt": "torch>=1; " + "(python_version<'3' and " * 50 + "\n" + "torch>=1\n" * 50_000},
+    "commands_of_a_notebook": {"a.ipynb": _cells(30, "%%bash\n" + "!python " * 30_000 + "\n!torchrun train.py\nTrainer(transformers)")},
+    "a_word_of_training": {"train.py": "# " + "train" * 200_000 + "\n" + SCRIPT.format(opened="a")},
+    "expressions_of_a_workflow": {".github/workflows/a.yml": "on: push\njobs:\n  a:\n    steps:\n      - run: python train.py " + "${{" * 60_000 + "\n"},
+    "empty_lines_of_a_test": {"test_a.py": SCRIPT.format(opened="a") + "\n" * 900_000 + "x = 1\n"},
+    "a_long_name": {"run.sh": "python train.py --model_name_or_path a" + "-mlx-a" * 100_000 + "\n#SBATCH --gres=gpu:" + "z'" * 200_000 + "\n"},
     "requirements_of_a_page": {"pyproject.toml": "[project]\nname = 'a'\ndependencies = [" + "'torch>=" + "9." * 5000 + "', " * 3000 + "]\n"},
 }  # fmt: skip
 
@@ -269,3 +277,85 @@ def test_a_repository_that_runs_programs(flags: list[str], tmp_path: Path) -> No
         subprocess.run([*git, "config", key, value], check=True)
     survives(tree, "check", ".", "--gpu", "3090", *flags)
     assert not owned.exists() and not (tree / "owned").exists()
+
+
+SECRETS = {
+    "ds.json": '{"zero_optimization": {"stage": 2, "a_secret": 1}, "a_secret": 1, "optimizer": {"type": "a_secret"}}',
+    "acc.yaml": "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\na_secret: 1\nmixed_precision: a_secret\n",
+    "train.py": SCRIPT.format(opened="a_secret").replace("gpt2", "a_secret/model"),
+    "words.args": "--a_secret 1\n--output_dir a_secret\n",
+    "recipe.yml": "base_model: a_secret\nadapter: a_secret\nsequence_len: a_secret\na_secret: 1\ndatasets: [{path: a_secret}]\n",
+    "hosts": "a_secret slots=a_secret\n",
+    "env.sh": "export RUN=a_secret\n",
+}
+LAUNCHES = """deepspeed --hostfile {0}/hosts train.py --deepspeed {0}/ds.json @{0}/words.args
+accelerate launch --config_file {0}/acc.yaml train.py
+torchrun {0}/train.py
+axolotl train {0}/recipe.yml
+source {0}/env.sh
+python train.py --run_name $RUN --foo $RUN
+"""
+
+
+@pytest.mark.parametrize("by", ["{outside}", "../outside", "link"])
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_nothing_is_told_of_what_a_launch_names_outside(by: str, form: str, tmp_path: Path) -> None:
+    tree, outside = tmp_path / "tree", tmp_path / "outside"
+    write(outside, dict(SECRETS))
+    write(tree, {"train.py": SCRIPT.format(opened="ds.json"), "run.sh": LAUNCHES.format(by.format(outside=outside))})
+    (tree / "link").symlink_to(outside)
+    outcome = survives(tree, "check", ".", "--gpu", "3090", "--gpus", "2", "--verbose", "--output-format", form)
+    assert "secret" not in (outcome.out + outcome.err).lower()
+    if by == "../outside" and form == "text":
+        assert "lies outside of what is checked" in outcome.out
+
+
+def test_what_the_command_line_names_outside_is_checked(tmp_path: Path) -> None:
+    tree, outside = tmp_path / "tree", tmp_path / "outside"
+    write(outside, {"ds.json": SECRETS["ds.json"]})
+    write(
+        tree, {"train.py": SCRIPT.format(opened="a"), "run.sh": "deepspeed train.py --deepspeed ../outside/ds.json\n"}
+    )
+    outcome = survives(tree, "check", ".", "../outside/ds.json", "--gpu", "3090", "--output-format", "concise")
+    assert "a_secret" in outcome.out
+
+
+GIT_FILES = ("packed-refs", "HEAD", "config", "shallow", "commondir", "info/attributes", "index")
+
+
+@pytest.mark.parametrize("name", [*GIT_FILES, "include", "pipe"])
+@pytest.mark.parametrize("flags", [["--staged"], ["--changed-since", "HEAD"]])
+def test_git_shows_nothing_of_other_files(name: str, flags: list[str], tmp_path: Path) -> None:
+    tree, outside = tmp_path / "tree", tmp_path / "outside"
+    write(outside, {"lines": "a_secret:x:0:0\na_secret\n", "conf": "[core]\n\tcompression = a_secret\n"})
+    write(tree, {"train.py": SCRIPT.format(opened="ds.json"), "ds.json": "{}"})
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *arguments], check=True, capture_output=True)
+    path = tree / ".git" / ("config" if name == "include" else "HEAD" if name == "pipe" else name)
+    if name == "include":
+        path.write_text(path.read_text() + f"[include]\n\tpath = {outside}/conf\n")
+    else:
+        path.unlink(missing_ok=True)
+        os.mkfifo(path) if name == "pipe" else path.symlink_to(outside / "lines")
+    outcome = survives(tree, "check", ".", "--gpu", "3090", *flags)
+    assert "secret" not in outcome.out + outcome.err
+
+
+def test_a_diff_steers_nothing(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    text = '{\n\t::error::a\n"fp16": {"enabled": "true"},\n ::error::b\n\x1b[31m"zero_optimization": {"stage": 2, "overlap_com": true}}\n'
+    own = '{"fp16": {"enabled": "true"}, "zero_optimization": {"stage": 2, "overlap_com": true}}'
+    write(tree, {f"{name}{index}.json": own for index, name in enumerate(NAMES) if "\udcff" not in name})
+    write(tree, {"ds.json": "// " + text.replace("\n", "\n// ").rstrip("/ ") + own})
+    outcome = survives(tree, "check", ".", "--gpu", "3090", "--diff", "--unsafe-fixes")
+    assert "+++ " in outcome.out and not re.search(r"^[ \t]*::(?!: )|##\[", outcome.out, re.MULTILINE)
+    assert "\x1b" not in outcome.out and "\r" not in outcome.out and "\u202e" not in outcome.out
+
+
+def test_many_folders(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    write(tree, {"train.py": SCRIPT.format(opened="ds.json")})
+    for index in range(20_000):
+        (tree / f"d{index % 100}" / f"e{index}").mkdir(parents=True)
+    survives(tree)

@@ -186,6 +186,87 @@ VALUES = {
     "depth_of_blocks": _script("".join(" " * i + "if os.x:\n" for i in range(95)) + " " * 95 + "s = 1\n"),
     "one_line": HEAD + "s = 1; " * 100_000 + TAIL.format(value="s").lstrip(),
     "one_text": _script('s = "' + "a" * 3_000_000 + '"\n'),
+    "formatted_lists": _script(
+        _again("s = s + s", 15) + _again("t = [*t, *t]", 14, "t = [s]") + 'u = "{}".format(t)\n'
+    ),
+    "fields_of_long_numbers": _script(
+        _again("t = t + t", 14, 't = "%d"') + "n = 10 ** 1000\ns = t % n\n" + 'u = ("{0:999}" * 90).format(n)\n'
+    ),
+    "bytes_by_percent": _script('s = b"%900000000d" % 1\nt = b"%0999999999d" % 2\n'),
+    "keys_that_collide": _script(
+        "s = {" + ", ".join(f"{(2**61 - 1) * i}: 1" for i in range(12_000)) + "}\nt = {**s, 1: 2}\n" * 5
+    ),
+    "arguments_by_star": _script(
+        _again("t = t + t", 13, "t = [1, 2]") + "def f(*a): return 1\n" + "f(*t)\nos.f(*t)\n" * 600 + "s = 1\n"
+    ),
+    "arguments_by_two_stars": _script(
+        f"d = {{}}\nfor a in {list(range(150))}:\n  for b in {list(range(80))}:\n    d[f'{{a}}.{{b}}'] = 1\n"
+        + "os.f(**d)\n" * 900
+        + "s = 1\n"
+    ),
+    "classes_in_a_long_line": _script(
+        "class A0:\n  x = 1\n"
+        + "".join(f"class A{i}(A{i - 1}): pass\n" for i in range(1, 1500))
+        + "s = A1499.x\n"
+        + "t = A1499().x\n" * 1500
+    ),
+    "dataclasses_of_many_fields": _script(
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n"
+        + "".join(f"  a{i}: int = {i}\n" for i in range(2000))
+        + "k = []\n"
+        + "k.append(A())\n" * 3000
+        + "s = 1\n"
+    ),
+    "attributes_out_of_a_table": _script(
+        f"class A: pass\na = A()\nd = {{}}\nfor b in {list(range(150))}:\n  for c in {list(range(50))}:\n    d[f'{{b}}.{{c}}'] = 1\n"
+        + "a.__dict__ = d\n" * 6000
+        + "s = 1\n"
+    ),
+    "tables_of_parsed_arguments": _script(
+        "import argparse\np = argparse.ArgumentParser()\n"
+        + "".join(f"p.add_argument('--a{i}', default=1)\n" for i in range(2500))
+        + "a = p.parse_args()\nk = []\n"
+        + "k.append([a.to_dict(), a.copy(), a.items()])\n" * 1500
+        + "s = 1\n"
+    ),
+    "wrapped_again": _script(
+        'm = AutoModelForCausalLM.from_pretrained("gpt2")\n' + "m = os.compile(m)\n" * 6000 + "s = 1\n"
+    ),
+    "loaded_again": _script("m = 1\n" + "m = AutoModelForCausalLM.from_pretrained(m)\n" * 3000 + "s = 1\n"),
+    "lists_in_lists_asked_for": _script(
+        _again("t = [t, t]", 16, 't = ["a"]')
+        + "u = os.path.join(t)\n" * 1500
+        + "match t:\n"
+        + "".join(f"  case '{i}': u = 1\n" for i in range(1500))
+        + "s = t\n"
+    ),
+    "long_literals_in_a_loop": _script(
+        f"for a in {list(range(150))}:\n  for b in {list(range(150))}:\n    t = '" + "\\n\\x41" * 100_000 + "'\ns = 1\n"
+    ),
+    "texts_read_as_configs": _script(
+        "import yaml\nt = '" + "a: b, " * 9000 + "'\n" + "u = yaml.safe_load('{' + t + '}')\n" * 300 + "s = 1\n"
+    ),
+    "many_adapters": _script(
+        "from peft import LoraConfig, get_peft_model\n"
+        + 'm = get_peft_model(AutoModelForCausalLM.from_pretrained("gpt2"), LoraConfig(r=8))\nTrainer(model=m).train()\n'
+        * 1200
+        + "s = 1\n"
+    ),
+    "names_after_each_break": _script(
+        "import random\n"
+        + "".join(f"n{i} = 1\n" for i in range(6000))
+        + f"for a in {list(range(150))}:\n  for b in {list(range(150))}:\n    if random.random(): break\ns = 1\n"
+    ),
+    "annotations_in_a_loop": _script(
+        f"for a in {list(range(150))}:\n  for b in {list(range(20))}:\n    class A:\n      x: Annotated["
+        + "[a]" * 5000
+        + ", b] = 1\ns = 1\n"
+    ),
+    "sums_of_calls": _script(
+        "import torch\ntotal = torch.zeros(1)"
+        + ".a()" * 3000
+        + "\nfor batch in os.loader:\n    loss = os.f(batch)\n    loss.backward()\n    total += loss\ns = 1\n"
+    ),
     "keywords": _script("d = dict(" + ", ".join(f"a{i}=1" for i in range(20000)) + ")\ns = d\n"),
     "arguments_of_a_parser": (
         HEAD

@@ -98,6 +98,18 @@ SCRIPTS = {
     "many_open_documents": _script("cat <<A <<B <<C <<'D' <<-E\n" * 3000),
     "a_document_that_doubles": _script("s=a\n" + "read -r -d '' s <<EOF\n$s$s\nEOF\n" * 60),
     "one_line": _script("a=1;" * 200_000),
+    "lines_that_go_on": _script("A=1 " + "\\\n" * 150_000 + "echo x\n" + "B=1 \\\n" * 5000 + "echo y\n"),
+    "defaults_around_a_long_word": _script("s=" + "${a:-" * 300 + "x" * 1_000_000 + "}" * 300 + "\n"),
+    "substitutions_between_quotes": _script("eval echo " + '$(a)"b"' * 15_000 + "\n"),
+    "negated_tests": _script(
+        "if [ " + "! " * 5000 + "-z x ]; then s=2; fi\nif [ x" + " " * 500_000 + "y ]; then s=3; fi\n"
+    ),
+    "quoted_slashes": _script("# /" + "'/'" * 300_000 + "\ns=${a/'/'/_}\n"),
+    "launches_that_do_not_fit": "#!/bin/bash\n"
+    + "".join(
+        f"torchrun --nproc_per_node 2 train.py --model_name_or_path meta-llama/Llama-2-7b-hf --output_dir o{i}\n"
+        for i in range(60)
+    ),
     "one_word": _script("", "a" * 1_500_000),
     "comments": _script("# " + "lintfit: ignore" + " " * 200_000 + "x\n" + "#" * 200_000 + "\n"),
     "carriage_returns": _script("s=a\r\n" * 20_000 + "\r" * 50_000),

@@ -16,7 +16,7 @@ _SET = lazy_pattern(
     r"^(?:export[ ]+)?(?P<name>[A-Za-z_][\w-]*)[ ]*:=[ ]*(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')[ ]*$",
     re.MULTILINE,
 )
-_DEFAULT = lazy_pattern(r"(?P<name>[A-Za-z_][\w-]*)=(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')")
+_DEFAULT = lazy_pattern(r"(?<![\w-])(?P<name>[A-Za-z_][\w-]*)=(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')")
 _LINE = lazy_pattern(r"^[ \t]+[@-]*")
 
 

@@ -10,12 +10,12 @@ from lintfit.documents.data_edits import reader_of
 from lintfit.documents.jobs.model import Job, Said
 from lintfit.documents.model import FileText, Kind, Node, Span
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.documents.written_commands import passed_over
+from lintfit.documents.written_commands import blank, passed_over
 from lintfit.frozen import replace
 
 _SEPARATOR = lazy_pattern(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 _FILLED_IN = lazy_pattern(r"\$[A-Za-z_({]|\{\{|<[^<>]+>")
-_EXPRESSION = lazy_pattern(r"\$?\{\{.*?\}\}")
+_EXPRESSION = lazy_pattern(r"\$?\{\{(?:(?!\{\{|\}\}).)*+\}\}")
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/zsh", "zsh"})
 _MEMORY = lazy_pattern(r"^[\d.]+(?:\.\.[\d.]*)?[ ]*[GT]i?B?", re.IGNORECASE)
 
@@ -26,14 +26,10 @@ def roots(file: FileText, kind: Kind) -> Iterable[Node]:
     starts, ends = [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(file.text)]
     path = Path("job.yaml" if kind is Kind.YAML else "job.json")
     for start, end in zip(starts, ends, strict=True):
-        masked = _blanked(file.text[:start]) + file.text[start:end] if breaks else file.text
+        masked = blank(file.text[:start]) + file.text[start:end] if breaks else file.text
         root = reader_of(kind)(replace(file, path=path, text=masked)).root if masked.strip() else None
         if root is not None:
             yield root
-
-
-def _blanked(text: str) -> str:
-    return re.sub(r"[^\r\n]", " ", text)
 
 
 def text_of(node: Node | None) -> str | None:

@@ -18,14 +18,16 @@ _OF_TRAINING = (
     "Trainer", "TrainingArguments", ".backward(", "deepspeed.initialize", "Accelerator(", "Fabric(", "HfArgumentParser",
 )  # fmt: skip
 """One of which a text holds that the pattern matches: to look for each takes a hundredth of its time."""
-_MAY_TRAIN = lazy_pattern(r"backward|[Tt]rainer|(?<!pre)[Tt]rain\w*\(|[Oo]ptim|\.step\(|\.prepare\(|deepspeed|\.fit\(")
+_MAY_TRAIN = lazy_pattern(
+    r"backward|[Tt]rainer|(?<!pre)[Tt]rain\w{0,100}\(|[Oo]ptim|\.step\(|\.prepare\(|deepspeed|\.fit\("
+)
 _LAUNCHERS = (
     "accelerate launch", "accelerate-launch", "torchrun", "deepspeed ", "torch.distributed", "llamafactory-cli ",
     "axolotl ", "litgpt ", "swift ", "tune ", "trl ",
 )  # fmt: skip
-_RUNS_SCRIPT = lazy_pattern(r"[!%][ \t]*(?:run |python[\d.]* )[^\n\"]*\.py")
+_RUNS_SCRIPT = lazy_pattern(r"[!%][ \t]*(?:run |python[\d.]* )[^\n\"]{0,500}?\.py")
 _TEST_FILE = lazy_pattern(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
-_TEST = lazy_pattern(r"^\s*(?:async )?def test_|^\s*@pytest\.fixture|^class \w*Test", re.MULTILINE)
+_TEST = lazy_pattern(r"^[ \t]*+(?:async )?def test_|^[ \t]*+@pytest\.fixture|^class \w*Test", re.MULTILINE)
 
 
 def maybe_training_script(text: str) -> bool:

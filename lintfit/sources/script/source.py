@@ -12,12 +12,13 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
+from lintfit.documents.steps import Steps
 from lintfit.settings.model import BY_SCRIPT, UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults
 from lintfit.sources.script.interpreter.interpreter import Interpreter
 from lintfit.sources.script.interpreter.modules import Modules
-from lintfit.sources.script.interpreter.state import Walk
+from lintfit.sources.script.interpreter.state import Walk, steps_of
 from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
 from lintfit.sources.script.reading import facts, launched, megatron, modelling, patching, splitting, stopping, training
@@ -233,6 +234,7 @@ def read_script(
     open_arguments: Callable[[str], Document | None] | None = None,
     which: int = 0,
     more_flags: bool = False,
+    within: Steps | None = None,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -241,7 +243,7 @@ def read_script(
     ``open_arguments`` files of words that add to its command line. Without a launch, what the command line would
     decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
     assumed; ``more_flags`` says that the launch has some beside ``flags`` that nobody sees. ``which`` of several
-    trainings is meant, one after the other.
+    trainings is meant, one after the other. ``within`` is what all readings of the script draw from.
     """
     known = (has_launch or bool(flags)) and not more_flags
     library = defaults.CatalogDefaults({} if versions is None else versions)
@@ -259,6 +261,7 @@ def read_script(
             overrides=overrides,
             positional=positional,
             assume=assume,
+            steps=steps_of(within),
         )
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
         interpreter.run()
@@ -275,7 +278,7 @@ def read_script(
 
     reading = read(known)
     settings = reading.settings
-    if reading.walk.parses and not known:
+    if reading.walk.parses and not known and not reading.walk.steps.spent:
         guess = read(True)
         settings = _assumed(settings, guess.settings)
         reading.homes = guess.homes

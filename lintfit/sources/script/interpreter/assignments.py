@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from lintfit.documents import bounds
 from lintfit.sources.script.interpreter import named_tuples, operators, parsers
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.invocations import Invocations
@@ -103,6 +104,7 @@ class Assignments(Invocations):
     def _put(self, holder: Object, name: str, value: Value) -> None:
         """``holder.name = value``; ``holder.__dict__ = table`` sets all that the table holds."""
         items = value.items if name == "__dict__" and isinstance(value, Table) else {name: value}
+        self.walk.step(bounds.cost(items=len(items)))
         for key, each in items.items():
             self.store(holder.attributes, str(key), each)
 
@@ -154,7 +156,9 @@ class Assignments(Invocations):
         if isinstance(target.value, cst.Call) and dotted(target.value.func) == "globals":
             self._override(key, value)
             return
-        if not isinstance(key, Const):
+        if not isinstance(key, Const) or not bounds.is_key(key.value):
+            if isinstance(key, Const) and isinstance(holder, Table):
+                holder.open = True
             return
         if key.value == "longest_edge" and self.walk.branch.taken is not False and _SIZE.search(dotted(target.value)):
             self.walk.pixels.append(Pixels(value, True, self.walk.branch.taken))

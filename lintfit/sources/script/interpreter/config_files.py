@@ -19,8 +19,8 @@ from lintfit.sources.script.interpreter.values import Const, Items, Object, Reco
 _OPENS = frozenset({"open", "io.open", "codecs.open", "fsspec.open", "smart_open.open", "xopen.xopen"})
 _LONGEST = 60_000
 """Characters of a text that is read as a config."""
-_READ = 50
-"""Characters of such a text that are read for one step."""
+_READ = 5
+"""Characters of such a text that are read for one step: as long as ruamel.yaml takes for an expression."""
 _READS = frozenset({"open", "read", "read_text", "read_bytes"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from lintfit.documents.python_walk import code_of
 from lintfit.sources.script.interpreter import parsers
 from lintfit.sources.script.interpreter.assignments import Assignments
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -80,7 +81,7 @@ class Definitions(Assignments):
 
     def _field(self, cls: Class, node: cst.AnnAssign, scope: Scope) -> None:
         name = node.target.value if isinstance(node.target, cst.Name) else ""
-        kind, many = parsers.kind_of(self.module.code_for_node(node.annotation.annotation))
+        kind, many = parsers.kind_of(code_of(node.annotation.annotation))
         default = self._field_value(node.value, scope) if node.value is not None else None
         annotation = node.annotation.annotation
         inner = self.eval(annotation, scope) if isinstance(annotation, cst.Name | cst.Attribute) else None

@@ -11,6 +11,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.documents import bounds
+from lintfit.documents.python_walk import code_of
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import literals, models, operators
 from lintfit.sources.script.interpreter.protocol import Evaluator
@@ -74,10 +75,10 @@ def is_super(node: cst.BaseExpression) -> bool:
     return type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == "super"
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1 << 16)
 def _guards(test: cst.BaseExpression) -> tuple[bool, bool]:
     """Whether the body and the ``else`` of a branch under this test run only without CUDA."""
-    text = cst.Module([]).code_for_node(test)
+    text = code_of(test)
     return guards_device(text, True), guards_device(text, False)
 
 
@@ -215,6 +216,7 @@ class Expressions(Evaluator):
         return Items(node, [Const(node, word) for word in ("train.py", *words)])
 
     def _literal(self, node: cst.SimpleString | cst.Integer | cst.Float, scope: Scope) -> Value:
+        self.walk.step(bounds.cost(len(node.value)))
         return Const(node, literals.value_of(node))
 
     def _concatenated(self, node: cst.ConcatenatedString, scope: Scope) -> Value:
@@ -256,7 +258,7 @@ class Expressions(Evaluator):
             value = self._imported_later(element.value, scope) or self.eval(element.value, scope)
             if isinstance(element, cst.DictElement):
                 key = self.eval(element.key, scope)
-                if isinstance(key, Const):
+                if isinstance(key, Const) and bounds.is_key(key.value):
                     result.items[key.value] = value
                 else:
                     result.open = True
@@ -392,8 +394,9 @@ class Expressions(Evaluator):
             return Table(node, open=True)
         table = Table(node)
         for result in results:
-            if isinstance(result, Items) and isinstance(result.items[0], Const):
-                table.items[result.items[0].value] = result.items[1]
+            key = result.items[0] if isinstance(result, Items) else None
+            if isinstance(result, Items) and isinstance(key, Const) and bounds.is_key(key.value):
+                table.items[key.value] = result.items[1]
             else:
                 table.open = True
         return table

@@ -258,8 +258,8 @@ def _environment(interpreter: Evaluator, record: Record) -> Value:
 
 
 def _join_path(interpreter: Evaluator, record: Record) -> Value:
-    parts = [plain(value) for value in record.positional]
-    if parts and all(isinstance(part, str) for part in parts):
+    parts = [value.value for value in record.positional if isinstance(value, Const) and isinstance(value.value, str)]
+    if parts and len(parts) == len(record.positional):
         origin = record.positional[0].origin if len(parts) == 1 else record.node
         bounds.fits(sum(map(len, parts)) + len(parts))
         return Const(origin, posixpath.join(*parts))
@@ -317,7 +317,7 @@ def _is_initialized(interpreter: Evaluator, record: Record) -> Value:
 def _eval(interpreter: Evaluator, record: Record) -> Value:
     """``eval("torch.float16")``."""
     text = record.value(0)
-    known = plain(text) if text is not None else None
+    known = text.value if isinstance(text, Const) else None
     named = isinstance(known, str) and known.startswith("torch.") and known.replace(".", "").isalnum()
     return Ref(text.origin if text is not None else None, str(known)) if named else Unknown(record.node)
 
@@ -339,7 +339,8 @@ def _globals(interpreter: Evaluator, record: Record) -> Value:
 
 def _is_file(interpreter: Evaluator, record: Record) -> Value:
     """Whether a config file is there: known only where it is at hand."""
-    known = plain(record.value(0) or Unknown(record.node))
+    path = record.value(0)
+    known = path.value if isinstance(path, Const) else None
     opener = interpreter.walk.open_data
     kinds = {".json": Kind.JSON, ".yaml": Kind.YAML, ".yml": Kind.YAML}
     kind = kinds.get(posixpath.splitext(known)[1]) if isinstance(known, str) else None
@@ -359,7 +360,7 @@ def _rank(variable: str) -> Handler:
 
 
 def _scalar_of(value: Value) -> Value | None:
-    known = plain(value)
+    known = value.value if isinstance(value, Const) else None
     number = natural(known) if isinstance(known, str) else None
     return Const(value.origin, number) if number is not None else None
 

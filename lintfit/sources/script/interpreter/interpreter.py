@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.documents.python_blocks import FunctionBlock
-from lintfit.documents.python_walk import children, walk
+from lintfit.documents.python_walk import children, code_of, walk
 from lintfit.sources.script.interpreter import hydra, library, models, parsers
 from lintfit.sources.script.interpreter.expressions import dotted, is_decorated
 from lintfit.sources.script.interpreter.imports import Imports
@@ -140,6 +140,7 @@ class Interpreter(Imports):
                 ]
                 return choice(results, node)
         if isinstance(function, Ref) and function.name == "locals" and scope.parent is not None:
+            self.walk.step(len(scope.names))
             return Table(node, dict(scope.names))
         result = library.call(self, record, function)
         if record.name in _MAPPERS:
@@ -166,7 +167,7 @@ class Interpreter(Imports):
             taken=self.walk.branch.taken,
             order=len(self.walk.records),
         )
-        self.walk.records.append(whole)
+        self.walk.note(whole)
         return self._invoked(node, whole, target, scope)
 
     def _handed_over(self, record: Record) -> None:
@@ -272,7 +273,7 @@ class Interpreter(Imports):
             elif name not in declared:
                 kind, many = ("", False)
                 if parameter.annotation is not None:
-                    kind, many = parsers.kind_of(self.module.code_for_node(parameter.annotation.annotation))
+                    kind, many = parsers.kind_of(code_of(parameter.annotation.annotation))
                 default = self.eval(parameter.default, self.globals) if parameter.default is not None else None
                 declared[name] = parsers.parameter_field(name, kind, default, parameter, many)
         filled = parsers.assign(declared.values(), self.walk.flags)
@@ -297,10 +298,12 @@ class Interpreter(Imports):
         if cls.library is not None and models.is_dataclass_parser(cls.library):
             return library.call(self, record, Ref(record.node, cls.library))
         made = Object(record.node, cls.name, record, cls, open=record.spreads)
-        for name, entry in cls.all_fields().items():
+        fields = cls.all_fields()
+        self.walk.step(len(fields))
+        for name, entry in fields.items():
             # Of what is spread from a mapping that is not known, any field may be another than its default.
             made.attributes[name] = (None if record.spreads else entry.default) or Unknown(entry.node)
-        names = list(cls.all_fields())
+        names = list(fields)
         for index, passed in enumerate(record.passed):
             target = passed.name or (names[index] if index < len(names) else None)
             if target is not None:

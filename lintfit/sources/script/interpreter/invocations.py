@@ -62,7 +62,7 @@ class Invocations(Expressions):
             classes=tuple(option for option in alternatives(function) if isinstance(option, Class)),
             callee=function if isinstance(function, Function) else None,
         )
-        self.walk.records.append(record)
+        self.walk.note(record)
         if record.name in INITIALIZERS:
             self.walk.initializers.append(record)
         if record.name == "requires_grad_":
@@ -145,6 +145,7 @@ class Invocations(Expressions):
             value = self.eval(argument.value, scope)
             if argument.star == "*":
                 known = isinstance(value, Items)
+                self.walk.step(len(value.items) if isinstance(value, Items) else 0)
                 spreads |= not known or (isinstance(value, Items) and value.open)
                 passed += [Passed(None, item, argument) for item in (value.items if isinstance(value, Items) else ())]
             elif argument.star == "**":
@@ -153,9 +154,9 @@ class Invocations(Expressions):
                 passed.append(Passed(argument.keyword.value if argument.keyword else None, value, argument))
         return passed, spreads
 
-    @staticmethod
-    def _spread(value: Value, argument: cst.Arg, passed: list[Passed]) -> bool:
+    def _spread(self, value: Value, argument: cst.Arg, passed: list[Passed]) -> bool:
         """Add what ``**value`` hands in; True where some of it could not be followed."""
+        self.walk.step(sum(len(option.items) for option in alternatives(value) if isinstance(option, Table)))
         if isinstance(value, Choice) and all(isinstance(option, Table) for option in value.options):
             tables = [option for option in value.options if isinstance(option, Table)]
             for key in dict.fromkeys(key for table in tables for key in table.items):

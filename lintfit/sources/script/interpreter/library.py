@@ -185,7 +185,7 @@ def _peft_config(interpreter: Evaluator, record: Record) -> Value:
     made = replace(
         record, function=f"peft.{cls}", passed=passed, spreads=table.open, order=len(interpreter.walk.records)
     )
-    interpreter.walk.records.append(made)
+    interpreter.walk.note(made)
     attributes: dict[str, Value] = {str(each.name): each.value for each in passed}
     attributes["peft_type"] = Object(record.node, "peft.PeftType", attributes={"name": kind or Unknown(record.node)})
     return Object(record.node, made.function, made, attributes=attributes, open=table.open)
@@ -227,6 +227,7 @@ def _object_method(interpreter: Evaluator, record: Record) -> Value:
             values = record.positional
             return values[0] if len(values) == 1 else Items(record.node, list(values))
         if name in ("to_dict", "asdict", "copy", "items", "keys", "values") and receiver.parsed:
+            interpreter.walk.step(len(receiver.attributes))
             return Table(record.node, dict(receiver.attributes), open=receiver.open)
         if name == "unwrap_model" and record.positional:
             return record.positional[0]

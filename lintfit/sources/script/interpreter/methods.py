@@ -81,7 +81,7 @@ def _dict_method(receiver: Table, record: Record) -> Value:
     default = positional[1] if len(positional) > 1 else Const(record.node, None)
     match record.name:
         case "get" | "pop" | "setdefault":
-            if not positional or not isinstance(positional[0], Const):
+            if not positional or not isinstance(positional[0], Const) or not bounds.is_key(key):
                 return Unknown(record.node)
             found = held(receiver, key)
             if record.name == "pop":

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from lintfit.sources.script.interpreter.values import Object, Record, Ref, Value, objects, plain
+from lintfit.documents import bounds
+from lintfit.sources.script.interpreter.values import Const, Object, Record, Ref, Value, objects
 
 CONFIG_NAMES = (
     "pretrained_model_name_or_path",
@@ -55,7 +56,7 @@ def has_strategy(attributes: Mapping[str, Value]) -> bool:
     when = next((attributes[name] for name in ("eval_strategy", "evaluation_strategy") if name in attributes), None)
     if isinstance(when, Ref):
         return when.name.rpartition(".")[2].lower() in _STRATEGIES  # ``IntervalStrategy.STEPS``
-    word = plain(when) if when is not None else None
+    word = when.value if isinstance(when, Const) else None
     return isinstance(word, str) and word.lower() in _STRATEGIES
 
 
@@ -117,7 +118,7 @@ def in_own_module(value: Value | None) -> bool:
     return any(any(loads_of(part)) for part in parts)
 
 
-def loads_of(value: Value | None) -> Iterator[Record]:
+def loads_of(value: Value | None, level: int = 0) -> Iterator[Record]:
     """The calls that have loaded a value, or what it wraps.
 
     TRL's ``AutoModelForCausalLMWithValueHead.from_pretrained`` loads nothing where it is handed a model.
@@ -126,8 +127,8 @@ def loads_of(value: Value | None) -> Iterator[Record]:
         if each.call is not None and is_model_load(each.call):
             handed = each.call.value(0, CONFIG_NAMES[0])
             inner = [] if each.call.name != "from_pretrained" else [o for o in objects(handed) if is_model(o)]
-            if inner:
-                yield from loads_of(handed)
+            if inner and level < bounds.MAX_WRAPS:
+                yield from loads_of(handed, level + 1)
             else:
                 yield each.call
 

@@ -104,6 +104,8 @@ def binary(op: cst.BaseBinaryOp, left: Value, right: Value, origin: Origin) -> V
         return _percent(left.value, right, origin)
     if not (isinstance(left, Const) and isinstance(right, Const)):
         return Unknown(origin)
+    if isinstance(op, cst.Modulo) and isinstance(left.value, bytes):
+        return Unknown(origin)
     return _computed(op, left.value, right.value, origin)
 
 

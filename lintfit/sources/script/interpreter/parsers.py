@@ -14,6 +14,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.documents import bounds
+from lintfit.documents.python_walk import code_of
 from lintfit.documents.steps import Steps
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.origins import Datum, Origin
@@ -118,7 +119,7 @@ def _type_kind(value: Value | None) -> str:
             return "truthy"
         return "bool" if _BOOLEAN_NAME.search(last) else last
     if isinstance(value, Function):
-        text = cst.Module([]).code_for_node(value.node) if isinstance(value.node, cst.Lambda) else value.name
+        text = code_of(value.node) if isinstance(value.node, cst.Lambda) else value.name
         return "bool" if _BOOLEAN_NAME.search(text) else ""
     return "" if value is not None else "str"
 

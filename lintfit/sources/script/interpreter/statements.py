@@ -272,6 +272,7 @@ class Statements(Definitions):
             self.bind(node.target, element, scope)
             flow = self.block(body_of(node.body), scope)
             if breaks and flow in (Flow.LEFT, Flow.MAYBE):
+                self.walk.step(len(scope.names) // _NAMES)
                 broken.append(dict(scope.names))
             if flow is Flow.RAISED or (flow is Flow.LEFT and self.walk.frames and self.walk.frames[-1].returns):
                 break
@@ -337,7 +338,7 @@ class Statements(Definitions):
             case cst.MatchOr():
                 found = [self._matches(each.pattern, subject, scope) for each in pattern.patterns]
                 return True if True in found else (None if None in found else False)
-            case cst.MatchValue() | cst.MatchSingleton():
+            case cst.MatchValue() | cst.MatchSingleton() if isinstance(subject, Const | Ref):
                 asked, known = plain(self.eval(pattern.value, scope)), plain(subject)
                 return None if UNKNOWN in (asked, known) else bool(asked == known)
         return None

@@ -120,6 +120,10 @@ class Class(Value):
     members: dict[str, Value] = field(default_factory=dict)
     fields: dict[str, Field] = field(default_factory=dict)
     scope: Scope | None = None
+    above: list[Class] | None = None
+    """What :meth:`line` has found before."""
+    roots: list[str] | None = None
+    """The classes of libraries that it inherits from, once they were looked for."""
 
     def member(self, name: str) -> Value | None:
         """A method or class attribute, looked up through the bases of this script."""
@@ -127,7 +131,9 @@ class Class(Value):
 
     def line(self) -> list[Class]:
         """This class and those of the script that it inherits from, in the order in which methods are looked up: each
-        once, behind all that inherit from it."""
+        once, behind all that inherit from it; of more than anybody has, the nearest."""
+        if self.above is not None:
+            return self.above
         done: list[Class] = []
         seen: set[int] = set()
         waiting: list[tuple[Class, bool]] = [(self, False)]
@@ -135,11 +141,12 @@ class Class(Value):
             cls, entered = waiting.pop()
             if entered:
                 done.append(cls)
-            elif id(cls) not in seen:
+            elif id(cls) not in seen and len(seen) < bounds.MAX_WRAPS:
                 seen.add(id(cls))
                 waiting.append((cls, True))
                 waiting += [(base, False) for base in cls.bases if isinstance(base, Class)]
-        return done[::-1]
+        self.above = done[::-1]
+        return self.above
 
     def defines(self, method: cst.CSTNode | None) -> bool:
         """Whether a function is one of its own methods."""
@@ -160,15 +167,17 @@ class Class(Value):
         while waiting:
             base = waiting.pop()
             yield base
-            if isinstance(base, Class) and id(base) not in seen:
+            if isinstance(base, Class) and id(base) not in seen and len(seen) < bounds.MAX_WRAPS:
                 seen.add(id(base))
                 waiting += reversed(base.bases)
 
     @property
     def library(self) -> str | None:
         """The dotted name of the first class of a library that this one inherits from."""
-        named = (base.name for base in self._bases() if isinstance(base, Ref))
-        return next((name for name in named if name not in _ABSTRACT), None)
+        if self.roots is None:
+            named = (base.name for base in self._bases() if isinstance(base, Ref))
+            self.roots = [name for name in named if name not in _ABSTRACT][:1]
+        return self.roots[0] if self.roots else None
 
     @property
     def own(self) -> bool:
@@ -339,8 +348,10 @@ def held(table: Table, key: Any, depth: int = 0, steps: Steps | None = None) -> 
         return value
     if len(text) > bounds.MAX_TEXT:
         return Unknown(value.origin if value is not None else None)
-    parts = _INTERPOLATION.split(text)
     steps = steps if steps is not None else Steps(_MAX_REFERENCES, "references of a value", table.root.steps)
+    if not steps.take(bounds.cost(len(text))):
+        return Unknown(value.origin if value is not None else None)
+    parts = _INTERPOLATION.split(text)
     found = [_referred(table.root, name, depth, steps) for name in parts[1::2]]
     if len(found) == 1 and parts[0] == parts[2] == "":
         return found[0]
@@ -402,10 +413,10 @@ def _plain(value: Value, steps: Steps, level: int) -> Any:
 
 
 def objects(value: Value | None) -> Iterator[Object]:
-    """The objects that this may be, each followed by those it wraps."""
+    """The objects that this may be, each followed by those it wraps; of more than anybody has, the outer ones."""
     seen: set[int] = set()
     waiting = [value]
-    while waiting:
+    while waiting and len(seen) < bounds.MAX_WRAPS:
         current = waiting.pop(0)
         if current is None or id(current) in seen:
             continue

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from lintfit.documents.python_walk import walk
+from lintfit.documents.python_walk import code_of, walk
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -237,7 +237,7 @@ _FOR_STEPS = re.compile(r"opt|sched|^\*|^[a-z]$", re.IGNORECASE)
 
 
 def _written(node: cst.BaseExpression) -> str:
-    return cst.Module([]).code_for_node(node)
+    return code_of(node)
 
 
 def cast_target(record: Record) -> str | None:

@@ -50,6 +50,9 @@ class Use(IntEnum):
     HERE = 3
 
 
+_Defined = tuple[PythonDocument, cst.FunctionDef, bool]
+
+
 class HandedOn:
     """Answers for the calls of one walk."""
 
@@ -207,13 +210,18 @@ class HandedOn:
         parameter = _parameter(function, call, argument, bound)
         return Use.HERE if parameter is None else self._named(document, parameter, parameter.name.value, depth + 1)
 
-    def _functions(self, name: str) -> Iterator[tuple[PythonDocument, cst.FunctionDef, bool]]:
+    def _functions(self, name: str) -> Iterator[_Defined]:
         """Functions and constructors of the script by their name, and whether an object comes first."""
-        for document, node in self._mentioned(name):
-            if isinstance(node, cst.FunctionDef):
-                yield document, node, _around(document, node, cst.ClassDef) is not None
-            elif isinstance(node, cst.ClassDef) and (constructor := method_of(node, "__init__")) is not None:
-                yield document, constructor, True
+        for document in self._calls.documents:
+            for node in _defined(document).get(name, ()):
+                yield from self._callable(document, node)
+
+    @staticmethod
+    def _callable(document: PythonDocument, node: cst.CSTNode) -> Iterator[_Defined]:
+        if isinstance(node, cst.FunctionDef):
+            yield document, node, _around(document, node, cst.ClassDef) is not None
+        elif isinstance(node, cst.ClassDef) and (constructor := method_of(node, "__init__")) is not None:
+            yield document, constructor, True
 
     def _mentioned(self, name: str) -> Iterator[tuple[PythonDocument, cst.CSTNode]]:
         """What is of this name in any file."""
@@ -340,3 +348,11 @@ def _parameter(function: cst.FunctionDef, call: cst.Call, argument: cst.Arg, bou
         return None
     index = len(before) + (1 if bound and params[:1] and params[0].name.value in ("self", "cls") else 0)
     return params[index] if index < len(params) else None
+
+
+@lru_cache(maxsize=256)
+def _defined(document: PythonDocument) -> Mapping[str, list[cst.CSTNode]]:
+    """The definitions among them."""
+    kinds = (cst.FunctionDef, cst.ClassDef)
+    found = {name: [node for node in nodes if type(node) in kinds] for name, nodes in _mentions(document).items()}
+    return {name: nodes for name, nodes in found.items() if nodes}

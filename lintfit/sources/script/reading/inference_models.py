@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
@@ -143,9 +145,14 @@ def is_wider(reading: Reading, *values: Value | None) -> bool:
 
 def _freed(reading: Reading, load: Record) -> bool:
     """Whether a ``del`` lets go of it, wherever that stands."""
-    document = reading.calls.document_of(load.node)
+    return load.assigned_to in _let_go(reading.calls.document_of(load.node))
+
+
+@lru_cache(maxsize=256)
+def _let_go(document: PythonDocument) -> frozenset[str]:
+    """The names that a file has behind ``del``."""
     nodes = walk(document.module) if document.module is not None else ()
-    return any(isinstance(node, cst.Del) and load.assigned_to in [*loops.names(node.target)] for node in nodes)
+    return frozenset(name for node in nodes if isinstance(node, cst.Del) for name in loops.names(node.target))
 
 
 def _entry(reading: Reading, load: Record) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 
 import libcst as cst
 
-from lintfit.documents.python_walk import walk
+from lintfit.documents.python_walk import code_of, walk
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -75,7 +75,7 @@ def handed(reading: Reading) -> None:
 
 def _made_by(method: cst.FunctionDef) -> set[str] | None:
     """The optimizers whose classes a method calls; None where it makes the one that the arguments ask for."""
-    if _AS_ASKED.search(cst.Module([]).code_for_node(method)) is not None:
+    if _AS_ASKED.search(code_of(method)) is not None:
         return None
     called = (dotted(node.func).rpartition(".")[2] for node in walk(method) if isinstance(node, cst.Call))
     return {_NAMES[name] for name in called if name in _NAMES}

@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from lintfit.documents.python_walk import code_of
 from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -96,7 +97,7 @@ def _slice(reading: Reading) -> tuple[Value, bool] | None:
 
 def _of_prompts(loader: Record, batch: Value) -> bool:
     """Whether a loader's rows are what a model generates from: it trains on what it made of them, cut otherwise."""
-    code = cst.Module([]).code_for_node
+    code = code_of
     made = code(batch.origin) if isinstance(batch.origin, cst.CSTNode) else ""
     return _PROMPTS.search(f"{loader.assigned_to or ''} {code(loader.node)} {made}") is not None
 
@@ -124,7 +125,7 @@ def _optimizer_class(reading: Reading) -> None:
 
 def _in_backward(reading: Reading) -> None:
     """Hooks that step as soon as a gradient is made: ``p.register_post_accumulate_grad_hook(optimizer_hook)``."""
-    code = cst.Module([]).code_for_node
+    code = code_of
     for record in reading.records:
         hook = record.value(0, "hook")
         if record.name != "register_post_accumulate_grad_hook" or not isinstance(hook, Function) or hook.node is None:
