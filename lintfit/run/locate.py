@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_FOLDERS = 500
 """Entries of a folder among which one is looked for that a launch may be made in."""
+_DEEP = 4
+"""Parts of a folder's path from which on the one above it may be a project: ``/`` and ``/home/me`` are none."""
 _CONFIGS = (".json", ".yaml", ".yml")
 
 
@@ -55,11 +57,15 @@ class Locator:
         return None
 
     def is_near(self, path: Path) -> bool:
-        """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
+        """Whether a file is of the project: below its root or the run's first folder, or named by the user.
+
+        What the user names from elsewhere, with no repository around it, is a project's folder of scripts at most.
+        """
         if self.workspace.is_inside(path):
             return True
-        file = resolved(self.workspace.root / path)
-        return is_below(file, (resolved(self.workspace.root / self.folder),)) or file in self._named
+        file, here = resolved(self.workspace.root / path), resolved(self.workspace.root / self.folder)
+        project = here if self.workspace.is_inside(self.folder) or len(here.parts) < _DEEP else here.parent
+        return is_below(file, (project,)) or file in self._named
 
     def _found(self, name: str) -> Path | None:
         path = Path(name)

@@ -127,3 +127,12 @@ def test_a_page_beside_the_root_speaks_of_no_script_in_it_by_its_name_alone(tmp_
     command = ("check", "run.sh", "--gpu", "a100-40gb", "--seq-len", "512", "--output-format", "json")
     (found,) = lintfit(*command, cwd=tmp_path / "part").json["runs"]
     assert found["verdict"] == "does-not-fit" and "by_hand" not in found["plan"]
+
+
+def test_a_script_above_a_launch_that_is_named_from_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path, {"project/train.py": SCRIPT, "project/scripts/run.sh": f"python train.py {FLAGS}\n"})
+    (tmp_path / "elsewhere").mkdir()
+    launch = str(tmp_path / "project" / "scripts" / "run.sh")
+    assert run(tmp_path / "elsewhere", launch)["verdict"] == "fits"
+    # What is asked about from its own folder is all that is read.
+    assert run(tmp_path / "project" / "scripts", "run.sh")["verdict"] == "unknown"
