@@ -117,6 +117,11 @@ def launch_options(indices: Sequence[int]) -> Mapping[str, str]:
     return {option: kinds[-1] for option, kinds in found.items() if kinds}
 
 
+def is_launch_option(name: str) -> bool:
+    """Whether any studied version of ``accelerate launch`` has a flag of this name."""
+    return f"--{name}" in _data()["accelerate"]["launch"]
+
+
 def _at(steps: Sequence[Sequence[Any]], index: int) -> Any:
     past = [step for step in steps if step[0] <= index]
     return past[-1][1] if past and len(past[-1]) == 2 else None

@@ -3,9 +3,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import arguments_of, at_length, breaks_or_strains, enough, most, stated_at, up_to
+from lintfit.checks.helpers.runs import (
+    arguments_of,
+    at_length,
+    breaks_or_strains,
+    enough,
+    most,
+    of_cause,
+    stated_at,
+    up_to,
+)
 from lintfit.checks.helpers.wording import rough
-from lintfit.findings.model import Applicability, Severity
+from lintfit.findings.model import Applicability
 
 _WORTH_IT = 0.05
 """Share of the GPU that checkpointing must give back to be mentioned."""
@@ -39,7 +48,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}{at_length(context)}, with it "
         f"{rough(then)}, "
         "for a second forward pass in every step",
-        severity=Severity.WARNING,
+        severity=of_cause(context),
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.moves import hint, rename
@@ -115,6 +116,8 @@ def _keys(document: DataDocument, root: Node, older: Older) -> Iterator[Report]:
             yield _removed(document, outdated)
     beyond = newer_than(schema, older)
     for unknown in unknown_keys(root, schema, older):
+        if unknown.path[0] == "deepspeed_config" and is_launch_option(unknown.entry.key):
+            continue  # accelerate launch takes such keys for its own flags (``_validate_launch_command``)
         yield _refused(document, root, unknown, beyond) if unknown.forbidden else _ignored(document, root, unknown)
 
 

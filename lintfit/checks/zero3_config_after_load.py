@@ -34,7 +34,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         load.place,
         f"the model is loaded before {config.name} exists: ZeRO-3 cannot partition it while it loads, and "
         f"{whole_copies(run)}",
-        severity=Severity.ERROR if breaks else max(waste, Severity.WARNING) if breaks is None else waste,
+        severity=Severity.ERROR if breaks else Severity.WARNING if breaks is None else min(waste, Severity.WARNING),
         related=(Related(config.place, "from here on a load is partitioned"),),
         fix=Fix(f"build {config.name} before the load", Applicability.SAFE, edits, {"zero3_init": True})
         if edits is not None

@@ -126,6 +126,14 @@ def up_to(context: RunContext) -> str:
     return "up to " if context.at_shortest is not None or may_be_cap(context.run) else "about "
 
 
+def of_cause(context: RunContext) -> Severity:
+    """What a cause is worth that hangs on samples: information where the run fits with short ones, and nobody knows how
+    long they are; what does-not-fit says of it is warning enough."""
+    if exact_length(context.run) or context.at_short is None:
+        return Severity.WARNING
+    return Severity.WARNING if context.at_short.verdict is Verdict.DOES_NOT_FIT else Severity.INFO
+
+
 def at_length(context: RunContext) -> str:
     """The length that such a size is of, where nobody knows whether samples have it."""
     spec = context.run.spec

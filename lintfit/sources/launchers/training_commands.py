@@ -54,7 +54,7 @@ def trains(invocation: Invocation) -> bool | None:
     Where neither tells, a distributed launcher counts; of plain python only the script can say (None), and of any
     launcher where the flags ask for an evaluation and for no training.
     """
-    if any(option.name in _HELP for option in invocation.arguments):
+    if any(option.name in _HELP or _trains_no_epoch(option) for option in invocation.arguments):
         return False
     flags = {option.name for option in invocation.arguments if not _is_off(option)}
     if invocation.action is not None:
@@ -79,6 +79,11 @@ def trains(invocation: Invocation) -> bool | None:
     if invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts):
         return True
     return None if invocation.script is not None and not invocation.module else False
+
+
+def _trains_no_epoch(option: Option) -> bool:
+    """``--num_train_epochs 0``: a Trainer makes no step, and wraps or saves the model at most."""
+    return option.name == "num_train_epochs" and option.value in ("0", "0.0")
 
 
 def only_evaluates(invocation: Invocation) -> bool:

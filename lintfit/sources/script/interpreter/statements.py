@@ -166,8 +166,10 @@ class Statements(Definitions):
             self.walk.frames[-1].returns.append(value)
         return Flow.LEFT
 
-    def _assert(self, node: cst.Assert, scope: Scope) -> None:
+    def _assert(self, node: cst.Assert, scope: Scope) -> Flow | None:
+        """``assert False`` stops here; what is false by values that are worked out may be another way of the script."""
         self.eval(node.test, scope)
+        return Flow.RAISED if isinstance(node.test, cst.Name) and node.test.value == "False" else None
 
     def _declare(self, node: cst.Global | cst.Nonlocal, scope: Scope) -> None:
         scope.outer |= {item.name.value for item in node.names}

@@ -62,6 +62,8 @@ _BLOCKS = re.compile(r"\[\s*(\w+)\s*:\s*\1\s*\+\s*block_size\s*\]\s*for\s+\1\s+i
 _GROUPS = re.compile(r"group_(texts|by_block|into_blocks)|concat(enate)?_(texts|tokens|samples)|pack_\w+")
 """Names of functions that put texts together to blocks: ``group_texts`` of transformers' ``run_clm.py`` and others."""
 _TOKENIZER = re.compile(r"tokeni[sz]er")
+_ANSWERS = re.compile(r"y(_(train|val|test|dev))?|(batch_)?(targets?|labels?)(_texts?)?|target_(texts?|sentences?)")
+"""Names of texts that a decoder is to make: those of ``run_summarization.py`` and of tables of samples."""
 _TOKENIZES = re.compile(r"\btokeni[sz]er\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
@@ -126,8 +128,13 @@ def _of_answers(reading: Reading) -> None:
 
 
 def _makes_answers(record: Record) -> bool:
-    """Whether a call tokenizes labels alone: ``tokenizer(text_target=…)``."""
-    return record.keyword("text_target") is not None and not record.positional and record.keyword("text") is None
+    """Whether a call tokenizes labels alone: ``tokenizer(text_target=…)``, or what is called the targets."""
+    if record.keyword("text_target") is not None:
+        return not record.positional and record.keyword("text") is None
+    first = next((each.value for each in record.node.args if each.keyword is None and not each.star), None)
+    if not isinstance(first, cst.Name) or record.keyword("max_length") is None:
+        return False
+    return _ANSWERS.fullmatch(first.value) is not None and _TOKENIZER.search(record.function.lower()) is not None
 
 
 def _length_of_text(reading: Reading) -> None:
