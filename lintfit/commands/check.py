@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -40,9 +39,11 @@ from lintfit.verdict.spread import what_decides
 if TYPE_CHECKING:
     from lintfit.commands.kept.store import Keeping, Store
 
-MOST_PLANS = 12
-"""Runs of one file that a plan is looked for. Of a thousand repositories' launch files few have that many that do not
-fit, and each takes as long as a check."""
+MOST_PLANS = 16
+"""Launches of one file, the first ones, that a plan is looked for. Few files have more, and each takes as long as a
+check. By their place, so that what is kept of a check is what another one makes."""
+MOST_LISTED = 4
+"""Of these, how many have all kinds of plans listed, which takes several times as long."""
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
 
@@ -184,8 +185,6 @@ class _Pass:
     def __init__(self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None) -> None:
         self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
-        self.planned: Counter[Path] = Counter()
-        """For how many runs of each file a plan was looked for."""
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
@@ -212,7 +211,7 @@ class _Pass:
                 *sifted.notes,
                 *_notes(documents, named, loaded.runs),
                 *(outside if self.options.fix else ()),
-                *self._unplanned(),
+                *self._unplanned(runs),
                 *([self.found.changes.in_words(len(loaded.others))] if self.found.changes is not None else ()),
             ),
             skipped=loaded.skipped,
@@ -268,8 +267,8 @@ class _Pass:
             return judged  # the rule that speaks of it says what to do
         if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
-        self.planned[judged.run.origin.path] += 1
-        if self.planned[judged.run.origin.path] > MOST_PLANS:
+        number = judged.run.origin.index
+        if number >= MOST_PLANS:
             return judged
         from lintfit.fit.planner import plan
 
@@ -281,18 +280,18 @@ class _Pass:
             shortfall=outcome.shortfall,
             refused_plans=outcome.refused,
         )
-        if not self.options.show_plans:
+        if not self.options.show_plans or number >= MOST_LISTED:
             return planned
         from lintfit.fit.alternatives import alternatives
 
         found = alternatives(judged.run, self.workspace, self.options, outcome, errors_of)
         return replace(planned, alternatives=found.plans)
 
-    def _unplanned(self) -> Iterator[str]:
+    def _unplanned(self, results: Iterable[RunResult]) -> Iterator[str]:
         """Lines that say for which files not all plans were looked for."""
-        for path, count in self.planned.items():
-            if count > MOST_PLANS:
-                yield f"{path.as_posix()}: {count} runs do not fit: a plan was looked for in {MOST_PLANS} of them"
+        short = (each.run.origin for each in results if each.verdict is Verdict.DOES_NOT_FIT)
+        for path in dict.fromkeys(origin.path for origin in short if origin.index >= MOST_PLANS):
+            yield f"{path.as_posix()}: plans were looked for in its first {MOST_PLANS} launches"
 
     def _run_findings(self, judged: RunResult) -> Iterable[Finding]:
         if self.store is not None:

@@ -29,7 +29,7 @@ _ASSIGNMENT = lazy_pattern(
 )
 _REFERENCE = lazy_pattern(r"\$\(([A-Za-z_]\w*)\)")
 _RECIPE = lazy_pattern(r"^\t[ \t]*[@+-]*")
-_EXPRESSION = lazy_pattern(r"\$\{\{(?:(?!\{\{|\}\}).)*+\}\}")
+_EXPRESSION = lazy_pattern(r"\$\{\{[^{}\n]*(?:(?:\{(?!\{)|\}(?!\}))[^{}\n]*)*\}\}")
 _STRINGS = 3
 """The first statements of a module, among which its docstring is (a licence may be a string in front of it)."""
 _PASSES = 4

@@ -82,8 +82,8 @@ def test_spans_hold_the_exact_text(tmp_path: Path, data: bytes) -> None:
         ("é = 'ü' ü\n", "", ""),
         ("if x:\npass\n", "p", "expected an indented block"),
         ("(" * 5_000, "(", "too many nested parentheses"),
-        ("x = " + "1 + " * 50_000 + "1\n", "", "nested too deeply"),
-        ("x = a" + ".b()" * 15_000, "", "nested too deeply"),
+        ("x = " + "1 + " * 19_000 + "1\n", "", "nested too deeply"),
+        ("x = a" + ".b()" * 12_000, "", "nested too deeply"),
         ("a\0", "", "null bytes"),
     ],
 )

@@ -47,7 +47,7 @@ def test_a_comment_above_the_line_and_nothing_else(newline: str) -> None:
     at = before.index("num_processes: 8")
     assert file.read_bytes().decode() == before[:at] + comment + before[at:]
     assert "new comments in 1 file silence 1 finding" in outcome.out
-    assert "Not shown: 1 error ignored by a comment (duplicate-key)." in outcome.out
+    assert "Not shown: 1 warning ignored by a comment (duplicate-key)." in outcome.out
     assert check("a.yaml").status == 0
     assert check("a.yaml", "--no-ignores").status == 1
 

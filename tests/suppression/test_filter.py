@@ -87,10 +87,10 @@ def test_the_summary_tells_of_what_is_ignored() -> None:
     Path("a.yaml").write_text(YAML.replace("num_processes: 8", "num_processes: 8  # lintfit: ignore[LF002] both"))
     outcome = check("a.yaml")
     assert outcome == Outcome(
-        0, "All other checks passed.\nNot shown: 1 error ignored by a comment (duplicate-key).\n", ""
+        0, "All other checks passed.\nNot shown: 1 warning ignored by a comment (duplicate-key).\n", ""
     )
     assert check("a.yaml", form="text").out == (
-        "Not shown: 1 error ignored by a comment (duplicate-key).\n\n"
+        "Not shown: 1 warning ignored by a comment (duplicate-key).\n\n"
         "1 run: 1 not judged. All other checks passed. 1 file read, none skipped.\n"
     )
     assert lintfit("check", "a.yaml", "--output-format", "json", cwd=Path.cwd()).json["summary"] == {
@@ -105,7 +105,7 @@ def test_the_summary_tells_of_what_is_ignored() -> None:
         "files": 1,
         "skipped": 0,
     }
-    assert "error duplicate-key" in check("a.yaml", "--no-ignores").out
+    assert "warning duplicate-key" in check("a.yaml", "--no-ignores").out
 
 
 def test_what_is_ignored_is_not_fixed() -> None:

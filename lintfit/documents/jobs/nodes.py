@@ -15,7 +15,7 @@ from lintfit.frozen import replace
 
 _SEPARATOR = lazy_pattern(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 _FILLED_IN = lazy_pattern(r"\$[A-Za-z_({]|\{\{|<[^<>]+>")
-_EXPRESSION = lazy_pattern(r"\$?\{\{(?:(?!\{\{|\}\}).)*+\}\}")
+_EXPRESSION = lazy_pattern(r"\$?\{\{[^{}\n]*(?:(?:\{(?!\{)|\}(?!\}))[^{}\n]*)*\}\}")
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/zsh", "zsh"})
 _MEMORY = lazy_pattern(r"^[\d.]+(?:\.\.[\d.]*)?[ ]*[GT]i?B?", re.IGNORECASE)
 
