@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from lintfit.findings.model import Applicability, Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
+from lintfit.memory.result import Verdict
 from lintfit.report import View, clean, fixable, shown_path
 from lintfit.verdict.reasons import family
 
@@ -135,6 +136,8 @@ def _nothing_found(result: CheckResult) -> str:
     if not judged(result):
         return f"Nothing was judged{where}: {_seen(result)}"
     other = "other " if result.ignored or result.baselined else ""
+    if any(run.verdict is Verdict.TIGHT for run in result.runs):
+        return f"No {other}errors or warnings{where}, and a run that may not fit"
     return f"All {other}checks passed{where}"
 
 
