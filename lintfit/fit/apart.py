@@ -180,7 +180,8 @@ class Apart:
         return "_no_scheduler" if there_has and not own_has else None
 
     def _taken(self, path: Path, new: Mapping[Path, str]) -> bool:
-        return door.exists(self.workspace.root / path) or path in new
+        # A fix before this one may have made a file that is not written yet.
+        return self.workspace.exists(path) or door.exists(self.workspace.root / path) or path in new
 
     @property
     def _further(self) -> str | None:

@@ -304,3 +304,13 @@ def test_a_value_that_another_script_reads_is_left(tmp_path: Path) -> None:
     tree(tmp_path, loop_dot_py=loop, params_dot_yaml="batch_size: 32\n")
     fixed(tmp_path, length=2048)
     assert (tmp_path / "params.yaml").read_text() == "batch_size: 32\n"
+
+
+def test_two_launches_of_one_file_make_two_configs(tmp_path: Path) -> None:
+    lines = "".join(
+        RUN.format(config="ds.json").replace("--nproc_per_node 4", f"--nproc_per_node {count}") for count in (4, 2)
+    )
+    tree(tmp_path, a_dot_sh=lines, b_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
+    outcome = lintfit("check", "a.sh", "--fix", "--unsafe-fixes", "--seq-len", "1024", *CARDS, cwd=tmp_path)
+    assert "internal error" not in outcome.out + outcome.err
+    assert (tmp_path / "ds.json").read_text() == ZERO2
