@@ -69,14 +69,12 @@ def _deepspeed(spec: Spec) -> States:
     config = zero_config(spec)
     held = inventory(spec)
     match config.stage:
-        case 0:
+        case 0 | 1 | 2:
             from lintfit.memory.engines.zero0 import zero0
+            from lintfit.memory.engines.zero12 import bf16_optimizer, zero12
 
-            return zero0(spec, held)
-        case 1 | 2:
-            from lintfit.memory.engines.zero12 import zero12
-
-            return zero12(spec, config, held)
+            alone = config.stage == 0 and not bf16_optimizer(spec, config)
+            return zero0(spec, held) if alone else zero12(spec, config, held)
         case _:
             from lintfit.memory.engines.zero3 import zero3
 

@@ -27,6 +27,10 @@ COPIES_MASTERS = ((0, 14, 1), (0, 17, 0))
 """The DeepSpeed releases from and before which an offloaded step puts the new masters on the GPU as they are, to be
 cast there (``fp32_partition.to(get_accelerator().current_device_name())``)."""
 
+ACCUMULATES_AS_IT_IS_SINCE = (0, 17, 6)
+"""The first DeepSpeed release that accumulates gradients of bf16 models in bf16 at stage 0, too, and so runs
+``FP16_Optimizer`` there (``engine.py:get_data_types``)."""
+
 COPIED_FIRST_SINCE = (0, 18, 3)
 """The first DeepSpeed release that copies the own partition on the GPU before it goes to the host."""
 
@@ -68,7 +72,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         optimizer_states=0 if offload else size.states,
         communication_buffers=size.largest if offload else 0,
     )
-    if _bf16_optimizer(spec, config):
+    if bf16_optimizer(spec, config):
         return _bf16(spec, held, entry, size, not_modelled)
     accumulates = spec.gradient_accumulation_steps > 1
     kept = _kept_between(config, size, accumulates, fp32_flat)
@@ -111,7 +115,7 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     itemsize = DTYPE_BYTES[trained_dtype(spec)]
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
     # BF16_Optimizer knows no half-precision masters.
-    master, moment = (4, 4) if _bf16_optimizer(spec, config) else (config.master, config.moment)
+    master, moment = (4, 4) if bf16_optimizer(spec, config) else (config.master, config.moment)
     shared = [(part, over, flat(part.trainable, over, itemsize)) for part, over in parts(spec, held, ranks)]
     shards = [(part, over, size // itemsize // over) for part, over, size in shared]
     whole = sum(size for _, _, size in shared)
@@ -143,10 +147,16 @@ def _compact(config: ZeroConfig, size: _Sizes) -> bool:
     return config.grad_accum_dtype == "fp32" and size.itemsize == 2
 
 
-def _bf16_optimizer(spec: Spec, config: ZeroConfig) -> bool:
-    """Stage 1 with bf16 and fp32 accumulation runs ``BF16_Optimizer`` (``engine.py:_do_optimizer_sanity_check``)."""
-    fp32 = config.grad_accum_dtype == "fp32"
-    return config.stage == 1 and spec.mixed_precision == "bf16" and fp32 and not config.offload_optimizer
+def bf16_optimizer(spec: Spec, config: ZeroConfig) -> bool:
+    """Whether ``BF16_Optimizer``, which shards masters and states, runs (``engine.py:_do_optimizer_sanity_check``).
+
+    It does in bf16 with fp32 accumulation at stage 1, and at stage 0, where fp32 was the default before
+    :data:`ACCUMULATES_AS_IT_IS_SINCE`.
+    """
+    if spec.mixed_precision != "bf16" or config.stage > 1 or config.offload_optimizer:
+        return False
+    by_default = config.stage == 0 and config.grad_accum_dtype is None and config.version < ACCUMULATES_AS_IT_IS_SINCE
+    return config.grad_accum_dtype == "fp32" or by_default
 
 
 def _kept_between(config: ZeroConfig, size: _Sizes, accumulates: bool, fp32_flat: bool) -> int:

@@ -131,15 +131,14 @@ def _ways(spec: Spec, state: str) -> list[list[Term]]:
         return [fsdp.terms(spec, state)]
     if spec.engine != "deepspeed":
         return [unsharded.terms(spec, state)]
-    match zero_config(spec).stage:
-        case 0:
+    config = zero_config(spec)
+    match config.stage:
+        case 0 | 1 | 2:
+            from lintfit.memory.engines.zero12 import bf16_optimizer
             from lintfit.memory.explain import zero12
 
-            return zero12.stage_0(spec, state)
-        case 1 | 2:
-            from lintfit.memory.explain import zero12
-
-            return zero12.stages_1_2(spec, state)
+            alone = config.stage == 0 and not bf16_optimizer(spec, config)
+            return zero12.stage_0(spec, state) if alone else zero12.stages_1_2(spec, state)
         case _:
             from lintfit.memory.explain import zero3
 

@@ -29,6 +29,10 @@ FLATTENS_ON_HOST = "0.18.2"
 """A DeepSpeed that flattens parameters on the host, without the masters' copy
 (:data:`..engines.flattening.ON_GPU_SINCE`)."""
 
+SHARDS_WITHOUT_ZERO = "0.17.5"
+"""The last DeepSpeed that shards masters and states of bf16 models at stage 0
+(:data:`..engines.zero12.ACCUMULATES_AS_IT_IS_SINCE`)."""
+
 CASTS_ADAPTERS = "0.19.1"
 """The last DeepSpeed that casts adapters with the model that ``zero.Init`` made
 (:data:`..tensors.weights.UNCAST_SINCE`)."""
@@ -72,7 +76,8 @@ def restated(spec: Spec, held: States, peak: int) -> tuple[Older, ...]:
     ``peak``: bytes of the largest moment. Another optimizer's step is looked at where it may come near that.
     """
     if spec.engine == "deepspeed":
-        if spec.offload_optimizer == "none" and spec.method != "lora" and not _may_overlap(spec):
+        same = spec.offload_optimizer == "none" and spec.method != "lora" and not _may_overlap(spec)
+        if same and not _may_shard_without_zero(spec):
             return ()
     elif not _may_step_higher(held.step, peak):
         return ()
@@ -83,6 +88,11 @@ def _may_overlap(spec: Spec) -> bool:
     """Whether the DeepSpeed JSON, which nobody shows, may switch ``overlap_comm`` on, as the examples do: two buckets
     in the place of one."""
     return spec.engine == "deepspeed" and spec.zero_stage in (1, 2) and not spec.deepspeed_config
+
+
+def _may_shard_without_zero(spec: Spec) -> bool:
+    """Whether a DeepSpeed up to :data:`SHARDS_WITHOUT_ZERO` would shard what later ones keep whole."""
+    return spec.engine == "deepspeed" and spec.zero_stage == 0 and spec.mixed_precision == "bf16"
 
 
 def _may_step_higher(step: Components, peak: int) -> bool:
@@ -147,6 +157,12 @@ def _runs(spec: Spec) -> Iterator[tuple[Spec, str]]:
             )
         if spec.zero_stage in (1, 2) and spec.offload_optimizer != "none":
             yield running(spec, "deepspeed", FLATTENS_ON_HOST), ""
+        if _may_shard_without_zero(spec):
+            yield (
+                running(spec, "deepspeed", SHARDS_WITHOUT_ZERO),
+                "a DeepSpeed from 0.17.6 on (version not stated; up to 0.17.5 bf16 without ZeRO sharded masters and "
+                "optimizer states over the ranks and kept gradients in fp32, too: the other end)",
+            )
         if spec.zero_stage == 3 and spec.method == "lora":
             yield running(spec, "deepspeed", CASTS_ADAPTERS), ""
         return

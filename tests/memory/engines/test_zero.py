@@ -168,3 +168,19 @@ def test_what_is_switched_on_but_not_counted_is_said(small: ModelFacts) -> None:
     named = states(zero(small, 3, 8, deepspeed_config=config)).not_modelled
     assert [note.split()[0] for note in named] == ["ZeRO++", "DeepSpeed's"]
     assert states(zero(small, 3, 8)).not_modelled == ()
+
+
+def test_bf16_without_zero_was_sharded_up_to_0_17_5(baichuan_7b: ModelFacts) -> None:
+    """``BF16_Optimizer``: masters and states over the ranks, fp32 gradients whole beside the 16-bit ones."""
+    older, newer = (states(zero(baichuan_7b, 0, 8, versions={"deepspeed": v})) for v in ("0.17.5", "0.17.6"))
+    assert 7.9 < newer.step["optimizer_states"] / older.step["optimizer_states"] <= 8
+    assert 7.9 < newer.step["master_weights"] / older.step["master_weights"] <= 8
+    assert older.step["gradients"] == pytest.approx(3 * newer.step["gradients"], rel=0.001)
+    asked = {"data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 0}}
+    assert states(zero(baichuan_7b, 0, 8, deepspeed_config=asked)).step == older.step
+
+
+def test_bf16_without_zero_may_take_less_where_no_version_is_stated(baichuan_7b: ModelFacts) -> None:
+    found = estimate(zero(baichuan_7b, 0, 8))
+    sharded = estimate(zero(baichuan_7b, 0, 8, versions={"deepspeed": "0.17.5"}))
+    assert found.peak.low <= sharded.peak.likely < found.peak.likely
