@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered
-from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.helpers.runs import breaks_or_strains, fits, of_cause, place_of
 from lintfit.checks.helpers.script_calls import hands_over
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -66,15 +66,13 @@ def _size(spec: Spec | None) -> int | None:
 
 
 def _severity(context: RunContext, size: int | None) -> Severity:
-    """An error where the copy is what breaks the fit."""
+    """A waste, whatever it decides; information where there is room for it."""
     estimate, alone = context.estimate, context.what_if(reference_model=False)
     if estimate is None or alone is None or size is None or context.verdict is Verdict.UNKNOWN:
         return Severity.WARNING
     if estimate.capacity_bytes is None:
         return Severity.WARNING
     room = estimate.capacity_bytes - alone.peak.likely - size
-    if alone.verdict is not Verdict.DOES_NOT_FIT and room < 0:
-        return Severity.ERROR
     return Severity.INFO if room >= _ROOM * estimate.capacity_bytes else Severity.WARNING
 
 
@@ -84,9 +82,14 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     run = context.run
     assert run.training is not None
     precomputed = run.training.argument(_AHEAD)
-    severity = breaks_or_strains(context)
     without = context.what_if(reference_model=False)
-    if severity is None or without is None or run.spec is None or precomputed is None or precomputed.value is not False:
+    if (
+        breaks_or_strains(context) is None
+        or without is None
+        or run.spec is None
+        or precomputed is None
+        or precomputed.value is not False
+    ):
         return
     taken = reference_bytes(run.spec)
     capacity = context.estimate.capacity_bytes if context.estimate is not None else None
@@ -96,7 +99,7 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(run, "reference_model"),
         f"the reference model takes {gib(taken)} on each GPU through all of the training",
-        severity=severity if enough else Severity.WARNING,
+        severity=of_cause(context, without, "reference_model"),
         fix=_precompute(context) if enough else None,
         help=f"{run.training.spelled(_AHEAD, True)} computes its log probabilities before training and frees it",
     )

@@ -6,6 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import breaks_or_strains, place_of
 from lintfit.checks.helpers.wording import gib
+from lintfit.findings.model import Severity
 from lintfit.memory.engines.fsdp import accumulated, reduces_each, sharded, sharers, stored
 from lintfit.run.model import Run
 
@@ -34,7 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place_of(run, "gradient_accumulation_steps"),
         f"{spec.gradient_accumulation_steps} micro-batches are accumulated under no_sync(), where FSDP keeps the "
         f"gradients whole on each GPU: {gib(whole)} instead of a shard of {gib(shard)}",
-        severity=severity,
+        severity=min(severity, Severity.WARNING),
         help="reduce the gradients of every micro-batch ("
         + (
             'accelerator_config={"gradient_accumulation_kwargs": {"sync_each_batch": True}})' if by_trainer else _PLUGIN

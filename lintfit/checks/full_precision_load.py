@@ -64,7 +64,7 @@ def _trained_load(facts: ScriptFacts) -> Call | None:
 
 
 def _severity(context: RunContext, spec: Spec) -> Severity | None:
-    """Full fine-tuning under autocast wants fp32 weights: there it is a fact and no fault."""
+    """Full fine-tuning wants fp32 weights where nothing keeps masters: there it is a fact and no fault."""
     if context.verdict is Verdict.UNKNOWN:
         return Severity.INFO
     severity = breaks_or_strains(context)
@@ -72,8 +72,7 @@ def _severity(context: RunContext, spec: Spec) -> Severity | None:
         return None
     if spec.engine == "deepspeed" and spec.mixed_precision != "no":
         return Severity.INFO
-    wanted = spec.method == "full" and spec.mixed_precision != "no"
-    return Severity.INFO if wanted else Severity.WARNING
+    return Severity.INFO if spec.method == "full" else Severity.WARNING
 
 
 def _fix(context: RunContext, spec: Spec, checkpoint: str | None) -> Fix | None:

@@ -3,9 +3,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import SMALL, arguments_of, breaks_or_strains, cards, decisive, enough, most, stated_at
-from lintfit.checks.helpers.wording import gib, spot
-from lintfit.findings.model import Applicability
+from lintfit.checks.helpers.runs import (
+    SMALL,
+    arguments_of,
+    at_length,
+    breaks_or_strains,
+    cards,
+    enough,
+    most,
+    of_cause,
+    stated_at,
+    up_to,
+)
+from lintfit.checks.helpers.wording import rough, spot
+from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
 
@@ -24,8 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     gpu = run.hardware.gpu
     if gpu is not None and gpu.compute_capability is not None and gpu.compute_capability < (7, 0):
         return
-    severity = breaks_or_strains(context)
-    if severity is None:
+    if breaks_or_strains(context) is None:
         return
     half = "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
     other = context.what_if(mixed_precision=half)
@@ -37,8 +47,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         stated_at(run, "mixed_precision") or arguments_of(run),
         f"neither bf16 nor fp16 is on{_left_open(run)}: {cards(run)} compute in fp32, "
-        f"activations and logits take {gib(now)}, with {half} {gib(then)}",
-        severity=decisive(severity, other),
+        f"activations and logits take {up_to(context)}{rough(now)}{at_length(context)}, with {half} {rough(then)}",
+        severity=Severity.WARNING if _left_open(run) else of_cause(context, other, "mixed_precision"),
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
         help=f"pass {run.training.spelled(half, True)}: "
         "weights, gradients and optimizer states keep their size without DeepSpeed",

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import breaks_or_strains, fits, most, stated_at
+from lintfit.checks.helpers.runs import breaks_or_strains, most, of_cause, stated_at
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import gib, listed
-from lintfit.findings.model import Applicability, Severity
+from lintfit.findings.model import Applicability
 from lintfit.memory.spec import GIB, Spec
 
 _SMALL_CARD = 24 * GIB
@@ -28,9 +28,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.engine != "deepspeed" or spec.zero_stage == 0 or estimate.capacity_bytes > _SMALL_CARD:
         return
-    severity = breaks_or_strains(context)
     changes = _changes(spec)
-    if severity is None or not changes:
+    if breaks_or_strains(context) is None or not changes:
         return
     zero = {**_stated(spec), **changes}
     smaller = context.what_if(deepspeed_config={**spec.deepspeed_config, "zero_optimization": zero})
@@ -43,7 +42,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated_at(run, *changes, "zero_stage") or run.deepspeed.start,
         f"{listed(changes)} {'is' if len(changes) == 1 else 'are'} large for this GPU: ZeRO's buffers and gathered "
         f"parameters take {gib(now)}, with smaller ones {gib(then)}",
-        severity=Severity.ERROR if fits(smaller) and severity is Severity.ERROR else Severity.WARNING,
+        severity=of_cause(context, smaller, "deepspeed_config"),
         fix=assigned(
             run.deepspeed.document,
             "use smaller buckets",

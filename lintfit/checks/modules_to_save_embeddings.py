@@ -3,10 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.helpers.runs import breaks_or_strains, of_cause, place_of
 from lintfit.checks.helpers.wording import billions, gib, listed
 from lintfit.findings.model import Severity
-from lintfit.memory.result import Verdict
 
 _TABLES = frozenset(
     {"embed_tokens", "lm_head", "wte", "word_embeddings", "embed_in", "embed_out", "output_layer", "tok_embeddings"}
@@ -26,11 +25,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     trained = len(tables) * spec.facts.vocab * spec.facts.hidden
     # The rows of new tokens must be trained.
     extended = run.script is not None and bool(run.script.calls("resize_token_embeddings"))
-    breaks = context.verdict is Verdict.DOES_NOT_FIT and fits(without) and not extended
     yield Report(
         place_of(run, "lora_modules_to_save"),
         f"modules_to_save trains {listed(tables)} whole: {billions(trained)} parameters and a second copy of them, "
         f"peak {gib(estimate.peak.likely)}, without {gib(without.peak.likely)}",
-        severity=Severity.ERROR if breaks else Severity.INFO if extended else Severity.WARNING,
+        severity=Severity.INFO if extended else of_cause(context, without, "lora_modules_to_save"),
         help="trainable_token_indices trains the new tokens' rows only (peft 0.15 and up)",
     )

@@ -7,6 +7,7 @@ from lintfit.checks.helpers.runs import anchor, at_length, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
+from lintfit.verdict.capped import exact_length
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -17,25 +18,28 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
-    unsure = context.may_be_shorter
+    spec = context.run.spec
+    assumed = context.run.unlaunched and spec is not None and spec.data_parallel > 1
+    unsure = context.may_be_shorter or assumed
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
     yield Report(
         anchor(context.run),
         f"the peak{at_length(context)} is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: "
-        f"{_ends(estimate)}",
+        f"{_ends(context, estimate)}",
         severity=Severity.INFO if has_room(estimate) or unsure else None,
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )
 
 
-def _ends(estimate: Estimate) -> str:
+def _ends(context: RunContext, estimate: Estimate) -> str:
     """What a peak means that is close to the GPU's size, on either side of it."""
     if estimate.capacity_bytes is not None and estimate.peak.likely > estimate.capacity_bytes:
         return "it likely runs out of memory, and may just fit"
     if has_room(estimate):
         return "it likely fits, and only the upper end of the estimate does not"
-    return "a long sample or a fragmented heap is enough to run out of memory"
+    long = "" if exact_length(context.run) else "a long sample or "
+    return f"{long}a fragmented heap is enough to run out of memory"
 
 
 def _capped(context: RunContext, estimate: Estimate, longest: int) -> Report:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import cards, change, fits, most_states, place_of, states_at, strategy
+from lintfit.checks.helpers.runs import cards, change, fits, most_states, of_cause, place_of, states_at, strategy
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
@@ -37,10 +37,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return  # no stage holds it: does-not-fit says so
     whole = not context.run.doubtful and not estimate.not_modelled
     peaks = ", ".join(_peak(name, result) for name, result in _helping(tried)) if whole else ""
+    alone = next((result for _, result in _helping(tried)), None)
     yield Report(
         place_of(context.run, "zero_stage"),
         f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for"
         + (f"; the peak with {peaks}" if peaks else ""),
+        severity=of_cause(context, alone, "zero_stage", "offload_optimizer", "engine"),
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )

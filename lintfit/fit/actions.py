@@ -81,7 +81,15 @@ def _following(run: Run, changes: Mapping[str, Any], applied: Applied) -> Iterat
         if not same:
             said = SETTINGS[name].said
             text = next(phrases({name: now}, {name: was})).text if said is not None else ""
-            yield Action(text or f"have {name.replace('_', ' ')} {spoken(now)} instead of {spoken(was)}", follows=True)
+            yield Action(text or _otherwise(name, was, now), follows=True)
+
+
+def _otherwise(name: str, was: Any, now: Any) -> str:
+    """Of a setting that has no words of its own what it is afterwards, where a reader can take in its value."""
+    what, values = name.replace("_", " "), (spoken(now), spoken(was))
+    if max(map(len, values)) > _LONGEST:
+        return f"have other {what}"
+    return f"have {what} {values[0]} instead of {values[1]}"
 
 
 def _by_hand(run: Run, phrase: Phrase) -> Action:

@@ -190,8 +190,11 @@ def changed_settings(before: Run, after: Run) -> tuple[str, ...]:
 def _documents(other: Run, run: Run) -> bool:
     """Whether a launch line is but the written command of a run that is looked at: the same training.
 
-    That is the command of a recipe that is looked at alone, and one of a page that comes to the run's own settings.
+    That is the command of a recipe that is looked at alone, or the recipe of a command that is, and a command of a page
+    that comes to the run's own settings.
     """
+    if other.origin.kind == "recipe" and run.recipe is not None:
+        return resolved(other.origin.path) == resolved(run.recipe.document.path)
     if not is_page(other.origin.path) and not (run.origin.kind == "recipe" and run.recipe is not None):
         return False
     started, own = (each.recipe or each.script for each in (other, run))

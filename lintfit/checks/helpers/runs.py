@@ -126,12 +126,22 @@ def up_to(context: RunContext) -> str:
     return "up to " if context.at_shortest is not None or may_be_cap(context.run) else "about "
 
 
-def of_cause(context: RunContext) -> Severity:
-    """What a cause is worth that hangs on samples: information where the run fits with short ones, and nobody knows how
-    long they are; what does-not-fit says of it is warning enough."""
-    if exact_length(context.run) or context.at_short is None:
-        return Severity.WARNING
-    return Severity.WARNING if context.at_short.verdict is Verdict.DOES_NOT_FIT else Severity.INFO
+def of_cause(context: RunContext, without: Estimate | None, *settings: str) -> Severity:
+    """What a cause is worth beside the finding that the run does not fit, or is close.
+
+    A warning where the run fits ``without`` it, or nearly, or the plan changes one of its ``settings``. Information
+    where other things decide, where nobody states the engine, and where the run fits with short samples and nobody
+    knows how long they are.
+    """
+    run, spec = context.run, context.run.spec
+    if run.unlaunched and spec is not None and spec.data_parallel > 1:
+        return Severity.INFO
+    short = None if exact_length(run) else context.at_short
+    if short is not None and short.verdict is not Verdict.DOES_NOT_FIT:
+        return Severity.INFO
+    planned = context.plan is not None and any(step.setting in settings for step in context.plan.steps)
+    close = without is not None and without.verdict is Verdict.TIGHT and context.verdict is Verdict.DOES_NOT_FIT
+    return Severity.WARNING if planned or close or fits(without) else Severity.INFO
 
 
 def at_length(context: RunContext) -> str:

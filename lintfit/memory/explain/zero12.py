@@ -111,7 +111,7 @@ class _Case:
 
 
 def stages_1_2(spec: Spec, state: str) -> list[list[Term]]:
-    """Stage 1 or 2, or ``BF16_Optimizer`` at stage 0: for each moment the ways in which its largest point may come about."""
+    """Stage 1 or 2, or ``BF16_Optimizer``: for each moment the ways in which its largest point may come about."""
     config, held, name = zero_config(spec), inventory(spec), optimizer_name(spec)
     entry, _ = optimizer(name, spec.versions)
     case = _Case(spec, config, held, name, entry, zero12._sizes(spec, config, held, entry))
