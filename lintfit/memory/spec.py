@@ -221,6 +221,15 @@ class Spec:
     stated: frozenset[str] = frozenset()
 
     @property
+    def made_in_parts(self) -> bool:
+        """Whether ``zero.Init`` makes the model, a shard on each rank: not a quantized one.
+
+        Of that every rank has the whole on the host (transformers ``get_init_context``, ``is_quantized``).
+        """
+        partitions = self.engine == "deepspeed" and self.zero_stage == 3 and self.zero3_init
+        return partitions and self.quantization is None
+
+    @property
     def data_parallel(self) -> int:
         """Ranks that hold different samples and share (or shard) the same parameters."""
         return max(1, self.gpus // (self.tensor_parallel * self.pipeline_parallel * self.sequence_parallel))

@@ -67,8 +67,13 @@ def reads_a_part(spec: Spec) -> bool:
 
 def loaders(spec: Spec) -> int:
     """Ranks of a machine that read all weights of the checkpoint: one, or each of them."""
-    partitioned = spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init
-    return 1 if partitioned or reads_once(spec) else ranks_per_node(spec)
+    return 1 if spec.made_in_parts or reads_once(spec) else ranks_per_node(spec)
+
+
+def quantized_on_host(spec: Spec) -> bool:
+    """Whether quantized weights come back to the host of every rank as they are loaded, as under ZeRO-3 (transformers
+    ``_load_state_dict_into_meta_model``: ``is_deepspeed_zero3_enabled()``)."""
+    return spec.quantization is not None and spec.engine == "deepspeed" and spec.zero_stage == 3
 
 
 def load_peak(spec: Spec, held: Inventory) -> int:
@@ -76,12 +81,14 @@ def load_peak(spec: Spec, held: Inventory) -> int:
 
     Every rank reads a full copy into host memory before it moves it. Under ``zero.Init`` only one rank a node
     reads (transformers loads on rank 0, the others build on meta), and under FSDP Accelerate's
-    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor;
-    of a model that it splits transformers reads a rank's part. PPO's four models are all read before the first is
-    moved.
+    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor
+    (:func:`quantized_on_host`: and back); of a model that it splits transformers reads a rank's part. PPO's four models
+    are all read before the first is moved.
     """
     if reads_a_part(spec):
         return held.cast(loaded_dtype(spec)).bytes * ranks_per_node(spec)
+    if quantized_on_host(spec):
+        return held.bytes * ranks_per_node(spec)
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
     copy = loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)]

@@ -229,7 +229,7 @@ def _load(spec: Spec, held: Inventory, size: _Sizes, config: ZeroConfig) -> Comp
     The script moves it, or DeepSpeed does with what ``zero.Init`` has not made (engine.py
     ``_configure_distributed_model``), before it shards that tensor by tensor.
     """
-    if spec.loaded_on_gpu or not spec.zero3_init:
+    if spec.loaded_on_gpu or not spec.made_in_parts:
         return components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec))
     shards = 0 if config.offload_param else size.shards + size.frozen_shards
     second = size.buffers - size.ipg

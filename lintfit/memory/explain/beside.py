@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory import framework
-from lintfit.memory.engines.host import flattens, load_peak, pinned, ranks_per_node, reads_a_part
+from lintfit.memory.engines.host import flattens, load_peak, pinned, quantized_on_host, ranks_per_node, reads_a_part
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.moments import at_the_loss
@@ -147,6 +147,9 @@ def _load_terms(spec: Spec, size: int) -> list[Term]:
     if reads_a_part(spec):
         what = "every rank reads its own part of the model"
         return [term("host", what, size, (size // ranks, "bytes of a rank"), *_ranks(ranks), source="transformers")]
+    if quantized_on_host(spec):
+        what = "every rank has the whole quantized model on the host, which the engine moves to the GPU"
+        return [term("host", what, size, (size // ranks, "bytes"), *_ranks(ranks), source="transformers")]
     if spec.quantization is not None:
         largest = inventory(spec).largest
         factors = ((largest, "elements of the largest tensor"), (DTYPE_BYTES[spec.weights_dtype], "bytes"))

@@ -206,7 +206,7 @@ def _gather(case: _Case) -> list[Term]:
 
 
 def _load(case: _Case) -> list[Term]:
-    if case.spec.loaded_on_gpu or not case.spec.zero3_init:
+    if case.spec.loaded_on_gpu or not case.spec.made_in_parts:
         return load(case.spec, case.held, whole=case.spec.loaded_on_gpu)
     factors = ((case.size.itemsize, "bytes"), (case.size.largest, "elements of the largest tensor"))
     whole = term(

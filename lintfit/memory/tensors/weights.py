@@ -177,7 +177,7 @@ def model_dtype(spec: Spec) -> Dtype:
         return spec.weights_dtype
     if spec.mixed_precision != "no":
         return spec.mixed_precision
-    return "fp32" if spec.zero_stage == 3 and spec.zero3_init else spec.weights_dtype
+    return "fp32" if spec.made_in_parts else spec.weights_dtype
 
 
 def adapter_dtype(spec: Spec) -> Dtype:
@@ -188,7 +188,7 @@ def adapter_dtype(spec: Spec) -> Dtype:
     """
     if spec.engine != "deepspeed" or spec.mixed_precision == "no":
         return spec.lora_dtype
-    skips = spec.zero_stage == 3 and spec.zero3_init and since(spec, "deepspeed", UNCAST_SINCE)
+    skips = spec.made_in_parts and since(spec, "deepspeed", UNCAST_SINCE)
     return spec.lora_dtype if skips else spec.mixed_precision
 
 

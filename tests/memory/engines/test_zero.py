@@ -12,6 +12,7 @@ from lintfit.memory.components import total
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB, Spec
+from tests.memory.conftest import llama
 from tests.memory.engines.held import MOMENTS, moment, zero
 
 
@@ -184,3 +185,12 @@ def test_bf16_without_zero_may_take_less_where_no_version_is_stated(baichuan_7b:
     found = estimate(zero(baichuan_7b, 0, 8))
     sharded = estimate(zero(baichuan_7b, 0, 8, versions={"deepspeed": "0.17.5"}))
     assert found.peak.low <= sharded.peak.likely < found.peak.likely
+
+
+def test_a_quantized_model_is_whole_on_each_gpu_before_it_is_sharded() -> None:
+    """transformers makes no quantized model under ``zero.Init``; DeepSpeed moves it to the GPU as it is. PEFT's guide
+    has 36.6 GB a GPU for this model on two of 40 GB."""
+    llama_2_70b = llama(8192, 80, 28672, 32000, 64, 8)
+    spec = replace(zero(llama_2_70b, 3, 2, method="lora", quantization="nf4-double"), lora_rank=8, micro_batch_size=1)
+    assert states(spec).load["parameters"] == pytest.approx(36.4e9, rel=0.005)
+    assert estimate(spec).host.load_peak == pytest.approx(2 * 36.4e9, rel=0.005)
