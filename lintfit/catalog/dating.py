@@ -51,6 +51,10 @@ TRAINERS: Mapping[tuple[str, str], Taken] = {
 }
 """By trainer and argument (``Trainer.__init__`` of transformers 4.46 and 5.0, ``trl/trainer`` of TRL 0.9.6 to 0.20)."""
 
+LOADS: Mapping[str, Taken] = {"use_auth_token": Taken("transformers", gone="5.0")}
+"""Arguments of ``from_pretrained`` of models (``modeling_utils.py`` of transformers 4.57.1 pops it and warns, that of
+5.0.0 does not know it). Those that a rule reports (``removed-argument``) are no dates."""
+
 FIELDS: Mapping[tuple[str, str], Taken] = {
     ("TrainingArguments", "eval_strategy"): Taken("transformers", first="4.41"),
     ("SFTConfig", "max_seq_length"): Taken("trl", gone="0.20"),
@@ -68,6 +72,11 @@ COUNTS_NO_TOKENS = word_set("BCOTrainer CPOTrainer DPOTrainer KTOTrainer ORPOTra
 COUNTS_FROM, HANDED_FROM = "0.12", "4.46"
 """Trainers whose ``compute_loss`` took no ``num_items_in_batch`` before TRL 0.12, which transformers hands to it at
 every step since 4.46 (``trl/trainer`` of TRL 0.11.4 and 0.12, ``Trainer.training_step`` of transformers 4.46)."""
+
+
+def taken_by_load(argument: str) -> Taken | None:
+    """The versions whose ``from_pretrained`` of a model takes an argument; None where that says nothing."""
+    return LOADS.get(argument)
 
 
 def taken_by_trainer(trainer: str, argument: str) -> Taken | None:

@@ -71,8 +71,11 @@ def _unwrapped(context: RunContext, policy: Setting | None) -> Report:
 
 
 def _of_any_size(run: Run) -> bool:
-    """Whether a script builds a model that nobody knows, which may be a toy."""
-    return run.script is not None and run.facts is None
+    """Whether a script builds a model that nobody knows, which may be a toy, or takes it from a command line that
+    nobody knows, which may quantize it as well."""
+    named = run.settings.get("model")
+    guessed = run.launch is None and named is not None and named.provenance.kind == "assumed"
+    return run.script is not None and (run.facts is None or guessed)
 
 
 def _cause(run: Run, policy: Setting | None) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.frozen import word_set
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call
 from lintfit.sources.script.source import ScriptSource
@@ -21,6 +22,15 @@ _SINCE_5 = {
     "use_flash_attention_2": 'attn_implementation="flash_attention_2"',
 }
 """Keywords of ``from_pretrained`` that transformers 5 no longer takes, and what says the same now."""
+
+_HELD = word_set(
+    "bart beit bert bert-generation big_bird bigbird_pegasus blenderbot blenderbot-small camembert canine "
+    "clip_text_model clip_vision_model deit dpr gpt2 gpt_neo hubert layoutlm led longformer luke m2m_100 "
+    "marian mbart megatron-bert pegasus prophetnet rembert roberta roformer speech_to_text splinter t5 "
+    "tapas vit wav2vec2 xlm-prophetnet xlm-roberta"
+)
+"""Model types whose config had the field ``gradient_checkpointing`` up to transformers 4.10.3
+(``models/*/configuration_*.py``): where a checkpoint's ``config.json`` still holds it, the config takes the keyword."""
 
 _OFF = frozenset({"False", "None"})
 _CHOICE = re.compile(r"\n|\bif\b|\blambda\b|:=")
@@ -35,7 +45,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if call.name not in ("from_pretrained", "from_config") or not call.function.startswith("transformers."):
             continue
         passed = call.argument("gradient_checkpointing")
-        if passed is not None and _is_written(passed):
+        if passed is not None and _is_written(passed) and _is_no_field(context.runs):
             yield _checkpointing(source, context.runs, call, passed)
         for name, successor in _SINCE_5.items():
             argument = call.argument(name)
@@ -44,6 +54,15 @@ def check_file(context: FileContext) -> Iterator[Report]:
             report = _dropped(source, context.runs, call, argument, successor)
             if report is not None:
                 yield report
+
+
+def _is_no_field(runs: Sequence[Run]) -> bool:
+    """Whether all models are known, and no config of theirs takes the keyword for a field of its own."""
+    known = [run.facts for run in runs]
+    return bool(known) and all(
+        facts is not None and facts.model_type not in _HELD and "gradient_checkpointing" not in facts.config
+        for facts in known
+    )
 
 
 def _is_written(argument: Argument) -> bool:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, fits, place_of
+from lintfit.checks.helpers.runs import at_length, change, fits, place_of
 from lintfit.checks.helpers.wording import gib, peak, united
 from lintfit.documents.numerals import natural, whole
 from lintfit.documents.shell_directives import slurm_counts
@@ -15,6 +15,7 @@ from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import Place
+from lintfit.verdict.capped import exact_length
 
 if TYPE_CHECKING:
     from lintfit.documents.shell_document import Command
@@ -41,11 +42,16 @@ def _colocated(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(context.run, "vllm_gpu_memory_utilization", "vllm_mode", "use_vllm"),
         f"vLLM on the trainer's GPUs reserves {share:.0%} of each, {gib(share * spec.capacity_bytes)}: "
-        f"the peak with training is {peak(estimate)}",
-        severity=Severity.WARNING,
+        f"the peak with training is {peak(estimate)}{at_length(context)}",
+        severity=Severity.INFO if _fits_with_short_samples(context) else Severity.WARNING,
         fix=_smaller(context, share),
         help="lower vllm_gpu_memory_utilization, or give vLLM GPUs of its own",
     )
+
+
+def _fits_with_short_samples(context: RunContext) -> bool:
+    """Whether both have room where samples are short, and nobody knows how long they are."""
+    return not exact_length(context.run) and fits(context.at_short)
 
 
 def _smaller(context: RunContext, share: float) -> Fix | None:

@@ -15,9 +15,15 @@ LAST_TRANSFORMERS_4 = (4, 57)
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
 
-TOO_OLD: Mapping[str, tuple[int, ...]] = {"torch": (2, 4), "trl": (0, 26)}
+TOO_OLD: Mapping[str, tuple[int, ...]] = {
+    "torch": (2, 4),
+    "trl": (0, 26),
+    "huggingface-hub": (1, 0),
+    "huggingface_hub": (1, 0),
+}
 """Libraries whose versions below these go with no transformers 5: it disables PyTorch before 2.4
-(``utils/import_utils.py``), and TRL 0.25 and before came out ahead of it."""
+(``utils/import_utils.py``), TRL 0.25 and before came out ahead of it, and it asks for a huggingface-hub of 1.3 or later
+where 4.57 asks for one before 1.0 (``METADATA`` of transformers 4.57.1 and 5.0.0)."""
 
 
 def before_transformers_5(versions: Mapping[str, str]) -> bool:

@@ -63,10 +63,17 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     """What says how old or new the libraries of a run's script are, upper bounds first."""
     if run.script is None:
         return
-    from lintfit.catalog.dating import ARGUMENTS_OF_TRANSFORMERS, taken_by_config, taken_by_trainer
+    from lintfit.catalog.dating import ARGUMENTS_OF_TRANSFORMERS, taken_by_config, taken_by_load, taken_by_trainer
 
     facts = run.script.facts
     found: list[tuple[Taken, str]] = []
+    for load in facts.loads:
+        if load.name != "from_pretrained" or load.taken is False or not load.function.startswith("transformers."):
+            continue
+        for argument in _written(load):
+            gone = taken_by_load(argument.name)
+            if gone is not None:
+                found.append((gone, f"{load.name}({argument.name}=…)"))
     for call, dates in ((facts.trainer, taken_by_trainer), (facts.training_arguments, taken_by_config)):
         if call is None or call.taken is False or not call.function.startswith(_LIBRARIES):
             continue

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LIBRARIES = (
     "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
     "auto-gptq", "auto_gptq", "gptqmodel", "ms-swift", "axolotl", "llamafactory", "litgpt", "torchtune", "unsloth",
+    "huggingface-hub", "huggingface_hub",
 )  # fmt: skip
 
 _CONDA = ("env*.yml", "env*.yaml", "conda*.yml", "conda*.yaml")

@@ -141,6 +141,9 @@ def test_old_models_whose_own_code_chooses_the_dtype(tmp_path: Path, model: str,
         ("torch==2.6.0\n", False, False),
         ("torch==1.13.1\ntransformers==5.1.0\n", False, True),
         ("trl==0.12.0\n", True, False),
+        ("huggingface_hub==0.27.0\n", True, False),
+        ("huggingface-hub>=0.30,<1\n", True, False),
+        ("huggingface_hub>=0.30,<2\n", False, False),
     ],
 )
 def test_defaults_follow_libraries_that_are_too_old_for_transformers_5(
@@ -259,6 +262,24 @@ def test_arguments_date_a_script(tmp_path: Path, passed: str, library: str, boun
     found = _run(tmp_path, text)
     assert found.versions.get(library) == bound
     assert found.value("weights_dtype") == ("fp32" if bound is not None and bound.startswith("<") else "fp16")
+
+
+@pytest.mark.parametrize(
+    ("load", "bound"),
+    [
+        ("AutoModelForCausalLM.from_pretrained({model}, use_auth_token=True)", "<5.0"),
+        ("AutoModelForCausalLM.from_pretrained({model}, token=True)", None),
+        (
+            "AutoModelForCausalLM.from_pretrained({model}); AutoTokenizer.from_pretrained({model}, use_auth_token=1)",
+            None,
+        ),
+    ],
+)
+def test_arguments_of_a_models_load_date_a_script(tmp_path: Path, load: str, bound: str | None) -> None:
+    model = '"huggyllama/llama-7b"'
+    text = BARE.replace(f"AutoModelForCausalLM.from_pretrained({model})", load.format(model=model))
+    found = _run(tmp_path, text.replace("import AutoModel", "import AutoTokenizer, AutoModel", 1))
+    assert found.versions.get("transformers") == bound
 
 
 SFT = """\

@@ -113,7 +113,7 @@ def _of_fsdp(config: Config, section: Entry) -> Iterator[Refused]:
         return
     for entry in section.value.entries:
         name = entry.key.removeprefix("fsdp_")
-        if name in known or entry.key in known:
+        if name in known or entry.key in known or entry.value.plain() in (None, ""):
             continue
         meant = nearest(name, known)
         sharded = name == "sharding_strategy" and str(entry.value.plain()).upper() != "FULL_SHARD"

@@ -218,7 +218,11 @@ class V1Recipe(OfKeys):
         kernel = self.keys.found("flash_attn")
         yield kernel.setting("attention", kernel.value)
         way = self.keys.found("batching_strategy")
-        yield way.setting("packing", way.value in ("padding_free", "dynamic_padding_free"))
+        # Both put the samples of a batch into one sequence; the dynamic one takes as many as have room in it.
+        yield way.setting("packing", way.value == "dynamic_padding_free")
+        if way.value in ("padding_free", "dynamic_padding_free"):
+            yield way.setting("padded_batches", False)
+            yield way.setting("joins_samples", True)
 
     def _loss(self) -> Iterator[Setting]:
         action, loss = self.launch.action or "train", self.keys.found("pref_loss")

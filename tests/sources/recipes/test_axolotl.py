@@ -399,6 +399,9 @@ def test_what_fsdp_drops(recipe: Make) -> None:
         ("offload_param", True, "offload_params"),
     ]
     assert refusals(recipe(text, version="0.12.0")) == []
+    assert (
+        refusals(recipe(f"{PLAIN}fsdp_config:\n  fsdp_sharding_strategy:\n  offload_param:\n", version="0.13.0")) == []
+    )
 
 
 def test_flags_that_nobody_knows(recipe: Make) -> None:

@@ -388,6 +388,23 @@ def test_its_loop_has_no_autocast(recipe: Make) -> None:
     assert values(recipe("USE_V1=1 llamafactory-cli train r.yaml", text))["mixed_precision"] == "no"
 
 
+@pytest.mark.parametrize(
+    ("way", "packs", "joins"),
+    [
+        ("normal", False, None),
+        ("padding_free", False, True),
+        ("dynamic_batching", False, None),
+        ("dynamic_padding_free", True, True),
+    ],
+)
+def test_the_second_program_fills_a_sequence_only_where_it_takes_samples_until_it_is_full(
+    recipe: Make, way: str, packs: bool, joins: bool | None
+) -> None:
+    found = values(recipe("USE_V1=1 llamafactory-cli train r.yaml", f"{V1}batching_strategy: {way}\n"))
+    assert (found["packing"], found.get("joins_samples")) == (packs, joins)
+    assert (found.get("padded_batches") is False) is (joins is True)
+
+
 @pytest.mark.parametrize(("stated", "texts"), [("", ["bf16"]), ("bf16: true\n", [""])])
 def test_mixed_precision_takes_the_place_of_pure_bf16(recipe: Make, stated: str, texts: list[str]) -> None:
     plain = LORA.replace("bf16: true\n", "")

@@ -81,6 +81,29 @@ def test_an_encoder_and_a_decoder_have_a_length_each(body: str, lengths: tuple[i
     assert (found["seq_len"], found.get("decoder_seq_len")) == lengths
 
 
+@pytest.mark.parametrize(
+    ("line", "length"),
+    [
+        ("labels = tokenizer(rows['summary'], max_length=50, truncation=True)", 50),
+        ("inputs['labels'] = tokenizer(rows['summary'], max_length=args.max_target_length)['input_ids']", 64),
+        ("tokenized_targets = tokenizer(rows['summary'], max_length=50).input_ids", 50),
+        ("more = tokenizer(rows['summary'], max_length=50, truncation=True)", None),
+    ],
+)
+@pytest.mark.parametrize("cls", ["AutoModelForSeq2SeqLM", "MT5ForConditionalGeneration"])
+def test_what_becomes_the_labels_is_as_long_as_its_tokenizer_leaves_it(cls: str, line: str, length: int | None) -> None:
+    body = f"    inputs = tokenizer(rows['text'], max_length=300)\n    {line}\n    return inputs"
+    found = values(script(HALVES.format(body=body).replace("AutoModelForSeq2SeqLM", cls), ""))
+    assert (found["seq_len"], found.get("decoder_seq_len")) == (300, length)
+
+
+def test_labels_of_a_causal_model_are_a_whole_sequence() -> None:
+    body = "    labels = tokenizer(rows['text'], max_length=300)\n    return labels"
+    text = HALVES.format(body=body).replace("AutoModelForSeq2SeqLM", "AutoModelForCausalLM")
+    found = values(script(text, ""))
+    assert (found["seq_len"], found.get("decoder_seq_len")) == (300, None)
+
+
 @pytest.mark.parametrize(("use", "kind"), [("print(args.max_seq_length)", "default"), ("pass", "assumed")])
 def test_a_length_that_nobody_asks_for_is_a_guess(use: str, kind: str) -> None:
     text = """

@@ -123,6 +123,28 @@ def test_no_logits_of_a_classifier_or_of_a_loop_of_the_scripts_own() -> None:
     assert "eval_predictions" not in values(script(MODEL + own, ""))
 
 
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (
+            "    def forward(self, input_ids, labels=None):\n        return self.head(self.lm.bert(input_ids)[0])\n",
+            False,
+        ),
+        ("    name = 'mine'\n", True),
+    ],
+)
+def test_a_class_of_the_scripts_own_may_give_a_few_labels(body: str, kept: bool) -> None:
+    text = f"{MODEL}import torch\nclass Labels(torch.nn.Module):\n{body}"
+    if kept:
+        text = text.replace("torch.nn.Module", "AutoModelForCausalLM")
+    made = "Labels(model)" if not kept else "Labels.from_pretrained('some/model')"
+    text = text.replace('model = AutoModelForCausalLM.from_pretrained("some/model")\n', "") if kept else text
+    text += (
+        f"args = TrainingArguments('out', eval_strategy='steps')\nTrainer(model={made}, args=args, {METRICS}).train()\n"
+    )
+    assert ("eval_predictions" in values(script(text, ""))) is kept
+
+
 def test_trls_sft_trainer_keeps_them_as_well() -> None:
     text = (
         f"{MODEL}SFTTrainer('some/model', args=SFTConfig(output_dir='out', eval_strategy='epoch'), {METRICS}).train()"

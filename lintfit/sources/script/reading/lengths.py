@@ -34,7 +34,13 @@ PARTS = (
 )
 """Fields that limit a prompt and its answer, which a causal language model gets in one sequence, and an encoder and a
 decoder one each."""
-_TWO_HALVES = "Seq2SeqLM"
+_TWO_HALVES = re.compile(
+    r"Seq2SeqLM|EncoderDecoderModel|MarianMTModel|\b(Bart|BigBirdPegasus|Blenderbot|BlenderbotSmall|FSMT|LED|LongT5|M2M100|"
+    r"MBart|MT5|Mvp|NllbMoe|Pegasus|PegasusX|PLBart|ProphetNet|SwitchTransformers|T5|T5Gemma|T5Gemma2|UMT5|XLMProphetNet)"
+    r"ForConditionalGeneration"
+)
+"""Classes of an encoder of text and a decoder: those of ``MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES`` (transformers
+4.57 and 5.0, ``modeling_auto.py``) that hear nothing."""
 _HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
 _MAX = "max_length"
 _OF_DATA = re.compile(r"data|tokeni[sz]e(?!r)|preproc|prepar|collat", re.IGNORECASE)
@@ -64,6 +70,8 @@ _GROUPS = re.compile(r"group_(texts|by_block|into_blocks)|concat(enate)?_(texts|
 _TOKENIZER = re.compile(r"tokeni[sz]er")
 _ANSWERS = re.compile(r"y(_(train|val|test|dev))?|(batch_)?(targets?|labels?)(_texts?)?|target_(texts?|sentences?)")
 """Names of texts that a decoder is to make: those of ``run_summarization.py`` and of tables of samples."""
+_LABELS = re.compile(r"""(?:\w+\[["'])?(?:\w+_)?(?:labels|targets?|decoder_input_ids)(?:_\w+)?(?:["']\])?""")
+"""What a decoder's tokens are called: ``labels``, ``tokenized_targets``, ``inputs["labels"]``."""
 _TOKENIZES = re.compile(r"\btokeni[sz]er\w*\(|\.(batch_)?encode(_plus)?\(")
 _UNCUT = "nothing in sight pads or cuts to the tokenizer's limit; it is taken for the length of a sequence"
 _UNPREPARED = "the trainer leaves the data as it is (skip_prepare_dataset), and cuts no sample at this length"
@@ -92,8 +100,14 @@ def read(reading: Reading) -> None:
         return  # a tokenizer's limit there is that of the prompts, not of what is trained
     _length_of_text(reading)
     _merely_cut(reading)
-    if load is not None and _TWO_HALVES in load.function and "decoder_seq_len" not in reading.settings:
+    if _has_two_halves(reading) and "decoder_seq_len" not in reading.settings:
         _of_answers(reading)
+
+
+def _has_two_halves(reading: Reading) -> bool:
+    """Whether the model reads with an encoder and writes with a decoder, each with a length of its own."""
+    load = reading.found.trained_load
+    return load is not None and _TWO_HALVES.search(load.function) is not None
 
 
 def _merely_cut(reading: Reading) -> None:
@@ -121,20 +135,34 @@ def _puts_texts_together(reading: Reading) -> bool:
 def _of_answers(reading: Reading) -> None:
     """Tokens of what a decoder is to make: those that a tokenizer leaves of the labels."""
     for record in reading.records:
-        length = record.keyword("max_length") if _makes_answers(record) else None
+        made = record.taken is not False and _makes_answers(reading, record)
+        length = record.keyword("max_length") if made else None
         if length is not None:
             reading.put("decoder_seq_len", length, record)
             return
 
 
-def _makes_answers(record: Record) -> bool:
-    """Whether a call tokenizes labels alone: ``tokenizer(text_target=…)``, or what is called the targets."""
+def _makes_answers(reading: Reading, record: Record) -> bool:
+    """Whether a call tokenizes labels alone: ``tokenizer(text_target=…)``, what is called the targets, or, for a model
+    with a decoder of its own, what becomes the labels."""
     if record.keyword("text_target") is not None:
         return not record.positional and record.keyword("text") is None
-    first = next((each.value for each in record.node.args if each.keyword is None and not each.star), None)
-    if not isinstance(first, cst.Name) or record.keyword("max_length") is None:
+    if record.keyword("max_length") is None or _TOKENIZER.search(record.function.lower()) is None:
         return False
-    return _ANSWERS.fullmatch(first.value) is not None and _TOKENIZER.search(record.function.lower()) is not None
+    first = next((each.value for each in record.node.args if each.keyword is None and not each.star), None)
+    if isinstance(first, cst.Name) and _ANSWERS.fullmatch(first.value) is not None:
+        return True
+    return _has_two_halves(reading) and _becomes_labels(reading, record)
+
+
+def _becomes_labels(reading: Reading, record: Record) -> bool:
+    """Whether a call's result is called the labels: ``inputs["labels"] = tokenizer(…)["input_ids"]``."""
+    document = reading.calls.document_of(record.node)
+    statement = next((each for each in around(document, record.node) if isinstance(each, cst.Assign)), None)
+    targets = (
+        [document.slice(document.span(each.target)) for each in statement.targets] if statement is not None else ()
+    )
+    return any(_LABELS.fullmatch(target) for target in targets)
 
 
 def _length_of_text(reading: Reading) -> None:
@@ -328,8 +356,7 @@ def _in_parts(reading: Reading) -> None:
         for made in reading.walk.parsed:
             lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
             if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
-                load = reading.found.trained_load
-                if load is not None and _TWO_HALVES in load.function:
+                if _has_two_halves(reading):
                     reading.put("seq_len", made.attributes[first])
                     reading.put("decoder_seq_len", made.attributes[second])
                     return
@@ -364,7 +391,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
             continue
-        if _makes_answers(record) or _of_generation(reading, record):
+        if _makes_answers(reading, record) or _of_generation(reading, record):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
         if _TOKENIZER.search(owner) or record.name in ("encode_plus", "batch_encode_plus"):

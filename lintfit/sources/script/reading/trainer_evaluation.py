@@ -6,12 +6,13 @@ Sources: transformers ``Trainer.__init__``, ``Trainer.evaluate``, ``Trainer.pred
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
 from lintfit.settings.uncounted import OWN_EVALUATION
 from lintfit.sources.script.interpreter import models
-from lintfit.sources.script.interpreter.values import Object, Record, alternatives, plain
+from lintfit.sources.script.interpreter.values import Class, Function, Object, Record, alternatives, objects, plain
 from lintfit.sources.script.reading import own_evaluator
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.facts import made_by
@@ -103,6 +104,11 @@ def _flag(reading: Reading, made: Object, name: str) -> object:
     return False if known is None else known
 
 
+def _own_classes(reading: Reading) -> Iterator[Class]:
+    """The classes of the project's own that what is trained is of."""
+    return (each.cls for each in objects(reading.found.trained) if each.cls is not None)
+
+
 def _known_loop(reading: Reading, trainer: Record) -> bool:
     """Whether transformers' own loop evaluates a language model, whose logits are as wide as its vocabulary."""
     if trainer.function not in _KEEPING or trainer.spreads or trainer.taken is not True:
@@ -112,6 +118,8 @@ def _known_loop(reading: Reading, trainer: Record) -> bool:
     own = called != trainer.name  # a class of the project's own, which may stand in any of its modules
     if any(_OWN_LOOP.search(text) for text in (texts if own else texts[:1])):
         return False
+    if any(isinstance(cls.member("forward"), Function) for cls in _own_classes(reading)):
+        return False  # which may make a few labels of what the language model gives
     loads = [load for load in reading.found.loads if load.taken is not False]
     named = trainer.function == "trl.SFTTrainer" and not loads
     return named or (len(loads) == 1 and bool(_LANGUAGE_MODEL.search(loads[0].function)))
