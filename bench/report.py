@@ -302,7 +302,7 @@ LAUNCHES = (
     ),
     (
         "launches_17",
-        "shell scripts of 22 further repositories, written down before lintfit saw any of them; four of the seven wrong "
+        "shell scripts of 22 further repositories, written down before lintfit saw any of them; four of seven wrong "
         "at first and 12 of the unknown were wrong in the table (a kernel's other name, an optimizer's under offload, "
         "a line), which is corrected in both counts; 13 of the 22 unknown are a script named by an absolute path",
     ),
