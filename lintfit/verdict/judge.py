@@ -14,10 +14,10 @@ from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
-from lintfit.verdict.capped import is_cap, with_shorter
+from lintfit.verdict.capped import STEP, is_cap, with_shorter
 from lintfit.verdict.found_batch import with_found_batch
 from lintfit.verdict.model import Judged
-from lintfit.verdict.reasons import HOST, IMAGES, LENGTH, why_unknown
+from lintfit.verdict.reasons import HOST, IMAGES, of_length, why_unknown
 from lintfit.verdict.scaling import Scaling, scaling, shown
 from lintfit.verdict.versions import over_versions
 
@@ -75,7 +75,7 @@ def _judge(run: Run) -> Judged:
             verdict = Verdict.UNKNOWN
     if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(spec, verdict, scaled):
         verdict = Verdict.UNKNOWN
-        decided_by.append(LENGTH)
+        decided_by.append(of_length(None if scaled is not None or run.doubtful else _fitting(spec)))
     if verdict is Verdict.TIGHT and decided_by_images(spec, scaled):
         verdict = Verdict.UNKNOWN
         decided_by.append(IMAGES)
@@ -188,6 +188,19 @@ def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> 
         return False
     short = replace(spec, seq_len=least)
     return (estimate(short) if scaled is None else scaling(short)).verdict is not verdict
+
+
+def _fitting(spec: Spec) -> int | None:
+    """Tokens of the longest sequence with which a run fits that does not at the assumed one; None where none does."""
+    short = estimate(replace(spec, seq_len=SHORT))
+    if spec.generation is not None or short.not_modelled or short.verdict is not Verdict.FITS:
+        return None
+    fitting, over = SHORT, spec.seq_len
+    while over - fitting > STEP:
+        middle = (fitting + over) // 2 // STEP * STEP
+        fits = estimate(replace(spec, seq_len=middle)).verdict is Verdict.FITS
+        fitting, over = (middle, over) if fits else (fitting, middle)
+    return fitting
 
 
 def _longest(spec: Spec) -> int | None:

@@ -14,7 +14,8 @@ from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import REFUSED, UNPARSED, Run
 from lintfit.settings.model import UNKNOWN, in_words
 
-LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
+LENGTH = "the length of its sequences, which nothing states and which decides"
+_SAY_LENGTH = " (--seq-len, or seq-len in lintfit.toml)"
 IMAGES = (
     "how many images it has and how large they are, which decides (--images, or images in lintfit.toml; max_pixels of "
     "the processor bounds them)"
@@ -34,6 +35,7 @@ _ENGINE = (
 _VARIES = lazy_pattern(r""""[^"]*"|'[^']*'|(?<=the step of TRL's )\w+|(?<=\(a plain value at )[^,)]+""")
 """What of a reason is a run's own: names in quotes, a trainer, a place."""
 _MEANT = lazy_pattern(r"; did you mean ([^?]*)\?")
+_FITTING = lazy_pattern(r": it fits while none has more than [\d,]+ tokens")
 _GIB = lazy_pattern(r" \([\d.]+ GiB\)|[\d.]+(?= GiB)")
 _UNSEEN = (
     "which a command line decides, and no launch line is known (check the script that starts it, or name the file of "
@@ -47,6 +49,12 @@ _WITH_SCRIPT = 2
 
 _FLAGS = {"gpus": "--gpus", "seq_len": "--seq-len", "model": "--model"}
 """Settings that lintfit's own flags state."""
+
+
+def of_length(fitting: int | None) -> str:
+    """That the length decides; ``fitting``: tokens of the longest sample with which the run fits, where some do."""
+    up_to = f": it fits while none has more than {fitting:,} tokens" if fitting is not None else ""
+    return f"{LENGTH}{up_to}{_SAY_LENGTH}"
 
 
 def why_unknown(run: Run, result: Estimate | None, decided_by: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -127,7 +135,7 @@ def family(reason: str) -> tuple[str, str]:
     if reason.endswith(_UNSEEN):
         return f"settings {_UNSEEN}", ""
     meant = _MEANT.search(reason)
-    plain = _MEANT.sub("", reason)
+    plain = _FITTING.sub("", _MEANT.sub("", reason))
     found = [f"{each} (or {meant[1]}?)" if meant else each for each in _VARIES.findall(plain)]
     shared = _GIB.sub(lambda size: "" if size[0].startswith(" ") else "…", _VARIES.sub("…", plain))
     return shared, found[0] if len(found) == 1 else ""

@@ -31,7 +31,7 @@ def what_decides(judged: Judged) -> tuple[Spread, ...]:
     run, result = judged.run, judged.estimate
     if run.spec is None or result is None or result.capacity_bytes is None or run.doubtful or run.unseen_flags:
         return ()
-    found = [_length(run.spec, result)] if LENGTH in judged.unknown else []
+    found = [_length(run.spec, result)] if any(each.startswith(LENGTH) for each in judged.unknown) else []
     if judged.verdict is Verdict.TIGHT:
         found += [*judged.moved_by, *_on_host(result)]
     open_ways = judged.verdict is Verdict.TIGHT or (judged.verdict is Verdict.UNKNOWN and not judged.by_version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.options.config import from_flags
-from lintfit.verdict.reasons import CONFIG, LENGTH
+from lintfit.verdict.reasons import CONFIG, LENGTH, family, of_length
 from tests.support import ROOT, lintfit
 
 PROJECTS = ROOT / "tests" / "projects"
@@ -89,14 +90,15 @@ def test_a_config_alone(tmp_path: Path) -> None:
     passed = "1 run: 1 not judged. All checks passed. 1 file read, none skipped.\n"
     assert shown == passed, "its keys were checked"
     flags = ("ds.json", "--model", "Qwen/Qwen2.5-7B", "--gpu", "4090", "--gpus", "8")
-    assert reasons(tmp_path, {}, *flags) == [LENGTH]
+    assert reasons(tmp_path, {}, *flags) == [of_length(None)]
     judged = " ".join(lintfit("check", *flags, cwd=tmp_path).out.split())
     assert judged.startswith("ds.json: not judged ") and f" Not known {LENGTH} " in judged
 
 
 def test_only_the_length_decides(tmp_path: Path) -> None:
     small = SCRIPT.replace("Qwen2.5-7B", "Qwen2.5-0.5B").replace("size=1, gradient_checkpointing=True", "size=32")
-    assert reasons(tmp_path, {"train.py": small}, "train.py", "--gpu", "3090", "--gpus", "1") == [LENGTH]
+    assert reasons(tmp_path, {"train.py": small}, "train.py", "--gpu", "3090", "--gpus", "1") == [of_length(64)]
+    assert family(of_length(64)) == family(of_length(None))
     shown = runs(tmp_path, {}, "train.py", "--gpu", "3090", "--gpus", "1", "--seq-len", "512")
     assert (shown[0]["verdict"], shown[0]["unknown"]) == ("does-not-fit", [])
 
@@ -166,3 +168,15 @@ def test_launches_of_front_ends_are_runs_that_say_why(launch: str, reason: str, 
 )
 def test_other_commands_of_these_names_are_no_runs(command: str, tmp_path: Path) -> None:
     assert runs(tmp_path, {"run.sh": f"{command}\n"}, "run.sh") == []
+
+
+def test_the_longest_samples_that_fit_are_told(tmp_path: Path) -> None:
+    small = SCRIPT.replace("Qwen2.5-7B", "Qwen2.5-0.5B").replace("size=1, gradient_checkpointing=True", "size=4")
+    (reason,) = reasons(tmp_path, {"train.py": small}, "train.py", "--gpu", "3090", "--gpus", "1")
+    assert reason.startswith(LENGTH)
+    length = re.search(r": it fits while none has more than ([\d,]+) tokens", reason)
+    assert length is not None
+    tokens = int(length[1].replace(",", ""))
+    for seq_len, fits in ((tokens, True), (tokens + 128, False)):
+        flags = ("train.py", "--gpu", "3090", "--gpus", "1", "--seq-len", str(seq_len))
+        assert (runs(tmp_path, {}, *flags)[0]["verdict"] == "fits") is fits
