@@ -83,13 +83,16 @@ class Locator:
         """What a relative path leads to that begins above the project: with the folder of the checkout itself, or where
         it is to be filled in (``path_to_project/train.py``, ``<your path>/project/src/train.py``)."""
         first, *rest = path.parts or ("",)
-        root = self.workspace.root.name.removesuffix("-main").removesuffix("-master")
+        root = self._name_of_checkout()
         to_fill_in = first.startswith("<") or is_to_fill_in(first)
         if first != root and not to_fill_in:
             return None
         tails = [Path(*rest[start:]) for start in range(max(1, len(rest) - 1) if to_fill_in else 1)] if rest else []
         found = (base / tail for tail in tails for base in self.bases() if self.workspace.exists(base / tail))
         return next(found, None)
+
+    def _name_of_checkout(self) -> str:
+        return self.workspace.root.name.removesuffix("-main").removesuffix("-master")
 
     def _anywhere(self, path: Path) -> Path | None:
         """What is started from a folder that nothing names: the one file below of that name, or path.
@@ -174,7 +177,23 @@ class Locator:
             found = next((base / tail for base in bases if self.workspace.exists(base / tail)), None)
             if found is not None:
                 return found
-        return self._beside_others(path)
+        return self._in_checkout(path) or self._side_by_side(path) or self._beside_others(path)
+
+    def _in_checkout(self, path: Path) -> Path | None:
+        """A file right in a folder that is called like the checkout (``/home/me/project/train.py``)."""
+        root = self._name_of_checkout()
+        return Path(path.name) if path.parent.name == root and self.workspace.exists(Path(path.name)) else None
+
+    def _side_by_side(self, path: Path) -> Path | None:
+        """A file beside another that its launch names, too, where both lie in the launch file's folder here."""
+        launch = self.launch
+        if launch is None:
+            return None
+        named = {Path(word) for word in (launch.script or "", *(flag.value or "" for flag in launch.flags))}
+        beside = (each for each in named if each != path and each.is_absolute() and each.parent == path.parent)
+        here = self.folder / path.name
+        found = self.workspace.exists(here) and any(self.workspace.exists(self.folder / each.name) for each in beside)
+        return here if found else None
 
     def _mounted(self, path: Path) -> Path | None:
         """A file that a job names by its place in a container: the only one of that name among these files, which the

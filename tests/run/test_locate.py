@@ -136,3 +136,18 @@ def test_a_script_above_a_launch_that_is_named_from_elsewhere(tmp_path: Path) ->
     assert run(tmp_path / "elsewhere", launch)["verdict"] == "fits"
     # What is asked about from its own folder is all that is read.
     assert run(tmp_path / "project" / "scripts", "run.sh")["verdict"] == "unknown"
+
+
+def test_a_script_right_in_the_checkout_on_another_machine(tmp_path: Path) -> None:
+    line = f"torchrun /home/me/project/train.py {FLAGS}\n"
+    for name, verdict in (("project", "fits"), ("other", "unknown")):
+        write(tmp_path / name, {"run.sh": line, "train.py": SCRIPT, ".git/HEAD": ""})
+        assert run(tmp_path / name, "run.sh")["verdict"] == verdict
+
+
+def test_a_script_and_its_config_side_by_side_on_another_machine(tmp_path: Path) -> None:
+    line = f"torchrun /home/me/code/train.py {FLAGS} --deepspeed /home/me/code/zero.json\n"
+    write(tmp_path, {"run.sh": line, "train.py": SCRIPT})
+    assert run(tmp_path, "run.sh")["verdict"] == "unknown"
+    write(tmp_path, {"zero.json": ZERO})
+    assert run(tmp_path, "run.sh")["verdict"] == "fits"
