@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, most_states, states_at, strategy
+from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, most_states, strategy
 from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
 from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
@@ -41,12 +41,15 @@ def _states(context: RunContext, estimate: Estimate) -> str:
     moment = most_states(estimate)
     if moment is None or estimate.capacity_bytes is None:
         return ""
-    states, peak = states_at(moment), estimate.peak
+    spec, peak = context.run.spec, estimate.peak
+    pages = spec is not None and spec.optimizer.startswith("paged_")  # its states go to the host where there is no room
+    firm = [name for name in STATES if not (pages and name == "optimizer_states")]
+    states = sum(moment.components.get(name, 0) for name in firm)
     # Where the least peak has no room for them, a version or a library leaves their dtype open.
     least = states if peak.low >= states else peak.low - (peak.likely - states)
     if least <= estimate.capacity_bytes:
         return ""
-    sizes = sorted(((moment.components.get(name, 0), name) for name in STATES), reverse=True)
+    sizes = sorted(((moment.components.get(name, 0), name) for name in firm), reverse=True)
     parts = ", ".join(_size(name, size) for size, name in sizes if size >= _TENTH) if least == states else ""
     at_least = of_gib(least, estimate.capacity_bytes)
     return f"model states alone take at least {at_least} per GPU" + (f" ({parts})" if parts else "")
@@ -55,7 +58,7 @@ def _states(context: RunContext, estimate: Estimate) -> str:
 def _certain(context: RunContext, spec: Spec, states: bool) -> bool:
     """Whether the run surely ends out of memory: on an engine that is stated, and whatever samples' length is, or with
     a length that all have."""
-    if context.run.unlaunched and spec.data_parallel > 1:
+    if (context.run.unlaunched and spec.data_parallel > 1) or context.run.engine_by_name:
         return False
     if states or exact_length(context.run):
         return True
@@ -89,6 +92,8 @@ def _method(context: RunContext) -> str:
 
 def _engine(context: RunContext, spec: Spec) -> str:
     """The engine: with what needs least where a file of the machine decides it, as an assumption where no file does."""
+    if context.run.engine_by_name:
+        return f"even {strategy(spec)} (the stage by the name of a config that is not there)"
     if context.run.engine_open:
         return f"any engine, even {strategy(spec)},"
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)

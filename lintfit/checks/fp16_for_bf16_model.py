@@ -6,8 +6,13 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import stated_at
 from lintfit.errors import CannotWrite
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.frozen import word_set
 from lintfit.run.model import Run
 from lintfit.run.precision_switch import swapped
+
+_OVERFLOWS = word_set("gemma3 gemma3n gemma4 glm4_moe glm4_moe_lite gpt_oss qwen3_5 qwen3_moe")
+"""Model types that fp16 is known to break (unsloth_zoo 2026.10.9 ``model_lists.py:FORCE_FLOAT32``); others may get
+through."""
 
 DECIDED_BY = ("mixed_precision", "model")
 
@@ -23,9 +28,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     # Without bf16 there is no choice; an unknown GPU may be one of those.
     full = run.value("method") != "lora"  # adapters beside a frozen base: many public runs get through so
-    severity = (
-        Severity.WARNING if full and run.hardware.gpu is not None and run.hardware.gpu.native_bf16 else Severity.INFO
-    )
+    chosen = run.hardware.gpu is not None and run.hardware.gpu.native_bf16 is True
+    # DeepSpeed computes everything in fp16, autocast leaves the residual stream in fp32.
+    risky = run.value("engine") == "deepspeed" or _overflows(run.facts.model_type)
+    severity = Severity.WARNING if full and chosen and risky else Severity.INFO
     without = severity is Severity.INFO and run.hardware.gpu is not None
     yield Report(
         place,
@@ -36,6 +42,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if without
         else "train in bf16 (GPUs of compute capability 8.0 and up)",
     )
+
+
+def _overflows(model_type: str) -> bool:
+    return model_type.removesuffix("_text") in _OVERFLOWS
 
 
 def _then(run: Run) -> str:

@@ -23,6 +23,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     consumer = facts.trainer or facts.initialize
     if consumer is None:
         return
+    if run.spec is not None and run.spec.made_in_parts:
+        return  # zero.Init has sharded it as it was loaded
     yield from _mapped(context, consumer)
     for move in facts.moves:
         call = move.call

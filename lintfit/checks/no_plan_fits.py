@@ -16,7 +16,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         and all(one.estimate.verdict is not Verdict.TIGHT for one in context.rejected)  # which may do
     ):
         yield Report(
-            anchor(context.run), f"no change of these files that lintfit knows makes the run fit: {context.shortfall}"
+            anchor(context.run), f"no change that lintfit knows makes the run fit: {context.shortfall}"
         )
 
 

@@ -20,7 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     for each in context.run.refused:
         if each.place.span not in said:
             message = _message(each, context.run.versions)
-            yield Report(each.place, message, Severity.WARNING if each.ignored else None, help=_help(each))
+            severity = None if each.stops and not each.ignored else Severity.WARNING
+            yield Report(each.place, message, severity, help=_help(each))
 
 
 def _message(each: Refused, versions: Mapping[str, str]) -> str:

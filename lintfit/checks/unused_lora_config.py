@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.wording import billions
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
 DECIDED_BY = ("method",)
@@ -20,9 +21,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
     count = f"all {billions(run.facts.parameters)} parameters" if run.facts is not None else "all parameters"
     if _left_out(run):
         return
-    yield Report(made.place, f"{made.name} is handed to nothing: the run trains {count}, no adapters", help=_help(run))
+    yield Report(
+        made.place,
+        f"{made.name} is handed to nothing: the run trains {count}, no adapters",
+        severity=Severity.INFO if _SWITCHED_OFF.search(run.script.document.text) else None,
+        help=_help(run),
+    )
 
 
+_SWITCHED_OFF = lazy_pattern(r"(?m)^[ \t]*#.*\bget_peft_model\(")
+"""Code that wraps the model and is commented out: it is meant for now."""
 _NONE = lazy_pattern(r"\bpeft_config\s*=\s*None\s*[,)]")
 
 

@@ -23,7 +23,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if spec is None or estimate is None or context.verdict_of_training is not Verdict.DOES_NOT_FIT:
         return
     if (
-        spec.engine not in ("deepspeed", "ddp")
+        context.run.engine_open
+        or spec.engine not in ("deepspeed", "ddp")
         or (spec.engine == "ddp" and context.run.unlaunched)
         or spec.data_parallel < 2
         or (spec.engine == "deepspeed" and spec.zero_stage == 3)

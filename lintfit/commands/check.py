@@ -19,7 +19,7 @@ from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Docume
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
-from lintfit.fit.reach import within_reach, without_fix
+from lintfit.fit.reach import as_information, within_reach, without_fix
 from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
@@ -313,6 +313,17 @@ class _Pass:
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 
     def _file_findings(self, document: Document, loaded: Loaded) -> Iterable[Finding]:
+        found = self._all_file_findings(document, loaded)
+        return map(as_information, found) if self._is_unused(document, loaded) else found
+
+    def _is_unused(self, document: Document, loaded: Loaded) -> bool:
+        """Whether a config that nobody named is of none of the runs that there are."""
+        if document.path in self.found.named or not isinstance(document, DataDocument):
+            return False
+        trains = [run for run in loaded.runs if run.origin.kind != "config"]
+        return bool(trains) and not any(document in run.documents or document in run.opened for run in trains)
+
+    def _all_file_findings(self, document: Document, loaded: Loaded) -> Iterable[Finding]:
         part_of = tuple(run for run in loaded.runs if document in run.documents)
         named = document.path in self.found.named
         opened = any(document in run.opened for run in loaded.runs)

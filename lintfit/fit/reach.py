@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Finding
+from lintfit.findings.model import Finding, Severity
 from lintfit.frozen import replace
 
 
@@ -23,6 +23,13 @@ def within_reach(findings: Sequence[Finding], workspace: Workspace) -> tuple[tup
     counts = Counter(filter(None, reasons))
     notes = (f"{why}: {count} {'fix' if count == 1 else 'fixes'} not offered" for why, count in counts.items())
     return tuple(kept), tuple(notes)
+
+
+def as_information(finding: Finding) -> Finding:
+    """A warning of a config that no run uses: true, and of no consequence as yet."""
+    if finding.severity is not Severity.WARNING:
+        return finding
+    return replace(without_fix(finding), severity=Severity.INFO)
 
 
 def without_fix(finding: Finding) -> Finding:

@@ -112,7 +112,7 @@ def _on(run: Run, spec: Spec) -> str:
     elif hardware.gpu is None:
         return engine(spec)
     nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
-    return f"{'any engine' if run.engine_open else engine(spec)} on {name}{nodes}"
+    return f"{'any engine' if run.engine_open and not run.engine_by_name else engine(spec)} on {name}{nodes}"
 
 
 def _started(run: Run) -> str:

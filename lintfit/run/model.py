@@ -38,6 +38,7 @@ REFUSED = ", which decides memory and which its parser refuses"
 """What a reason ends with that names a flag or a key."""
 
 ANY_OF_THE_CONFIG = Provenance("assumed", "what needs most of all that a config may say that is not there")
+BY_NAME_OF_THE_CONFIG = Provenance("assumed", "the stage by the name of a config that is not there")
 ANY_OF_THE_MACHINE = Provenance(
     "assumed", "what needs most of all that `accelerate config` may have written on the machine"
 )
@@ -180,8 +181,16 @@ class Run:
     @property
     def engine_open(self) -> bool:
         """Whether it stands for all engines that a file may ask for which is not among these."""
+        return self._engine_is_by(ANY_OF_THE_MACHINE, ANY_OF_THE_CONFIG, BY_NAME_OF_THE_CONFIG)
+
+    @property
+    def engine_by_name(self) -> bool:
+        """Whether only the name of a file that is not among these says ZeRO's stage."""
+        return self._engine_is_by(BY_NAME_OF_THE_CONFIG)
+
+    def _engine_is_by(self, *provenances: Provenance) -> bool:
         engine = self.settings.get("engine")
-        return engine is not None and any(engine.provenance is each for each in (ANY_OF_THE_MACHINE, ANY_OF_THE_CONFIG))
+        return engine is not None and any(engine.provenance is each for each in provenances)
 
     @property
     def count_open(self) -> bool:

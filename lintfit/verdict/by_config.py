@@ -18,7 +18,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.memory.spec import Spec
 from lintfit.run.configs import ACCELERATE, DEEPSPEED
-from lintfit.run.model import ANY_OF_THE_CONFIG, Run
+from lintfit.run.model import ANY_OF_THE_CONFIG, BY_NAME_OF_THE_CONFIG, Run
 from lintfit.verdict.by_machine import NO_OFFLOAD, STAGES, Stage, configured, least_of, whatever, zero
 from lintfit.verdict.model import Judged
 
@@ -37,11 +37,13 @@ def by_config(run: Run, judge: Callable[[Run], Judged]) -> Judged | None:
     known = run.but_for_config
     if known is None or known.spec is None or not known.hardware.gpus or len(run.missing) != 1:
         return None
-    what, name = run.missing[0].what, run.missing[0].name
+    what, name, says = run.missing[0].what, run.missing[0].name, ANY_OF_THE_CONFIG
     if what == DEEPSPEED:
         stages = _stages(name)
         least, others = _least(known.spec, stages[-1]), _of_deepspeed(known.spec, stages)
-        decides, by_name = _DECIDES, f" of ZeRO-{stages[0]}, which its name says" if len(stages) == 1 else ""
+        decides, by_name = _DECIDES, ""
+        if len(stages) == 1:
+            by_name, says = f" of ZeRO-{stages[0]}, which its name says", BY_NAME_OF_THE_CONFIG
     elif what == ACCELERATE:
         least, others = least_of(known.spec), configured(known.spec)
         decides, by_name = _DECIDES | {"mixed_precision"}, ""
@@ -51,7 +53,7 @@ def by_config(run: Run, judge: Callable[[Run], Judged]) -> Judged | None:
         return None
 
     def as_one(spec: Spec) -> Run:
-        engine = replace(run.settings["engine"], value=spec.engine, provenance=ANY_OF_THE_CONFIG)
+        engine = replace(run.settings["engine"], value=spec.engine, provenance=says)
         left = tuple(each for each in known.doubtful if each not in decides)
         return replace(known, spec=spec, settings={**run.settings, "engine": engine}, doubtful=left, unknown=())
 

@@ -19,7 +19,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.frozen import names
 from lintfit.memory.result import Moment
-from lintfit.run.model import ANY_OF_THE_CONFIG, ANY_OF_THE_MACHINE, OF_THE_MACHINE
+from lintfit.run.model import ANY_OF_THE_CONFIG, ANY_OF_THE_MACHINE, BY_NAME_OF_THE_CONFIG, OF_THE_MACHINE
 from lintfit.settings.model import LatePlace, Place
 from lintfit.versions import Versions
 
@@ -28,7 +28,12 @@ class NotKept(Exception):
     """Something that has no form in JSON: what holds it is worked out anew."""
 
 
-_BY_IDENTITY: tuple[object, ...] = (OF_THE_MACHINE, ANY_OF_THE_MACHINE, ANY_OF_THE_CONFIG)
+_BY_IDENTITY: tuple[object, ...] = (
+    OF_THE_MACHINE,
+    ANY_OF_THE_MACHINE,
+    ANY_OF_THE_CONFIG,
+    BY_NAME_OF_THE_CONFIG,
+)
 """Records that are told from others by being these very ones."""
 _SLOTTED: frozenset[Any] = frozenset({Moment})
 """Classes that are no records and are all in their slots."""

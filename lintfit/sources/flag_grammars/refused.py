@@ -23,12 +23,15 @@ _REWRITES = lazy_pattern(
 
 
 _EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
+_NAMES_VARIABLE = lazy_pattern(r"\$\{?[A-Za-z_]")
 _VARIABLE = lazy_pattern(r"(?:[\s=]|\\\n)*\"?\$\{?[A-Za-z_]")
 
 
 def _is_to_be_filled_in(flag: Place, message: str) -> bool:
-    """Whether a parser misses a value behind a flag where a variable is written that is empty as the script stands: its
-    value is left to the user."""
+    """Whether a parser misses a value behind a flag, or refuses an empty one, where a variable is written that is empty
+    as the script stands: its value is left to the user, or to who calls the script."""
+    if message.endswith(": ''"):
+        return _NAMES_VARIABLE.search(flag.document.text, flag.span.start, flag.span.end) is not None
     return bool(_EXPECTS.search(message) and _VARIABLE.match(flag.document.text, flag.span.end))
 
 

@@ -66,7 +66,7 @@ FORMS: tuple[Form, ...] = (
         frozenset({"model_name_or_path"}),
         word_set("cutoff_len dataset_dir finetuning_type lora_target pure_bf16 quantization_bit stage template"),
         one_of=word_set("dataset do_train output_dir"),  # without these it is one to talk to
-        never=word_set("export_dir infer_backend do_predict do_eval n_shot tokenized_path"),
+        never=word_set("export_dir infer_backend do_predict do_eval n_shot tokenized_path trainer megatron"),
         front_end="llamafactory",
     ),
     Form(
