@@ -21,7 +21,7 @@ from lintfit.run.build import build
 from lintfit.run.discover import not_searched
 from lintfit.run.key_reads import root_of
 from lintfit.run.model import Run
-from lintfit.run.naming import pointed_at
+from lintfit.run.naming import pointed_at, working_directory
 from lintfit.run.sharing import changed_settings
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.sources import detect
@@ -102,6 +102,13 @@ def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> st
         ):
             return f"{other.path.as_posix()} would bring a schedule of its own"
     return ""
+
+
+def folder_of_others(run: Run, workspace: Workspace) -> Path | None:
+    """The folder of the project's own DeepSpeed JSONs, below where the process starts; None where it has none."""
+    home = working_directory(run)
+    found = (each.path.parent for each in _configs(run, workspace))
+    return next((folder for folder in found if folder.is_relative_to(home)), None)
 
 
 def _as_good(new: Run, other: Run) -> bool:
