@@ -81,7 +81,7 @@ def _in_place_of(
             continue
         if _schedules(taken) and not _schedules(document):
             continue
-        if _fits(other):
+        if _fits(other) or (not _fits(run) and _may_fit(other)):
             return Existing(other, after, document.path, candidate, name)
     return None
 
@@ -131,6 +131,14 @@ def _fits(run: Run) -> bool:
     result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
     within = result.peak.high <= capacity - run.options.margin.bytes_of(capacity)
     return within and result.verdict is Verdict.FITS
+
+
+def _may_fit(run: Run) -> bool:
+    """Whether a run does as well as a plan that may fit and is not sure to."""
+    assert run.spec is not None
+    result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
+    within = result.peak.likely <= capacity - run.options.margin.bytes_of(capacity)
+    return within and result.verdict in (Verdict.FITS, Verdict.TIGHT)
 
 
 _OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam", "radam")

@@ -21,6 +21,7 @@ from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, apply_chan
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
+from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
 from lintfit.fit.search import Fitting, Search, at_least, widened
 from lintfit.fit.shortfall import shortfall
@@ -76,7 +77,7 @@ def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors)
 
     ``stops`` says which errors a run ends with: a plan brings none that was not there before."""
     assert run.spec is not None
-    space = Space(Subject(run, run.spec), _FURTHEST)
+    space = Space(Subject(run, run.spec, packages=packages_of(run, workspace)), _FURTHEST)
     search = Search(space, run.options.margin)
     feasibility = Feasibility(run, workspace, cli, stops)
     refused = 0
@@ -85,8 +86,15 @@ def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors)
         best = _Best(run, looking, feasibility)
         found = best.plan()
         refused += best.refused
-        if found is not None:
-            return Outcome(found, best.closer, found.rejected, refused=refused)
+        if found is None:
+            continue
+        if may_do and not looking.tight and best.leaves:
+            kept = _Best(run, may_do[0], feasibility)
+            staying = kept.staying()
+            refused += kept.refused
+            if staying is not None:
+                return Outcome(staying, None, staying.rejected, refused=refused)
+        return Outcome(found, best.closer, found.rejected, refused=refused)
     return Outcome(None, None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
 
@@ -108,6 +116,17 @@ class _Best:
         """How many were carried out and were not what they claimed."""
         self.closer: Fitting | None = None
         """What leaves more of the training as it is than the plan, and only may fit."""
+        self.leaves = False
+        """Whether the plan gives up the run's engine, or needs a package that the project does not install."""
+
+    def staying(self) -> Plan | None:
+        """The best plan that does the same to the training with the engine and the packages that are there, and can be
+        written: who has these would rather try it than install or set up others."""
+        for effect in _TIERS[0]:
+            found = self._of_class(effect, at_home=True)
+            if found is not None and not found.plan.by_hand:
+                return self._told(found)
+        return None
 
     def plan(self) -> Plan | None:
         for tier in _TIERS:
@@ -121,11 +140,12 @@ class _Best:
                 return self._told(shown)
         return None
 
-    def _of_class(self, effect: Effect) -> _Chosen | None:
-        """The best plan of a class that can be written, else the best that can only be shown."""
+    def _of_class(self, effect: Effect, *, at_home: bool = False) -> _Chosen | None:
+        """The best plan of a class that can be written, else the best that can only be shown; ``at_home``: with the
+        engine and the packages that are there."""
         first: tuple[Fitting, str] | None = None
         attempts = 0
-        for found in self.search.of_class(effect):
+        for found in self.search.of_class(effect, at_home=at_home):
             known = self.feasibility.can(found.candidate.changes)
             if first is not None and not known:
                 continue
@@ -144,6 +164,7 @@ class _Best:
 
     def _told(self, found: _Chosen) -> Plan:
         """The plan with why nothing cheaper does, and what changes less and may fit."""
+        self.leaves = found.fitting.candidate.leaves
         rejected = found.plan.rejected
         if not self.search.tight:
             self.closer = _closer(self.search, found.fitting)
