@@ -75,6 +75,10 @@ class LeftToPerson(str):
         return made
 
 
+class Example(LeftToPerson):
+    """Why a launch in a page is left as it is: the text around it speaks of it, and it is run in another form."""
+
+
 Change = tuple[str, Any]
 """The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 

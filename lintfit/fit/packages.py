@@ -79,6 +79,14 @@ _IN_DATA: Mapping[str, re.Pattern[str]] = {
         r"^[ \t]*fsdp[ \t]*:[ \t]*[\"'\w]|^[ \t]*fsdp_config[ \t]*:|^distributed_type:[ \t]*[\"']?FSDP", re.MULTILINE
     ),
 }
+_WORDS: Mapping[str, Collection[str]] = {
+    DEEPSPEED: ("deepspeed", "DeepSpeed", "DEEPSPEED"),
+    LIGER: ("liger", "Liger"),
+    BITSANDBYTES: ("bitsandbytes", "BitsAndBytes", "8bit", "4bit", "paged", "quantization_bit", "lora"),
+    FLASH: ("flash-attn", "flash_attn", "flash_attention"),
+    FSDP: ("fsdp", "FSDP", "FullyShardedDataParallel", "fully_shard"),
+}
+"""What a text has that may name one of them, for a search that costs little."""
 _BROUGHT: Mapping[str, Collection[str]] = {"axolotl": (BITSANDBYTES, LIGER)}
 """What a front end's own requirements name (axolotl's ``requirements.txt``, 0.5 and later)."""
 
@@ -127,30 +135,42 @@ def _read(base: Path, workspace: Workspace) -> Packages:
     stated = False
     characters = 0
     for number, path in enumerate(_paths(root_of(base, top))):
-        if number == MAX_FILES or characters > MAX_CHARACTERS:
+        if number == MAX_FILES or characters > MAX_CHARACTERS or (stated and named == _WORDS.keys()):
             break
         try:
             text = workspace.file(path.relative_to(top) if path.is_relative_to(top) else path).text
         except ReadError:
             continue
         characters += len(text)
-        found, says = _of_text(path, text)
-        named |= found
-        stated = stated or says
+        open_still = {name for name, words in _WORDS.items() if name not in named and any(w in text for w in words)}
+        named |= set(_named_in(path, text, open_still))
+        stated = stated or _asks(path.name) or bool(_installs(path, text))
     return Packages(frozenset(named), stated)
 
 
-def _of_text(path: Path, text: str) -> tuple[set[str], bool]:
-    """What a file names, and whether it says what is installed."""
+def _named_in(path: Path, text: str, wanted: set[str]) -> Iterator[str]:
+    """Which of some names a file has, in a place that says that the project uses them."""
+    if not wanted:
+        return
     if _asks(path.name):
-        return {name for name, word in _NAMED.items() if word.search(_COMMENT.sub("", text))}, True
-    installs = " ".join(_INSTALLS.findall(text)) if path.suffix in _SHELLS else ""
-    words = _IN_PYTHON if path.suffix == ".py" else _IN_DATA if path.suffix in _DATA else _IN_SHELL
+        text = _COMMENT.sub("", text)
+        yield from (name for name in wanted & _NAMED.keys() if _NAMED[name].search(text))
+        return
+    where = _IN_PYTHON if path.suffix == ".py" else _IN_DATA if path.suffix in _DATA else _IN_SHELL
+    installs = _installs(path, text)
+    code = "" if path.suffix != ".ipynb" else text.replace('\\"', "'").replace('"', "\n")
     text = text if path.suffix in (".md", ".ipynb") else _COMMENT.sub("", text)
-    found = {name for name, word in words.items() if word.search(text)}
-    if path.suffix == ".ipynb":
-        found |= {name for name, word in _IN_PYTHON.items() if word.search(text.replace('\\"', '"').replace('"', "\n"))}
-    return found | {name for name, word in _NAMED.items() if word.search(installs)}, bool(installs)
+    for name in wanted:
+        in_code = bool(code) and name in _IN_PYTHON and _IN_PYTHON[name].search(code)
+        if in_code or where[name].search(text) or (name in _NAMED and _NAMED[name].search(installs)):
+            yield name
+
+
+def _installs(path: Path, text: str) -> str:
+    """The commands of a script or page that install something."""
+    if path.suffix not in _SHELLS or ("install" not in text and " add " not in text):
+        return ""
+    return " ".join(_INSTALLS.findall(text))
 
 
 def _asks(name: str) -> bool:

@@ -17,7 +17,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, apply_changes, uncasts
+from lintfit.fit.applying import WRITTEN_WITH, Applied, Example, LeftToPerson, apply_changes, uncasts
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -124,7 +124,7 @@ class _Best:
         written: who has these would rather try it than install or set up others."""
         for effect in _TIERS[0]:
             found = self._of_class(effect, at_home=True)
-            if found is not None and not found.plan.by_hand:
+            if found is not None and _settles(found.plan):
                 return self._told(found)
         return None
 
@@ -133,7 +133,7 @@ class _Best:
             shown: _Chosen | None = None
             for effect in tier:
                 found = self._of_class(effect)
-                if found is not None and not found.plan.by_hand:
+                if found is not None and _settles(found.plan):
                     return self._told(replace(found, cheaper=BY_HAND) if shown is not None else found)
                 shown = shown or found
             if shown is not None:
@@ -150,6 +150,9 @@ class _Best:
             if first is not None and not known:
                 continue
             plan_or_why = attempted(self.run, found, self.search, self.feasibility)
+            if isinstance(plan_or_why, Example):
+                self.refused += attempts
+                return _Chosen(found, displayed(self.run, found, plan_or_why, self.search), cheaper(self.search, found))
             if isinstance(plan_or_why, Plan):
                 self.refused += attempts
                 return _Chosen(found, plan_or_why, BY_HAND if first is not None else cheaper(self.search, found))
@@ -171,6 +174,11 @@ class _Best:
         if (near := self.closer) is not None:
             rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
         return replace(found.plan, proves=partial(proof, self.search, found.cheaper), rejected=rejected)
+
+
+def _settles(plan: Plan) -> bool:
+    """Whether a plan is as good as written: it is, or what is an example in a page is not to be."""
+    return not plan.by_hand or isinstance(plan.by_hand, Example)
 
 
 def _closer(search: Search, found: Fitting) -> Fitting | None:
@@ -211,6 +219,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):
         return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
     assert applied.run.spec is not None
+    if reason := feasibility.for_person(found.candidate, applied):
+        return reason
     plan = _plan(run, found, search, applied)
     fix = feasibility.care.weighed(plan.fix)
     if fix.applicability is Applicability.DISPLAY:
