@@ -12,6 +12,7 @@ from lintfit.documents.model import DataDocument, Kind, Node
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.confirm import texts_after
+from lintfit.fit.search import may_suffice
 from lintfit.frozen import frozen
 from lintfit.memo import Memo
 from lintfit.memory import estimate
@@ -137,8 +138,7 @@ def _may_fit(run: Run) -> bool:
     """Whether a run does as well as a plan that may fit and is not sure to."""
     assert run.spec is not None
     result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
-    within = result.peak.likely <= capacity - run.options.margin.bytes_of(capacity)
-    return within and result.verdict in (Verdict.FITS, Verdict.TIGHT)
+    return may_suffice(result, capacity - run.options.margin.bytes_of(capacity))
 
 
 _OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam", "radam")

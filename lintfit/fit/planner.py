@@ -23,7 +23,7 @@ from lintfit.fit.feasibility import Feasibility, Stops, no_errors, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
-from lintfit.fit.search import Fitting, Search, at_least, widened
+from lintfit.fit.search import Fitting, Search, at_least, more_likely_than_not, widened
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -88,9 +88,9 @@ def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors)
         refused += best.refused
         if found is None:
             continue
-        if may_do and not looking.tight and best.leaves:
+        if may_do and not looking.tight and (best.leaves or best.changes_more):
             kept = _Best(run, may_do[0], feasibility)
-            staying = kept.staying()
+            staying = kept.staying(surely=not best.leaves)
             refused += kept.refused
             if staying is not None:
                 return Outcome(staying, None, staying.rejected, refused=refused)
@@ -118,13 +118,18 @@ class _Best:
         """What leaves more of the training as it is than the plan, and only may fit."""
         self.leaves = False
         """Whether the plan gives up the run's engine, or needs a package that the project does not install."""
+        self.changes_more = False
+        """Whether less of the training is left by the plan, or something else is trained."""
 
-    def staying(self) -> Plan | None:
-        """The best plan that does the same to the training with the engine and the packages that are there, and can be
-        written: who has these would rather try it than install or set up others."""
+    def staying(self, *, surely: bool) -> Plan | None:
+        """The best plan that keeps objective, data and parameters with the engine and the packages that are there, and
+        can be written: who has these would rather try it than another training, engine or package. ``surely``: one that
+        does more likely than not."""
         for effect in _TIERS[0]:
             found = self._of_class(effect, at_home=True)
-            if found is not None and _settles(found.plan):
+            if found is None or not _settles(found.plan):
+                continue
+            if not surely or more_likely_than_not(found.fitting.estimate, self.search.limit):
                 return self._told(found)
         return None
 
@@ -155,7 +160,8 @@ class _Best:
                 return _Chosen(found, displayed(self.run, found, plan_or_why, self.search), cheaper(self.search, found))
             if isinstance(plan_or_why, Plan):
                 self.refused += attempts
-                return _Chosen(found, plan_or_why, BY_HAND if first is not None else cheaper(self.search, found))
+                known_of = BY_HAND if first is not None else cheaper(self.search, found)
+                return self._leanest(_Chosen(found, plan_or_why, known_of))
             first = first or (found, plan_or_why)
             attempts += known
             if attempts == _ATTEMPTS:
@@ -165,9 +171,21 @@ class _Best:
             return None
         return _Chosen(first[0], displayed(self.run, *first, self.search), cheaper(self.search, first[0]))
 
+    def _leanest(self, chosen: _Chosen) -> _Chosen:
+        """The plan without the steps that it fits without, which only made it faster: nobody has asked for those."""
+        if self.search.tight:
+            return chosen
+        for leaner in self.search.leaner(chosen.fitting):
+            if self.feasibility.can(leaner.candidate.changes):
+                plan = attempted(self.run, leaner, self.search, self.feasibility)
+                if isinstance(plan, Plan):
+                    return self._leanest(_Chosen(leaner, plan, ""))
+        return chosen
+
     def _told(self, found: _Chosen) -> Plan:
         """The plan with why nothing cheaper does, and what changes less and may fit."""
-        self.leaves = found.fitting.candidate.leaves
+        candidate = found.fitting.candidate
+        self.leaves, self.changes_more = candidate.leaves, candidate.effect not in _TIERS[0]
         rejected = found.plan.rejected
         if not self.search.tight:
             self.closer = _closer(self.search, found.fitting)

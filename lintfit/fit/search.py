@@ -168,6 +168,18 @@ class Search:
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
 
+    def leaner(self, found: Fitting) -> Iterator[Fitting]:
+        """The same with a step less that it still fits without: the steps that ask most of the project first."""
+        asking = sorted(found.candidate.options, key=lambda each: (-each.effect, -each.strange, -each.counts))
+        for option in asking:
+            candidate = self.space.without(found.candidate, option)
+            if candidate is None:
+                continue
+            spec = changed_spec(self.spec, candidate.changes, launched=self.launched)
+            result = self.result(candidate, spec)
+            if result is not None:
+                yield Fitting(candidate, spec, result, self.step_time(spec), self.rank(candidate, spec))
+
     def behind(self, found: Fitting) -> Iterator[Ranked]:
         """What comes behind a candidate in its class, which was looked at last, and cuts no more tokens."""
         return (other for other in self.ranked if other.rank > found.rank and other.rank[2] <= found.rank[2])
@@ -391,3 +403,8 @@ def suffices(result: Estimate, limit: int | None = None) -> bool:
 def may_suffice(result: Estimate, limit: int) -> bool:
     """Whether a run with this estimate is likely to fit its GPUs, and does not lack host memory."""
     return result.verdict in (Verdict.FITS, Verdict.TIGHT) and not result.host_is_short and result.peak.likely <= limit
+
+
+def more_likely_than_not(result: Estimate, limit: int) -> bool:
+    """Whether the middle of what is likely and what is to be planned for is within what there is."""
+    return may_suffice(result, limit) and result.peak.likely + result.peak.high <= 2 * limit
