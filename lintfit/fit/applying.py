@@ -21,7 +21,7 @@ from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.existing import existing, folder_of_others, passed_over
+from lintfit.fit.existing import existing, folder_of_others, launcher_files, passed_over
 from lintfit.frozen import frozen, replace
 from lintfit.memo import Memo
 from lintfit.options.model import Options
@@ -161,6 +161,8 @@ class _Copy:
         if name == "deepspeed" and isinstance(value, Mapping):
             folder = folder_of_others(self.run, self._workspace)
             value = value if folder is None else {**value, "folder": folder}
+        if name == "engine" and value == "deepspeed" and self._takes_launcher_file():
+            return ""
         for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
             made = write_one(self.run, name, value)
             if made is None:
@@ -174,6 +176,22 @@ class _Copy:
             if name == "deepspeed_config_file":
                 self.places.update(dict.fromkeys(ZERO, self.places[name]))
         return ""
+
+    def _takes_launcher_file(self) -> bool:
+        """Name an Accelerate YAML of the tree that has the engine already, where the launch names none; what the plan
+        says beside the file is changed in it, or in a copy, as in any other."""
+        before, spec = (self.run, dict(self.texts), dict(self.places), list(self.written)), self.run.spec
+        for options in launcher_files(self.run, self.apart.aim, self._workspace):
+            edits = self.run.launch.add_options(options) if self.run.launch is not None else None
+            if edits and spec is not None and not self.edit("engine", edits):
+                now = self.run.spec
+                as_before = now is not None and (now.gpus, now.effective_batch) == (spec.gpus, spec.effective_batch)
+                half = now is not None and now.mixed_precision == self.apart.aim["mixed_precision"]
+                if now is not None and as_before and half and now.engine == "deepspeed" and not self.run.doubtful:
+                    return True
+            self.run, self.texts, self.places, self.written = before
+            before = (self.run, dict(self.texts), dict(self.places), list(self.written))
+        return False
 
     def _lost(self) -> Path | None:
         """A DeepSpeed file that was made and that the process, as it names it, does not find."""
