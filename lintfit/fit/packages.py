@@ -102,8 +102,8 @@ class Packages:
 
 def packages_of(run: Run, workspace: Workspace) -> Packages:
     """What the project of a run names, and what the run itself has."""
-    base = resolved(workspace.root / run.base)
-    found, asked = _OF_WORKSPACES.get(workspace, base, lambda: _noted(base, workspace))
+    root = root_of(resolved(workspace.root / run.base), resolved(workspace.root))
+    found, asked = _OF_WORKSPACES.get(workspace, root, lambda: _noted(root, workspace))
     workspace.ask(asked)
     return Packages(found.named | frozenset(_own(run)), found.stated)
 
@@ -124,17 +124,17 @@ def _own(run: Run) -> Iterator[str]:
         yield from _BROUGHT.get(run.recipe.dialect, ())
 
 
-def _noted(base: Path, workspace: Workspace) -> tuple[Packages, set[Path]]:
+def _noted(root: Path, workspace: Workspace) -> tuple[Packages, set[Path]]:
     with workspace.asked() as asked:
-        return _read(base, workspace), asked
+        return _read(root, workspace), asked
 
 
-def _read(base: Path, workspace: Workspace) -> Packages:
+def _read(root: Path, workspace: Workspace) -> Packages:
     top = resolved(workspace.root)
     named: set[str] = set()
     stated = False
     characters = 0
-    for number, path in enumerate(_paths(root_of(base, top))):
+    for number, path in enumerate(_paths(root)):
         if number == MAX_FILES or characters > MAX_CHARACTERS or (stated and named == _WORDS.keys()):
             break
         try:
