@@ -9,6 +9,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors
 from lintfit.fit.options import Candidate, Effect, Subject
+from lintfit.fit.packages import packages_of
 from lintfit.fit.planner import Outcome, attempted, displayed, plan
 from lintfit.fit.proof import decides
 from lintfit.fit.search import Fitting, Ranked, Search
@@ -47,7 +48,7 @@ def alternatives(
     ``known``: what ``check`` offers, where that has been worked out.
     """
     assert run.spec is not None
-    space = Space(Subject(run, run.spec))
+    space = Space(Subject(run, run.spec, packages=packages_of(run, workspace)))
     search = Search(space, run.options.margin)
     kinds = _Kinds(search)
     found = sorted(kinds.best(), key=lambda way: way[0].rank)
@@ -191,6 +192,6 @@ def _beats(one: Fitting, other: Fitting, slack: int) -> bool:
 
 
 def _costs(one: Fitting) -> tuple[float, ...]:
-    """Class, tokens cut, a config that has to be split, step time as it is quoted, number of changes."""
-    effect, cut, splits, _, count, _ = one.rank
-    return effect, cut, splits, one.quoted, count
+    """Class, what the project lacks, tokens cut, a config that has to be split, quoted step time, number of changes."""
+    effect, strange, cut, splits, _, count, _ = one.rank
+    return effect, strange, cut, splits, one.quoted, count

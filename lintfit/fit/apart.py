@@ -51,6 +51,11 @@ class Apart:
         self._smaller = any(name in ZERO_SECTION for name, _ in changes)
         self._sharing = sharing(workspace, cli)
 
+    @property
+    def aim(self) -> Mapping[str, Any]:
+        """Engine, precision, stage and offload as the plan leaves them."""
+        return self._aim
+
     def redirected(self, run: Run, edits: Sequence[FileEdit], new: Mapping[Path, str]) -> Sequence[FileEdit] | str:
         """The edits, those of a config that is not this run's alone in a copy of it; why not, where it cannot be.
 
@@ -72,7 +77,7 @@ class Apart:
             if named is None:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
-            text = apply(document.text, own)
+            text = apply(document.text, own).lstrip("\r\n")
             copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]

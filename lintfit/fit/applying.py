@@ -21,13 +21,14 @@ from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.existing import existing, passed_over
+from lintfit.fit.existing import existing, folder_of_others, launcher_files, passed_over
 from lintfit.frozen import frozen, replace
 from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
+from lintfit.run.naming import leads_to
 from lintfit.run.offloaded_optimizer import asked_in_vain
 from lintfit.run.unused_search import ARGUMENT, searches_beside_reentrant
 from lintfit.run.write import why_not, write_one
@@ -72,6 +73,10 @@ class LeftToPerson(str):
         made = super().__new__(cls, reason)
         made.applied = applied
         return made
+
+
+class Example(LeftToPerson):
+    """Why a launch in a page is left as it is: the text around it speaks of it, and it is run in another form."""
 
 
 Change = tuple[str, Any]
@@ -153,6 +158,11 @@ class _Copy:
         spec = self.run.spec
         if name in _FOLLOWING and spec is not None and getattr(spec, name) == value:
             return ""  # worked out from what has changed already
+        if name == "deepspeed" and isinstance(value, Mapping):
+            folder = folder_of_others(self.run, self._workspace)
+            value = value if folder is None else {**value, "folder": folder}
+        if name == "engine" and value == "deepspeed" and self._takes_launcher_file():
+            return ""
         for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
             made = write_one(self.run, name, value)
             if made is None:
@@ -161,9 +171,34 @@ class _Copy:
                 break
             if reason := self.edit(name, made):
                 return reason
+            if name == "deepspeed" and (path := self._lost()) is not None:
+                return f"{path.as_posix()} would not be found from where the run is started"
             if name == "deepspeed_config_file":
                 self.places.update(dict.fromkeys(ZERO, self.places[name]))
         return ""
+
+    def _takes_launcher_file(self) -> bool:
+        """Name an Accelerate YAML of the tree that has the engine already, where the launch names none; what the plan
+        says beside the file is changed in it, or in a copy, as in any other."""
+        before, spec = (self.run, dict(self.texts), dict(self.places), list(self.written)), self.run.spec
+        for options in launcher_files(self.run, self.apart.aim, self._workspace):
+            edits = self.run.launch.add_options(options) if self.run.launch is not None else None
+            if edits and spec is not None and not self.edit("engine", edits):
+                now = self.run.spec
+                as_before = now is not None and (now.gpus, now.effective_batch) == (spec.gpus, spec.effective_batch)
+                half = now is not None and now.mixed_precision == self.apart.aim["mixed_precision"]
+                if now is not None and as_before and half and now.engine == "deepspeed" and not self.run.doubtful:
+                    return True
+            self.run, self.texts, self.places, self.written = before
+            before = (self.run, dict(self.texts), dict(self.places), list(self.written))
+        return False
+
+    def _lost(self) -> Path | None:
+        """A DeepSpeed file that was made and that the process, as it names it, does not find."""
+        path = self.run.deepspeed.document.path if self.run.deepspeed is not None else None
+        if path is None or path not in self.texts or self._workspace.exists(path) or leads_to(self.run, path):
+            return None
+        return path
 
     def edit(self, name: str, made: Sequence[FileEdit]) -> str:
         """Make the edits of a change, those of a config that others have in a copy of it; why not, where they reach

@@ -12,6 +12,7 @@ from lintfit.documents.model import DataDocument, Kind, Node
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.confirm import texts_after
+from lintfit.fit.search import may_suffice
 from lintfit.frozen import frozen
 from lintfit.memo import Memo
 from lintfit.memory import estimate
@@ -21,7 +22,7 @@ from lintfit.run.build import build
 from lintfit.run.discover import not_searched
 from lintfit.run.key_reads import root_of
 from lintfit.run.model import Run
-from lintfit.run.naming import pointed_at
+from lintfit.run.naming import pointed_at, working_directory
 from lintfit.run.sharing import changed_settings
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.sources import detect
@@ -81,7 +82,7 @@ def _in_place_of(
             continue
         if _schedules(taken) and not _schedules(document):
             continue
-        if _fits(other):
+        if _fits(other) or (not _fits(run) and _may_fit(other)):
             return Existing(other, after, document.path, candidate, name)
     return None
 
@@ -104,6 +105,39 @@ def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> st
     return ""
 
 
+def folder_of_others(run: Run, workspace: Workspace) -> Path | None:
+    """The folder of the project's own DeepSpeed JSONs, below where the process starts; None where it has none."""
+    home = working_directory(run)
+    found = (each.path.parent for each in _configs(run, workspace))
+    return next((folder for folder in found if folder.is_relative_to(home)), None)
+
+
+def launcher_files(run: Run, aim: Mapping[str, object], workspace: Workspace) -> Iterator[Mapping[str, str]]:
+    """The options by which a bare ``accelerate launch`` takes an Accelerate YAML of the project that has DeepSpeed at
+    the stage of a plan, one that offloads as much first: the file, and the number of processes where it is another."""
+    launch, spec = run.launch, run.spec
+    if launch is None or launch.launcher != "accelerate" or spec is None or run.accelerate is not None:
+        return
+    wanted = ("zero", *(aim.get(name) for name in ("zero_stage", "offload_optimizer", "offload_param")))
+    home, count = working_directory(run), 0
+    found = [each for each in _yamls(run, workspace) if (_zero(each) or ("", None))[:2] == wanted[:2]]
+    for document in sorted(found, key=lambda each: _zero(each) != wanted):
+        assert document.root is not None
+        stated = {key: node.plain() for key in _PROCESSES if (node := document.root.get(key)) is not None}
+        if stated.get("num_machines", 1) != spec.nodes or not document.path.is_relative_to(home):
+            continue
+        options = {"config_file": document.path.relative_to(home).as_posix()}
+        if stated.get("num_processes") != spec.gpus and "num_processes" not in launch.invocation.options:
+            options["num_processes"] = str(spec.gpus)
+        yield options
+        count += 1
+        if count == _TRIED:
+            return
+
+
+_PROCESSES = ("num_processes", "num_machines")
+
+
 def _as_good(new: Run, other: Run) -> bool:
     """Whether a run differs in nothing but buffers and in who makes the same Adam: the trainer, or DeepSpeed's file."""
     left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
@@ -124,6 +158,13 @@ def _fits(run: Run) -> bool:
     result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
     within = result.peak.high <= capacity - run.options.margin.bytes_of(capacity)
     return within and result.verdict is Verdict.FITS
+
+
+def _may_fit(run: Run) -> bool:
+    """Whether a run does as well as a plan that may fit and is not sure to."""
+    assert run.spec is not None
+    result, capacity = estimate(run.spec), run.spec.capacity_bytes or 0
+    return may_suffice(result, capacity - run.options.margin.bytes_of(capacity))
 
 
 _OTHER_ADAMS = ("8bit", "4bit", "paged", "onebit", "zeroone", "adamax", "nadam", "radam")
@@ -189,6 +230,17 @@ def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocu
             yield from _config(folder / name, workspace, document.kind)
 
 
+def _yamls(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
+    """The Accelerate YAMLs of the project, the nearest first."""
+    base = resolved(workspace.root / run.base)
+    found, asked = _YAMLS.get(workspace, base, lambda: _noted(base, workspace, Kind.YAML))
+    workspace.ask(asked)
+    return found
+
+
+_YAMLS: Memo[tuple[tuple[DataDocument, ...], set[Path]]] = Memo(most=16)
+
+
 def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
     base = resolved(workspace.root / run.base)
     found, asked = _OF_WORKSPACES.get(workspace, base, lambda: _noted(base, workspace))
@@ -199,18 +251,21 @@ def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
 _OF_WORKSPACES: Memo[tuple[tuple[DataDocument, ...], set[Path]]] = Memo(most=16)
 
 
-def _noted(base: Path, workspace: Workspace) -> tuple[tuple[DataDocument, ...], set[Path]]:
+def _noted(base: Path, workspace: Workspace, kind: Kind = Kind.JSON) -> tuple[tuple[DataDocument, ...], set[Path]]:
     """The configs, with what was asked of the workspace for them."""
     with workspace.asked() as asked:
-        return tuple(_read(base, workspace)), asked
+        return tuple(_read(base, workspace, kind)), asked
 
 
-def _read(base: Path, workspace: Workspace) -> Iterator[DataDocument]:
+def _read(base: Path, workspace: Workspace, kind: Kind) -> Iterator[DataDocument]:
     top = resolved(workspace.root)
-    paths = sorted(_paths(root_of(base, top)), key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path))
+    paths = sorted(
+        _paths(root_of(base, top), _ENDINGS[kind]),
+        key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path),
+    )
     for path in paths[:MOST]:
         shown = path.relative_to(top) if path.is_relative_to(top) else path
-        yield from _config(shown, workspace)
+        yield from _config(shown, workspace, kind)
 
 
 def _config(path: Path, workspace: Workspace, kind: Kind = Kind.JSON) -> Iterator[DataDocument]:
@@ -225,7 +280,10 @@ def _config(path: Path, workspace: Workspace, kind: Kind = Kind.JSON) -> Iterato
         yield document
 
 
-def _paths(root: Path) -> Iterator[Path]:
+_ENDINGS: Mapping[Kind, tuple[str, ...]] = {Kind.JSON: (".json",), Kind.YAML: (".yaml", ".yml")}
+
+
+def _paths(root: Path, endings: tuple[str, ...]) -> Iterator[Path]:
     for here, folders, names in door.walk(root):
         folders[:] = sorted(name for name in folders if not not_searched(name))
-        yield from (here / name for name in names if name.endswith(".json"))
+        yield from (here / name for name in names if name.endswith(endings))

@@ -172,7 +172,7 @@ def _time(figure: Figure) -> float:
 
 def _shortest(search: Search, effect: Effect, question: str) -> Extreme:
     beyond: Figure | None = None
-    ranked = sorted(search.reachable(effect), key=lambda one: (rounded(one.rank[5]), one.rank[4], one.rank[5]))
+    ranked = sorted(search.reachable(effect), key=lambda one: (rounded(one.rank[6]), one.rank[5], one.rank[6]))
     for found in ranked:
         rank, candidate, spec = found.rank, found.candidate, found.spec
         result = search.result(candidate, spec)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Kind, Span
 from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
@@ -18,6 +19,7 @@ from lintfit.fit.applying import (
     PATHS,
     Applied,
     Change,
+    Example,
     LeftToPerson,
     applied,
     ordered,
@@ -25,8 +27,10 @@ from lintfit.fit.applying import (
     with_edits,
 )
 from lintfit.fit.care import Care
+from lintfit.fit.options import Candidate
+from lintfit.fit.packages import packages_of
 from lintfit.options.model import Options
-from lintfit.run.engine_location import has_trainer
+from lintfit.run.engine_location import by_launcher, has_trainer
 from lintfit.run.model import Run
 from lintfit.run.write import why_not
 from lintfit.settings.model import Place
@@ -114,7 +118,7 @@ class Feasibility:
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        if reason := self.not_told(changes) or saves_shards(self.run, changes):
+        if reason := self.not_told(changes) or saves_shards(self.run, changes) or _hard_wired(self.run, changes):
             return reason
         for name in changes if self._undone else ():
             if (known := self._undone.get(_in_its_place(changes, name))) is not None:
@@ -134,6 +138,23 @@ class Feasibility:
                 return reason
         return ""
 
+    def for_person(self, candidate: Candidate, made: Applied) -> str:
+        """Why what could be written is shown instead, with its lines; empty where it may be written."""
+        if (reason := _hard_wired(self.run, candidate.changes)) or (reason := self._lacks(candidate)):
+            return LeftToPerson(reason, made)
+        launch = self.run.launch
+        page = launch.document.path if launch is not None and is_page(launch.document.path) else None
+        if page is not None and page in made.texts:
+            before = self.workspace.file(page).text
+            if not _values_alone(before, made.texts[page]):
+                return Example(f"{page.as_posix()} shows an example, which its text speaks of", made)
+        return ""
+
+    def _lacks(self, candidate: Candidate) -> str:
+        packages = packages_of(self.run, self.workspace)
+        lacking = sorted({name for option in candidate.options for name in option.needs} - packages.named)
+        return f"it needs {' and '.join(lacking)}, which no file here installs" if lacking and packages.stated else ""
+
     def _one(self, name: str, value: Any) -> str:
         key = repr((name, value))
         if key not in self._known:
@@ -146,6 +167,28 @@ class Feasibility:
             made = applied(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = made if isinstance(made, str) else ""
         return self._known[key]
+
+
+def _hard_wired(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why an engine is not written into a script that nothing starts: it would need a launcher from then on."""
+    engine = changes.get("engine")
+    if engine not in ("deepspeed", "fsdp") or run.launch is not None or run.recipe is not None or run.script is None:
+        return ""
+    return (
+        "" if by_launcher(run, engine) else "nothing here starts the script with a launcher, which it would then need"
+    )
+
+
+_WORDS = re.compile(r"[^\s=]+")
+
+
+def _values_alone(before: str, after: str) -> bool:
+    """Whether two texts differ in nothing but values of flags that stand in both."""
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    pairs = zip(old, new, ["", *old], strict=False)
+    return len(old) == len(new) and all(
+        one == other or (flag.startswith("--") and not other.startswith("-")) for one, other, flag in pairs
+    )
 
 
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)

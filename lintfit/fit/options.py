@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from lintfit.findings.model import Applicability
+from lintfit.fit.packages import BITSANDBYTES, DEEPSPEED, FLASH, LIGER, Packages
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Hardware, Run
@@ -41,11 +42,13 @@ NEW_ENGINE = 2
 @frozen
 class Subject:
     """The run that is planned for. ``recomputes``: whether it goes on to recompute activations where it does so; only
-    who asks for the fastest step is told to stop that."""
+    who asks for the fastest step is told to stop that. ``packages``: what its project has; None where nobody has
+    looked."""
 
     run: Run
     spec: Spec
     recomputes: bool = True
+    packages: Packages | None = None
 
     @property
     def taking_back(self) -> int:
@@ -55,6 +58,27 @@ class Subject:
         will do that takes less than half as long again.
         """
         return 5 if self.recomputes else 1
+
+    def strange(self, option: Option) -> int:
+        """How far an option is from what the project has: packages that it does not name before anything else, then an
+        engine in the place of another, then one that nothing of the project uses, and another package's kernel or
+        optimizer."""
+        moves = option.changes.get("engine")
+        sharded = self.spec.engine in ("deepspeed", "fsdp")
+        away = 2 if moves is not None and sharded else 0
+        if moves in ("deepspeed", "fsdp") and self.packages is not None:
+            away += moves not in self.packages.named
+        away += bool(option.needs) and moves is None
+        return _PACKAGE * len(self.lacks(option)) + away
+
+    def leaves(self, option: Option) -> bool:
+        """Whether an option gives up the engine that shards the run, or what the project says that it installs."""
+        swaps = "engine" in option.changes and self.spec.engine in ("deepspeed", "fsdp")
+        return swaps or bool(self.packages is not None and self.packages.stated and self.lacks(option))
+
+    def lacks(self, option: Option) -> frozenset[str]:
+        """The packages that an option needs and no file of the project names."""
+        return option.needs - self.packages.named if self.packages is not None else frozenset()
 
     @property
     def older(self) -> tuple[Spec, ...]:
@@ -72,6 +96,7 @@ class Option:
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
     one only trim it. ``counts``: as how many changes it ranks (:attr:`Subject.taking_back`). ``must``:
     the run does not go without it; the axis has no leaving it. ``splits``: a config file has to be split in two for it.
+    ``strange`` and ``leaves`` are :meth:`Subject.strange` and :meth:`Subject.leaves` of it.
     """
 
     name: str = ""
@@ -82,6 +107,21 @@ class Option:
     counts: int = 1
     must: bool = False
     splits: bool = False
+    strange: int = 0
+    leaves: bool = False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The packages without which it does not run, beside those that train at all."""
+        changes = self.changes
+        optimizer = str(changes.get("optimizer", ""))
+        needed = {
+            DEEPSPEED: changes.get("engine") == "deepspeed",
+            LIGER: changes.get("loss") == "liger",
+            BITSANDBYTES: bool(changes.get("quantization")) or "8bit" in optimizer or "paged" in optimizer,
+            FLASH: changes.get("attention") == "flash_attention_2",
+        }
+        return frozenset(name for name, needs in needed.items() if needs)
 
     @property
     def is_change(self) -> bool:
@@ -89,6 +129,9 @@ class Option:
 
 
 LEAVE = Option()
+
+_PACKAGE = 8
+"""What a package that is missing ranks as: more than all else together."""
 
 
 @frozen
@@ -110,6 +153,16 @@ class Candidate:
     def count(self) -> int:
         """How many changes it ranks as."""
         return sum(option.counts for option in self.options)
+
+    @property
+    def strange(self) -> int:
+        """How far it is from what the project has (:meth:`Subject.strange`)."""
+        return sum(option.strange for option in self.options)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it gives up what the project shards or installs (:meth:`Subject.leaves`)."""
+        return any(option.leaves for option in self.options)
 
     @property
     def splits(self) -> bool:

@@ -17,12 +17,13 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, apply_changes, uncasts
+from lintfit.fit.applying import WRITTEN_WITH, Applied, Example, LeftToPerson, apply_changes, uncasts
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, saves_shards
 from lintfit.fit.options import Candidate, Effect, Subject
+from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
-from lintfit.fit.search import Fitting, Search, at_least, widened
+from lintfit.fit.search import Fitting, Search, at_least, more_likely_than_not, widened
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -76,7 +77,7 @@ def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors)
 
     ``stops`` says which errors a run ends with: a plan brings none that was not there before."""
     assert run.spec is not None
-    space = Space(Subject(run, run.spec), _FURTHEST)
+    space = Space(Subject(run, run.spec, packages=packages_of(run, workspace)), _FURTHEST)
     search = Search(space, run.options.margin)
     feasibility = Feasibility(run, workspace, cli, stops)
     refused = 0
@@ -85,8 +86,15 @@ def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors)
         best = _Best(run, looking, feasibility)
         found = best.plan()
         refused += best.refused
-        if found is not None:
-            return Outcome(found, best.closer, found.rejected, refused=refused)
+        if found is None:
+            continue
+        if may_do and not looking.tight and (best.leaves or best.changes_more):
+            kept = _Best(run, may_do[0], feasibility)
+            staying = kept.staying(surely=not best.leaves)
+            refused += kept.refused
+            if staying is not None:
+                return Outcome(staying, None, staying.rejected, refused=refused)
+        return Outcome(found, best.closer, found.rejected, refused=refused)
     return Outcome(None, None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
 
@@ -108,31 +116,52 @@ class _Best:
         """How many were carried out and were not what they claimed."""
         self.closer: Fitting | None = None
         """What leaves more of the training as it is than the plan, and only may fit."""
+        self.leaves = False
+        """Whether the plan gives up the run's engine, or needs a package that the project does not install."""
+        self.changes_more = False
+        """Whether less of the training is left by the plan, or something else is trained."""
+
+    def staying(self, *, surely: bool) -> Plan | None:
+        """The best plan that keeps objective, data and parameters with the engine and the packages that are there, and
+        can be written: who has these would rather try it than another training, engine or package. ``surely``: one that
+        does more likely than not."""
+        for effect in _TIERS[0]:
+            found = self._of_class(effect, at_home=True)
+            if found is None or not _settles(found.plan):
+                continue
+            if not surely or more_likely_than_not(found.fitting.estimate, self.search.limit):
+                return self._told(found)
+        return None
 
     def plan(self) -> Plan | None:
         for tier in _TIERS:
             shown: _Chosen | None = None
             for effect in tier:
                 found = self._of_class(effect)
-                if found is not None and not found.plan.by_hand:
+                if found is not None and _settles(found.plan):
                     return self._told(replace(found, cheaper=BY_HAND) if shown is not None else found)
                 shown = shown or found
             if shown is not None:
                 return self._told(shown)
         return None
 
-    def _of_class(self, effect: Effect) -> _Chosen | None:
-        """The best plan of a class that can be written, else the best that can only be shown."""
+    def _of_class(self, effect: Effect, *, at_home: bool = False) -> _Chosen | None:
+        """The best plan of a class that can be written, else the best that can only be shown; ``at_home``: with the
+        engine and the packages that are there."""
         first: tuple[Fitting, str] | None = None
         attempts = 0
-        for found in self.search.of_class(effect):
+        for found in self.search.of_class(effect, at_home=at_home):
             known = self.feasibility.can(found.candidate.changes)
             if first is not None and not known:
                 continue
             plan_or_why = attempted(self.run, found, self.search, self.feasibility)
+            if isinstance(plan_or_why, Example):
+                self.refused += attempts
+                return _Chosen(found, displayed(self.run, found, plan_or_why, self.search), cheaper(self.search, found))
             if isinstance(plan_or_why, Plan):
                 self.refused += attempts
-                return _Chosen(found, plan_or_why, BY_HAND if first is not None else cheaper(self.search, found))
+                known_of = BY_HAND if first is not None else cheaper(self.search, found)
+                return self._leanest(_Chosen(found, plan_or_why, known_of))
             first = first or (found, plan_or_why)
             attempts += known
             if attempts == _ATTEMPTS:
@@ -142,14 +171,32 @@ class _Best:
             return None
         return _Chosen(first[0], displayed(self.run, *first, self.search), cheaper(self.search, first[0]))
 
+    def _leanest(self, chosen: _Chosen) -> _Chosen:
+        """The plan without the steps that it fits without, which only made it faster: nobody has asked for those."""
+        if self.search.tight:
+            return chosen
+        for leaner in self.search.leaner(chosen.fitting):
+            if self.feasibility.can(leaner.candidate.changes):
+                plan = attempted(self.run, leaner, self.search, self.feasibility)
+                if isinstance(plan, Plan):
+                    return self._leanest(_Chosen(leaner, plan, ""))
+        return chosen
+
     def _told(self, found: _Chosen) -> Plan:
         """The plan with why nothing cheaper does, and what changes less and may fit."""
+        candidate = found.fitting.candidate
+        self.leaves, self.changes_more = candidate.leaves, candidate.effect not in _TIERS[0]
         rejected = found.plan.rejected
         if not self.search.tight:
             self.closer = _closer(self.search, found.fitting)
         if (near := self.closer) is not None:
             rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
         return replace(found.plan, proves=partial(proof, self.search, found.cheaper), rejected=rejected)
+
+
+def _settles(plan: Plan) -> bool:
+    """Whether a plan is as good as written: it is, or what is an example in a page is not to be."""
+    return not plan.by_hand or isinstance(plan.by_hand, Example)
 
 
 def _closer(search: Search, found: Fitting) -> Fitting | None:
@@ -190,6 +237,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):
         return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
     assert applied.run.spec is not None
+    if reason := feasibility.for_person(found.candidate, applied):
+        return reason
     plan = _plan(run, found, search, applied)
     fix = feasibility.care.weighed(plan.fix)
     if fix.applicability is Applicability.DISPLAY:

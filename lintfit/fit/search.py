@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from lintfit.fit.bounds import Bounds
@@ -21,12 +21,12 @@ from lintfit.fit.speed import Rest, arithmetic, arithmetic_of, in_all, rest, rou
 from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import GIB, Spec
 from lintfit.options.model import Margin
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.verdict.beyond import not_freed
 
-Rank = tuple[int, int, bool, float, int, float]
+Rank = tuple[int, int, int, bool, float, int, float]
 
 
 class Ranked(NamedTuple):
@@ -44,7 +44,7 @@ class Ranked(NamedTuple):
     @property
     def quoted(self) -> float:
         """The step time as it is quoted, relative to the run as it is, for the same number of tokens."""
-        return rounded(self.rank[5])
+        return rounded(self.rank[6])
 
 
 def _on_top(base: Spec, candidate: Candidate) -> Spec:
@@ -146,8 +146,8 @@ class Search:
         for effect in Effect:
             yield from self.of_class(effect)
 
-    def of_class(self, effect: Effect) -> Iterator[Fitting]:
-        """What fits of one class, best first: by rank, exactly."""
+    def of_class(self, effect: Effect, *, at_home: bool = False) -> Iterator[Fitting]:
+        """What fits of one class, best first: by rank, exactly; ``at_home``: with the engine and packages there are."""
         if effect not in self._classes:
             mine, self.tried = self.tried, Tried()
             ranked = sorted(self.reachable(effect), key=lambda ranked: ranked.rank)
@@ -156,7 +156,9 @@ class Search:
         known = self._classes[effect]
         self.ranked = known.ranked
         self.tried.take(known.ruled_out)
-        return self.first_fitting(self.ranked)
+        wanted = [each for each in self.ranked if not each.candidate.leaves] if at_home else self.ranked
+        found = self.first_fitting(wanted)
+        return _safest_first(found) if self.tight else found
 
     def first_fitting(self, found: Sequence[Ranked]) -> Iterator[Fitting]:
         """Those of some candidates that fit, best first."""
@@ -166,9 +168,21 @@ class Search:
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
 
+    def leaner(self, found: Fitting) -> Iterator[Fitting]:
+        """The same with a step less that it still fits without: the steps that ask most of the project first."""
+        asking = sorted(found.candidate.options, key=lambda each: (-each.effect, -each.strange, -each.counts))
+        for option in asking:
+            candidate = self.space.without(found.candidate, option)
+            if candidate is None:
+                continue
+            spec = changed_spec(self.spec, candidate.changes, launched=self.launched)
+            result = self.result(candidate, spec)
+            if result is not None:
+                yield Fitting(candidate, spec, result, self.step_time(spec), self.rank(candidate, spec))
+
     def behind(self, found: Fitting) -> Iterator[Ranked]:
         """What comes behind a candidate in its class, which was looked at last, and cuts no more tokens."""
-        return (other for other in self.ranked if other.rank > found.rank and other.rank[1] <= found.rank[1])
+        return (other for other in self.ranked if other.rank > found.rank and other.rank[2] <= found.rank[2])
 
     def reachable(self, effect: Effect, wanted: Callable[[Candidate], bool] | None = None) -> Iterator[Ranked]:
         """The candidates of a class that their lasting memory does not rule out; only those that are wanted."""
@@ -259,8 +273,9 @@ class Search:
         return tried.nearest
 
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
-        """Lower is better: class, tokens cut, a config that has to be split in two, what the plan costs (:func:`cost`),
-        number of changes; the model's own step time breaks what is then left of ties."""
+        """Lower is better: class, what the project lacks (:meth:`Subject.strange`), tokens cut, a config that has to be
+        split in two, what the plan costs (:func:`cost`), number of changes; the model's own step time breaks what is
+        then left of ties."""
         return self._rank(candidate, self.unknown_host(spec), spec.seq_len, step_seconds(spec))
 
     def unknown_host(self, spec: Spec) -> bool:
@@ -271,7 +286,7 @@ class Search:
         time = seconds / seq_len / self.now
         cut = max(0, self.spec.seq_len - seq_len)
         count = candidate.count + unknown_host  # that the host has room for it is one thing more to see to
-        return candidate.effect, cut, candidate.splits, cost(time, count), count, time
+        return candidate.effect, candidate.strange, cut, candidate.splits, cost(time, count), count, time
 
     def step_time(self, spec: Spec) -> float:
         """Relative to the run as it is, for the same number of tokens."""
@@ -328,6 +343,34 @@ class _Shared:
         return self.search._rank(candidate, self.unknown_host, length, in_all(computing[key], self._rests[steps]))
 
 
+def _safest_first(found: Iterator[Fitting]) -> Iterator[Fitting]:
+    """Of what may fit the safest first: of those that are as near to the run as the best and take less than half as
+    long again, where each change must lower what is to be planned for by something that somebody cares about."""
+    first = next(found, None)
+    if first is None:
+        return
+    alike, rest = [first], first
+    for other in islice(found, _WEIGHED):
+        rest = other
+        if other.rank[:_NEARNESS] != first.rank[:_NEARNESS]:
+            break
+        alike.append(other)
+    slow = [each for each in alike if each.step_time >= _HALF_AS_LONG_AGAIN * first.step_time]
+    alike = [each for each in alike if each.step_time < _HALF_AS_LONG_AGAIN * first.step_time]
+    yield from sorted(alike, key=lambda each: (each.estimate.peak.high + each.candidate.count * GIB, each.rank))
+    yield from slow
+    if rest.rank[:_NEARNESS] != first.rank[:_NEARNESS]:
+        yield rest
+    yield from found
+
+
+_WEIGHED = 200
+"""How many of what may fit are held against one another, the cheapest first."""
+_HALF_AS_LONG_AGAIN = 1.5
+_NEARNESS = 4
+"""Parts of a rank that come before its cost."""
+
+
 def _offloads(spec: Spec) -> set[str]:
     """What of the states lies on the host, or beyond it."""
     found = {name for name in ("offload_optimizer", "offload_param") if getattr(spec, name) != "none"}
@@ -360,3 +403,8 @@ def suffices(result: Estimate, limit: int | None = None) -> bool:
 def may_suffice(result: Estimate, limit: int) -> bool:
     """Whether a run with this estimate is likely to fit its GPUs, and does not lack host memory."""
     return result.verdict in (Verdict.FITS, Verdict.TIGHT) and not result.host_is_short and result.peak.likely <= limit
+
+
+def more_likely_than_not(result: Estimate, limit: int) -> bool:
+    """Whether the middle of what is likely and what is to be planned for is within what there is."""
+    return may_suffice(result, limit) and result.peak.likely + result.peak.high <= 2 * limit

@@ -90,6 +90,14 @@ class Space:
         """The candidate of these options, None where they cannot stand together or no accumulation keeps the batch."""
         return self._together(self._named(options), merged(options))
 
+    def without(self, candidate: Candidate, option: Option) -> Candidate | None:
+        """A candidate without one of its options, None where the others cannot stand alone."""
+        left = tuple(each for each in candidate.options if each is not option)
+        lasting = [each for each in left if not each.changes.keys() <= PASSING]
+        if option.must or not left or not self._consistent(lasting):
+            return None
+        return self.combined(left)
+
     def _together(self, options: tuple[Option, ...], changes: dict[str, Any]) -> Candidate | None:
         if "gpus" in changes and "seq_len" in changes:
             return None  # who has more GPUs need not cut samples

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import DataDocument, FileEdit
 from lintfit.documents.shell_computed import in_variable
+from lintfit.run.lacking import named_recipes
 from lintfit.run.model import Run
 from lintfit.sources.data_writer import edits
 
@@ -14,6 +17,33 @@ if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
 
 _IN_YAML = ("deepspeed_config", "deepspeed_config_file")
+
+
+def working_directory(run: Run) -> Path:
+    """The folder that a run's process is started in, from which its relative names lead: where the name of the script
+    or recipe on the launch line begins. A recipe that nothing launches is named from the root."""
+    launch, document = run.launch, run.recipe.document if run.recipe is not None else None
+    if document is None or document.path == Path():
+        return run.base
+    if launch is None:
+        return Path()
+    for name, _ in named_recipes(launch):
+        parts = Path(name).parts
+        if ".." not in parts and document.path.parts[-len(parts) :] == parts:
+            return Path(*document.path.parts[: -len(parts)])
+    return run.base
+
+
+def leads_to(run: Run, path: Path) -> bool:
+    """Whether the DeepSpeed file that a run names by a relative path is found there from where its process starts.
+
+    Who reads a tree looks for files in folders around the launch, too, in which no process does.
+    """
+    told = (run.settings.get(name) for name in ("deepspeed", "deepspeed_config_file"))
+    named = next((each.value for each in told if each is not None and isinstance(each.value, str)), None)
+    if named is None or Path(named).is_absolute():
+        return True
+    return os.path.normpath(working_directory(run) / named) == os.path.normpath(path)
 
 
 def pointed_at(run: Run, document: DataDocument, name: str) -> tuple[FileEdit, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,24 @@ from lintfit.documents import door
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.run.engine_location import has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
+from lintfit.run.naming import working_directory
 from lintfit.settings.model import AUTO
 from lintfit.settings.registry import ZERO
 
 
 def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
-    """A DeepSpeed JSON beside the launch line's files, and the argument that names it; ``zero`` may say in which 16-bit
-    type the plan trains."""
+    """A DeepSpeed JSON and the argument that names it, as the process finds it from where it starts.
+
+    ``zero`` may say in which 16-bit type the plan trains, and in which ``folder`` the tree has such files.
+    """
     from lintfit.sources.deepspeed import new_config
 
     author = run.training
     if author is None:
         return None
     half = zero.get("mixed_precision") or (run.spec.mixed_precision if run.spec is not None else None)
+    home = working_directory(run)
+    folder = zero.get("folder", home)
     zero = {name: zero[name] for name in ZERO}
     brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
     if brought is not None:
@@ -32,8 +38,8 @@ def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] |
         stated["fp16"] = AUTO
     if "nvme" in stated.values():
         stated["nvme_path"] = run.nvme_path
-    path = _free_name(run.base, zero)
-    named = author.write("deepspeed", path.name)
+    path = _free_name(folder, zero)
+    named = author.write("deepspeed", Path(os.path.relpath(path, home)).as_posix())
     if named is None:
         return None
     return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)

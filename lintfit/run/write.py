@@ -276,11 +276,16 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
 
 
 def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, value: Any) -> dict[str, Any]:
-    """What a Trainer's checkpoints need once ZeRO-3 shards the weights: to be gathered, where the file is silent."""
-    if name != "zero_stage" or value != 3 or not has_trainer(run) or run.value("zero_stage") == 3:
+    """What belongs to ZeRO-3 once it shards the weights: an Accelerate YAML of another stage that says no to a model
+    which is sharded as it is made says yes, and a Trainer's checkpoints are gathered, where the file is silent."""
+    if name != "zero_stage" or value != 3 or run.value("zero_stage") == 3:
         return {}
+    flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
+    made = {"zero3_init_flag": True} if source is run.accelerate and flag is not None and flag.value is False else {}
+    if not has_trainer(run):
+        return made
     if source is run.accelerate:
-        return {} if "zero3_save_16bit_model" in source.settings else {"zero3_save_16bit_model": True}
+        return made if "zero3_save_16bit_model" in source.settings else {**made, "zero3_save_16bit_model": True}
     stated = run.deepspeed is not None and any(run.deepspeed.node("zero_optimization", key) for key in GATHERING)
     return {} if stated else {GATHERING[0]: True}
 

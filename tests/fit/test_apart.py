@@ -152,7 +152,7 @@ def test_activation_checkpointing_of_fsdp_is_taken_over(tmp_path: Path) -> None:
     config = '{"activation_checkpointing": true}\n'
     script = TRAINER.replace("Qwen2.5-7B", "Qwen2.5-14B")
     tree(tmp_path, train_dot_py=script, a_dot_sh=launch, f_dot_json=config)
-    after = fixed(tmp_path)
+    after = fixed(tmp_path, length=4096)
     assert "--deepspeed" in after
     assert "--fsdp" not in after
     assert "--gradient_checkpointing True" in after

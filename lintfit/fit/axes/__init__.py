@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from lintfit.fit.options import LEAVE, Option, Subject
+from lintfit.frozen import replace
 
 NAMES = (
     "forced_float32",
@@ -51,4 +52,9 @@ def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
         if any(option.must for option in found):
             found = [option for option in found if option is not LEAVE]
         if len(found) > 1 or any(option.must for option in found):
-            yield tuple(found)
+            yield tuple(_placed(option, subject) for option in found)
+
+
+def _placed(option: Option, subject: Subject) -> Option:
+    strange = subject.strange(option)
+    return replace(option, strange=strange, leaves=subject.leaves(option)) if strange else option

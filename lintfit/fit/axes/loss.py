@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.fit.options import Effect, Option, Subject
+from lintfit.fit.taken import has_liger_plugin
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.versions import COMMIT, before
@@ -14,6 +15,8 @@ def has_liger(run: Run, spec: Spec) -> bool:
     """Whether a flag gives this model Liger's loss: transformers' ``use_liger_kernel``, since 4.45."""
     if "transformers" + COMMIT in run.versions:
         return False  # of one commit nobody knows
+    if run.recipe is not None and run.recipe.dialect == "axolotl" and not has_liger_plugin(run):
+        return False
     return spec.facts.code.liger and before(run.versions.get("transformers"), "4.45") is not True
 
 

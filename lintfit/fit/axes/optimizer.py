@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.fit.options import Effect, Option, Subject
+from lintfit.fit.taken import takes
 
 _CHOICES = (
     ("paged AdamW", "paged_adamw_32bit", "bitsandbytes' AdamW, fp32 states that move to the host when room is short"),
@@ -19,4 +20,5 @@ def options(subject: Subject) -> Iterator[Option]:
     if spec.engine not in ("single", "ddp") or not spec.optimizer.startswith("adamw_torch"):
         return
     for name, value, note in _CHOICES:
-        yield Option(name, {"optimizer": value}, Effect.NUMERICS, note, kind=name)
+        if takes(subject.run, "optim", value):
+            yield Option(name, {"optimizer": value}, Effect.NUMERICS, note, kind=name)

@@ -4,7 +4,7 @@ from lightning.fabric.strategies import DeepSpeedStrategy
 from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM
 
-ACCUMULATE = 1
+ACCUMULATE = 4
 
 fabric = Fabric(
     accelerator="cuda",
@@ -17,7 +17,7 @@ model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torc
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 model, optimizer = fabric.setup(model, optimizer)
 model.gradient_checkpointing_enable()
-loader = fabric.setup_dataloaders(DataLoader([], batch_size=4))
+loader = fabric.setup_dataloaders(DataLoader([], batch_size=1))
 for step, batch in enumerate(loader):
     accumulating = (step + 1) % ACCUMULATE != 0
     with fabric.no_backward_sync(model, enabled=accumulating):

@@ -1,0 +1,73 @@
+"""No plan asks for what the run's versions refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.commands.check import check
+from lintfit.findings.results import RunResult
+from lintfit.fit.options import Effect, Subject
+from lintfit.fit.space import Space
+from lintfit.fit.taken import has_liger_plugin, takes
+from lintfit.options.model import Options
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")
+args = TrainingArguments(output_dir="out", per_device_train_batch_size=1, bf16=True, gradient_checkpointing=True)
+Trainer(model=model, args=args).train()
+"""
+RECIPE = """\
+base_model: mistralai/Mistral-7B-v0.1
+datasets:
+  - path: data.jsonl
+    type: {kind}
+sequence_len: 2048
+micro_batch_size: 8
+gradient_accumulation_steps: 2
+num_epochs: 1
+optimizer: adamw_torch
+learning_rate: 0.0002
+bf16: true
+output_dir: out
+"""
+
+
+def _judged(file: Path, text: str, **versions: str) -> RunResult:
+    file.write_text(text)
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 1, "versions": versions}
+    return check([file], Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))).runs[0]
+
+
+def _names(judged: RunResult) -> set[str]:
+    assert judged.run.spec is not None
+    space = Space(Subject(judged.run, judged.run.spec), Effect.NUMERICS)
+    return {option.name for axis in (*space.passing, *space.lasting) for option in axis}
+
+
+@pytest.mark.parametrize(("version", "known"), [("4.19.2", False), ("4.28.1", False), ("4.31.0", True), ("", True)])
+def test_optimizers_that_a_release_does_not_know(tmp_path: Path, version: str, known: bool) -> None:
+    judged = _judged(tmp_path / "train.py", SCRIPT, **({"transformers": version} if version else {}))
+    assert ("paged AdamW" in _names(judged)) is known
+    assert takes(judged.run, "optim", "adamw_torch") and not takes(judged.run, "optim", "nobody's")
+    assert takes(judged.run, "use_liger_kernel") is (not version)
+
+
+@pytest.mark.parametrize(
+    ("kind", "versions", "known"),
+    [
+        ("alpaca", {}, True),
+        ("sharegpt", {}, False),
+        ("sharegpt.load_role", {}, False),
+        ("alpaca", {"axolotl": "0.4.1"}, False),
+        ("alpaca", {"axolotl": "0.5.0"}, True),
+    ],
+)
+def test_the_plugin_of_liger(tmp_path: Path, kind: str, versions: dict[str, str], known: bool) -> None:
+    judged = _judged(tmp_path / "sft.yaml", RECIPE.format(kind=kind), **versions)
+    assert has_liger_plugin(judged.run) is known
+    assert ("Liger's fused loss" in _names(judged)) is known

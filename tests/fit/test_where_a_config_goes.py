@@ -1,0 +1,63 @@
+"""A new DeepSpeed JSON lies where the process that names it finds it, and beside those that the tree has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.commands.check import check
+from lintfit.findings.model import Plan
+from lintfit.options.model import Options
+
+RECIPE = """\
+model_name_or_path: Qwen/Qwen2.5-7B
+stage: sft
+do_train: true
+finetuning_type: full
+dataset: alpaca_en_demo
+template: qwen
+cutoff_len: 1024
+packing: true
+output_dir: saves
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+bf16: true
+"""
+LAUNCH = """\
+cd "$(dirname "$0")/.."
+FORCE_TORCHRUN=1 llamafactory-cli train configs/sft.yaml
+"""
+
+
+@pytest.mark.parametrize("folder", [".", "scripts"])
+def test_it_lies_where_the_launch_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """The launch goes to the root before it starts; a file beside it would not be found."""
+    written = _plan(tmp_path, monkeypatch, folder).fix.edits
+    new = [edit.path.as_posix() for edit in written if edit.document is None]
+    assert len(new) == 1 and "/" not in new[0]
+    assert any(f"deepspeed: {new[0]}" in edit.edit.text for edit in written)
+
+
+def test_it_lies_beside_those_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ds").mkdir()
+    (tmp_path / "ds" / "zero1.json").write_text('{"zero_optimization": {"stage": 1}, "scheduler": {"type": "x"}}')
+    written = _plan(tmp_path, monkeypatch, "scripts").fix.edits
+    (new,) = (edit.path.as_posix() for edit in written if edit.document is None)
+    assert new.startswith("ds/")
+    assert any(f"deepspeed: {new}" in edit.edit.text for edit in written)
+
+
+def _plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> Plan:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "sft.yaml").write_text(RECIPE)
+    (tmp_path / folder).mkdir(exist_ok=True)
+    launch = Path(folder) / "run.sh"
+    launch.write_text(LAUNCH if folder != "." else LAUNCH.replace("/..", ""))
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 8}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    (judged,) = (each for each in check([launch], options).runs if each.run.launch is not None)
+    assert judged.plan is not None and not judged.plan.by_hand
+    return judged.plan
