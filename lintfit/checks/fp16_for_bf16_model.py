@@ -32,7 +32,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     # DeepSpeed computes everything in fp16, autocast leaves the residual stream in fp32.
     risky = run.value("engine") == "deepspeed" or _overflows(run.facts.model_type)
     severity = Severity.WARNING if full and chosen and risky else Severity.INFO
-    without = severity is Severity.INFO and run.hardware.gpu is not None
+    without = run.hardware.gpu is not None and run.hardware.gpu.native_bf16 is False
     yield Report(
         place,
         f"{run.facts.name} was trained in bf16, and fp16 is on: an activation beyond 65,504 overflows: {_then(run)}",

@@ -15,9 +15,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         and not _as_it_saves(context)
         and all(one.estimate.verdict is not Verdict.TIGHT for one in context.rejected)  # which may do
     ):
-        yield Report(
-            anchor(context.run), f"no change that lintfit knows makes the run fit: {context.shortfall}"
-        )
+        yield Report(anchor(context.run), f"no change that lintfit knows makes the run fit: {context.shortfall}")
 
 
 def _as_it_saves(context: RunContext) -> bool:

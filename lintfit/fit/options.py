@@ -77,8 +77,14 @@ class Subject:
         return swaps or bool(self.packages is not None and self.packages.stated and self.lacks(option))
 
     def lacks(self, option: Option) -> frozenset[str]:
-        """The packages that an option needs and no file of the project names."""
-        return option.needs - self.packages.named if self.packages is not None else frozenset()
+        """The packages that an option needs and no file of the project names.
+
+        Who lists no packages has DeepSpeed as likely as not: who trains on several GPUs often has.
+        """
+        if self.packages is None:
+            return frozenset()
+        presumed = () if self.packages.stated else (DEEPSPEED,)
+        return option.needs - self.packages.named.union(presumed)
 
     @property
     def older(self) -> tuple[Spec, ...]:

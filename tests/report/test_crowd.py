@@ -81,6 +81,6 @@ def test_many_kinds_of_warnings_are_counted(folder: Path) -> None:
     (folder / "ds_config.json").write_text(
         f'{{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {{}}, {keys}}}'
     )
-    out = _report(folder)
+    out = _report(folder, "ds_config.json")
     assert re.search(r"^11 warnings: unknown-top-level-key \(11\)", out, re.MULTILINE), out
-    assert "alpha_of_ours" in _report(folder, "--verbose")
+    assert "alpha_of_ours" in _report(folder, "ds_config.json", "--verbose")
