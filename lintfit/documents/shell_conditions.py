@@ -69,6 +69,15 @@ def taken(
     return open_to[0] if len(open_to) == 1 else None
 
 
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+
+
+def tested(node: tree_sitter.Node, source: Source) -> set[str]:
+    """The variables that the tests of an ``if`` and of its ``elif`` ask about."""
+    asking = (clause.named_children[0] for clause in (node, *clauses(node)) if clause.type != "else_clause")
+    return {name for test in asking for name in _VARIABLE.findall(source.of(test))}
+
+
 def body_of(clause: tree_sitter.Node) -> list[tree_sitter.Node]:
     """The statements of an ``if``, ``elif`` or ``else`` without those of the other clauses."""
     found = [child for child in clause.named_children if child.type not in ("elif_clause", "else_clause", "comment")]

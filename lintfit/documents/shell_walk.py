@@ -14,7 +14,7 @@ from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH
 from lintfit.documents.model import FileText, Kind, Span
 from lintfit.documents.numerals import natural
 from lintfit.documents.shell_branches import after_branches
-from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken
+from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken, tested
 from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile
 from lintfit.documents.shell_expansion import words
@@ -191,6 +191,8 @@ class Walk:
             here = clause == ran
             before, folder, lost = dict(self.scope.variables), self.folder, self.lost
             written = len(self.files)
+            if not here:  # where it runs, what is tested is something else
+                self.scope.variables.update(unknown(before, tested(node, self.source)))
             inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
             for child in clause.named_children:
                 if child not in others:

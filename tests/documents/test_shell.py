@@ -379,6 +379,11 @@ def test_what_a_decided_branch_holds() -> None:
     assert (taken.conditional, other.conditional) == (False, True)
 
 
+def test_in_a_branch_that_does_not_run_what_was_tested_is_something_else() -> None:
+    text = "N=1\nM=2\nif [[ $N -eq 1 ]]; then a $N; else b $N $M; fi\nc $N\n"
+    assert [values(command) for command in read(text).commands] == [["a", "1"], ["b", None, "2"], ["c", "1"]]
+
+
 def test_a_branch_in_a_loop_is_not_decided() -> None:
     command = read("X=0\nfor i in 1 2; do if [ $X = 0 ]; then Y=1; fi; X=1; done\na $Y\n").commands[-1]
     assert values(command) == ["a", None]

@@ -31,7 +31,7 @@ def test_a_script_that_saves_its_state_dict_is_not_given_zero3(tmp_path: Path) -
     (tmp_path / "train.py").write_text(STATE_DICT)
     launch = "torchrun --nproc_per_node 8 train.py --output_dir out --bf16 True --gradient_checkpointing True\n"
     (tmp_path / "run.sh").write_text(launch)
-    (tmp_path / "requirements.txt").write_text("transformers==4.29.2\n")
+    (tmp_path / "requirements.txt").write_text("transformers==4.29.2\ndeepspeed\n")
     checked(tmp_path, "run.sh", "rtx-3090", 8)
     written = (tmp_path / "run.sh").read_text()
     assert "--deepspeed ds_zero2_offload.json" in written

@@ -18,6 +18,9 @@ trainer = Trainer(model=model, args=args, train_dataset=data)
 trainer.train()
 """
 
+IN_FP16 = TRAIN.replace("bf16", "fp16").replace("Qwen/Qwen2.5-0.5B", "google/gemma-3-1b-it")
+"""With a model that fp16 breaks."""
+
 
 def write(path: Path, *cells: str, **metadata: Any) -> str:
     """A notebook with these code cells; its text."""
@@ -200,7 +203,7 @@ def test_a_fix_edits_the_source_of_cells_and_nothing_else(tmp_path: Path, indent
 
 
 def test_the_edits_of_a_report_are_those_of_the_file(tmp_path: Path) -> None:
-    text = write(tmp_path / "n.ipynb", "BATCH = 1", TRAIN.replace("bf16", "fp16"))
+    text = write(tmp_path / "n.ipynb", "BATCH = 1", IN_FP16)
     found = check(tmp_path, "n.ipynb", "--gpu", "A100")["findings"]
     (finding,) = [each for each in found if each["rule"] == "fp16-for-bf16-model"]
     line = text.split("\n")[finding["line"] - 1]
@@ -213,7 +216,7 @@ def test_the_edits_of_a_report_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_comment_in_a_cell_silences(tmp_path: Path) -> None:
-    own = TRAIN.replace("bf16", "fp16").replace("args =", "# lintfit: ignore[fp16-for-bf16-model]\nargs =")
+    own = IN_FP16.replace("args =", "# lintfit: ignore[fp16-for-bf16-model]\nargs =")
     write(tmp_path / "n.ipynb", "BATCH = 1", own)
     found = check(tmp_path, "n.ipynb", "--gpu", "A100")
     assert "fp16-for-bf16-model" not in {each["rule"] for each in found["findings"]}
@@ -221,7 +224,7 @@ def test_a_comment_in_a_cell_silences(tmp_path: Path) -> None:
 
 
 def test_ignores_are_added_above_the_line_of_the_cell(tmp_path: Path) -> None:
-    text = write(tmp_path / "n.ipynb", "BATCH = 1", TRAIN.replace("bf16", "fp16"))
+    text = write(tmp_path / "n.ipynb", "BATCH = 1", IN_FP16)
     lintfit("check", "n.ipynb", "--gpu", "A100", "--add-ignores", cwd=tmp_path)
     after = (tmp_path / "n.ipynb").read_text("utf-8")
     assert _differences(text, after) == [1]
@@ -293,7 +296,7 @@ def test_a_module_that_a_cell_writes_is_the_one_that_a_script_imports(tmp_path: 
 
 
 def test_text_from_standard_input_is_fixed_as_a_notebook(tmp_path: Path) -> None:
-    text = write(tmp_path / "n.ipynb", "BATCH = 1", TRAIN.replace("bf16", "fp16"))
+    text = write(tmp_path / "n.ipynb", "BATCH = 1", IN_FP16)
     flags = ("--stdin-filename", "n.ipynb", "--gpu", "A100", "--fix", "--unsafe-fixes")
     outcome = lintfit("check", *flags, cwd=tmp_path, stdin=text.encode())
     assert _differences(text, outcome.out) == [1]

@@ -90,7 +90,7 @@ class LlamaFactoryRecipe(OfKeys):
     def trains(self) -> bool:
         """Whether ``do_train`` is set; a recipe that predicts or prepares its data alone does not."""
         train, predicts = self.arguments.value("do_train"), self.arguments.value("do_predict") is True
-        idle = train is False or (train is None and predicts) or self._prepares_data
+        idle = train == 0 or (train is None and predicts) or self._prepares_data
         return not idle or not self.arguments.complete
 
     @property
@@ -292,7 +292,7 @@ def usual_command(document: DataDocument) -> str | None:
         return None
     if trains is None and root.get("do_predict") is not None:
         return None
-    if trains is not None and trains.plain() is False:
+    if trains is not None and trains.plain() == 0:
         return None
     return _in_comment(document) or f"llamafactory-cli train {name}"
 

@@ -344,6 +344,7 @@ def test_a_config_of_the_checkout_only_where_it_is(recipe: Make) -> None:
     [
         (LORA, "llamafactory-cli train r.yaml"),
         (LORA.replace("do_train: true", "do_train: false"), None),
+        (LORA.replace("do_train: true", "do_train: 0"), None),
         (LORA + "export_dir: out\n", None),
         ("# Run:\n# FORCE_TORCHRUN=1 llamafactory-cli train r.yaml\n" + LORA,
          "FORCE_TORCHRUN=1 llamafactory-cli train r.yaml"),
