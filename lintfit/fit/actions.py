@@ -88,7 +88,7 @@ def _otherwise(name: str, was: Any, now: Any) -> str:
     """Of a setting that has no words of its own what it is afterwards, where a reader can take in its value."""
     what, values = name.replace("_", " "), (spoken(now), spoken(was))
     if max(map(len, values)) > _LONGEST:
-        return f"have other {what}"
+        return f"change {what} along"
     return f"have {what} {values[0]} instead of {values[1]}"
 
 
