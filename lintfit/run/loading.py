@@ -49,8 +49,10 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
         return None
     script = sources.script.facts
     load = _trained(script.loads, script.trained_model)
-    asked = load.argument("device_map") if load is not None and load.taken is not False else None
-    word = asked.value if asked is not None else None
+    loads = [each for each in script.loads if each.taken is not False] if load is None else [load]
+    asked = [each.argument("device_map") if each.taken is not False else None for each in loads]
+    words = {str(each.value): each.value for each in asked if each is not None}
+    word = next(iter(words.values())) if len(words) == 1 and None not in asked else None
     spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
     if sources.launch is None and spreads:
         return "device_map"  # nobody starts it as more than one process, which trainers refuse with such a map

@@ -136,3 +136,16 @@ def test_a_device_map_that_is_no_word_spreads_nothing(tmp_path: Path, place: str
     (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0,1 python train.py\n")
     (run,) = lintfit("check", "run.sh", "--gpu", "3090", "--output-format", "json", cwd=tmp_path).json["runs"]
     assert run["verdict"] == "does-not-fit"
+
+
+def test_a_base_and_adapters_that_are_loaded_alike_are_spread(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from peft import PeftModel\n"
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'base = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-14B", device_map="auto", torch_dtype="bfloat16")\n'
+        'model = PeftModel.from_pretrained(base, "me/adapters", is_trainable=True, device_map="auto")\n'
+        'Trainer(model=model, args=TrainingArguments("out", bf16=True), train_dataset=data).train()\n'
+    )
+    flags = ("--gpu", "3090", "--gpus", "8", "--seq-len", "512", "--output-format", "json")
+    (run,) = lintfit("check", "train.py", *flags, cwd=tmp_path).json["runs"]
+    assert run["verdict"] == "unknown" and any("device_map" in reason for reason in run["unknown"])
