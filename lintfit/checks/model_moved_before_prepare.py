@@ -23,8 +23,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     consumer = facts.trainer or facts.initialize
     if consumer is None:
         return
-    if run.spec is not None and run.spec.made_in_parts:
-        return  # zero.Init has sharded it as it was loaded
+    if _made_in_parts(run):
+        return
     yield from _mapped(context, consumer)
     for move in facts.moves:
         call = move.call
@@ -43,6 +43,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
             ),
             help="delete it",
         )
+
+
+def _made_in_parts(run: Run) -> bool:
+    """Whether ``zero.Init`` has sharded the model as it was loaded, or may have where the model is not known."""
+    if run.spec is not None:
+        return run.spec.made_in_parts
+    load = trained_load(run.script) if run.script is not None else None
+    if run.script is None or run.value("engine") != "deepspeed":
+        return False
+    return load is not None and knows_deepspeed(run.script, load) is not False
 
 
 def _mapped(context: RunContext, consumer: Call) -> Iterator[Report]:
