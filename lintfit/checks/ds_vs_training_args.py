@@ -33,9 +33,10 @@ _STOPS = "the Trainer stops with ValueError (DeepSpeed config values that mismat
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.deepspeed is None or run.script is None or reader_of((run,)) != "transformers":
+    if run.script is None or reader_of((run,)) != "transformers" or older((run,), "transformers", COMPARES):
         return
-    if older((run,), "transformers", COMPARES):
+    if run.deepspeed is None:
+        yield from _of_launcher(run)
         return
     for path, setting, name in _PAIRS:
         written = number(run.deepspeed.node(*path))
@@ -47,6 +48,28 @@ def check_run(context: RunContext) -> Iterator[Report]:
             yield _report(run, path, name, f"{name} is {argument.value}{whose}", argument, written)
     yield from _betas(run)
     yield from _total(run)
+
+
+def _of_launcher(run: Run) -> Iterator[Report]:
+    """What ``accelerate launch`` makes a DeepSpeed config of: its YAML's keys, or its own options (accelerate
+    ``DeepSpeedPlugin.__post_init__``)."""
+    if run.value("engine") != "deepspeed" or run.launch is None or run.launch.launcher != "accelerate":
+        return
+    name = "gradient_accumulation_steps"
+    asked = run.script.settings.get(name) if run.script is not None else None
+    made = next((s for each in (run.launch, run.accelerate) if each and (s := each.settings.get(name))), None)
+    if asked is None or made is None or not asked.known or not made.known or asked.provenance.kind == "assumed":
+        return
+    place = made.provenance.place
+    if place is None or made.value == asked.value or not isinstance(made.value, int):
+        return
+    whose = f" ({asked.provenance.detail})" if asked.provenance.kind == "default" else ""
+    yield Report(
+        place,
+        f"{name} is {made.value} for DeepSpeed but {name} of the trainer is {asked.value}{whose}: {_STOPS}",
+        related=related(asked.provenance.place, f"{name} is set here"),
+        help='write "auto", or leave it out: the arguments fill it',
+    )
 
 
 def _report(

@@ -34,7 +34,7 @@ _OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[
 _FOR_ALL = frozenset({"whole_state_dict"})
 """Settings that may change for other runs, for what is written does the same for every engine."""
 _HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
-_NO_OFFLOAD = re.compile(r"[-_]?(?:no|without)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
+_NO_OFFLOAD = re.compile(r"[-_]?(?:non?|without|w[-_]?o)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
 
 class Apart:
@@ -153,7 +153,7 @@ class Apart:
         engines = {_engine(found) for found in _ENGINES.findall(stem)}
         stage = _STAGE.search(stem)
         zero: bool = self._aim["engine"] == "deepspeed"
-        offloads = _OFFLOAD.search(stem) is not None
+        offloads = _OFFLOAD.search(_NO_OFFLOAD.sub("", stem)) is not None
         half = _HALF.search(stem) if self._halved else None
         return (
             (half is not None and half[2].lower() != self._aim["mixed_precision"])

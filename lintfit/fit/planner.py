@@ -341,7 +341,8 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     edits = applied.edits if applied is not None else ()
     claimed = _claimed(candidate, steps)
     done = actions(run, claimed, applied)
-    if search.tight and applicability is Applicability.SAFE:
+    clips = _clips(run, applied.run) if applied is not None else ()
+    if (search.tight or clips) and applicability is Applicability.SAFE:
         applicability = Applicability.UNSAFE
     return Plan(
         applicability=applicability,
@@ -352,8 +353,23 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
         actions=done,
         rejected=_ladder_rejected(run, candidate.changes),
         name=candidate.name,
-        effects=candidate.notes,
+        effects=(*candidate.notes, *clips),
     )
+
+
+def _clips(before: Run, after: Run) -> tuple[str, ...]:
+    """That a DeepSpeed JSON of the tree, named for another, clips gradients or no longer does: the Trainer itself does
+    not under DeepSpeed."""
+    if before.deepspeed is None or after.deepspeed is None:
+        return ()
+    was, now = (each.deepspeed.node("gradient_clipping") for each in (before, after) if each.deepspeed is not None)
+    if (was is None) == (now is None):
+        return ()
+    old, new = (each.deepspeed.document.path.name for each in (before, after) if each.deepspeed is not None)
+    if now is None:
+        return (f"Gradients are no longer clipped: {new} does not ask for it",)
+    norm = "max_grad_norm" if now.plain() == "auto" else str(now.plain())
+    return (f"Gradients are clipped at {norm}, as {new} asks and {old} does not",)
 
 
 def _steps(run: Run, candidate: Candidate, applied: Applied | None) -> Iterator[Step]:

@@ -180,7 +180,9 @@ class AccelerateSource(DataSource):
                 return None
             strategy: dict[KeyPath, Any] = {(FSDP, "fsdp_reshard_after_forward"): value.strategy == "FULL_SHARD"}
         else:
-            strategy = {(FSDP, "fsdp_sharding_strategy"): value.strategy}
+            node = self.node(FSDP, "fsdp_sharding_strategy")
+            same = node is not None and sharding_strategy(node.value) == value.strategy
+            strategy = {} if same else {(FSDP, "fsdp_sharding_strategy"): value.strategy}
         version: dict[KeyPath, Any] = {}
         policy = self.settings.get("fsdp_auto_wrap_policy")
         if value.auto_wrap and (policy is None or policy.value == "NO_WRAP"):

@@ -189,7 +189,7 @@ class Writer:
         known = plain(current) if current is not None else None
         words = known.split() if isinstance(known, str) else known if isinstance(known, list) else []
         kept = [word for word in words if word != "offload" and word.upper() not in SHARDING_STRATEGIES]
-        wanted = [value.strategy.lower(), *(["offload"] if value.cpu_offload else []), *(kept or ["auto_wrap"])]
+        wanted = [value.strategy.lower(), *(kept or ["auto_wrap"]), *(["offload"] if value.cpu_offload else [])]
         return self.argument(("fsdp",), " ".join(wanted))
 
     def _without_fsdp(self, made: Object) -> Edits | None:
@@ -317,8 +317,8 @@ class Writer:
             return self._weights_by_name(value)
         name = next((n for n in ("dtype", "torch_dtype") if load.keyword(n) is not None), None)
         if name is None:
-            known = self.source.reading.version("transformers")
-            name = "dtype" if known is not None and known >= (4, 56) else "torch_dtype"
+            known = self.source.reading.version("transformers")  # 5 still takes the old name, 4.55 not yet the new one
+            name = "dtype" if known is not None and known >= (5,) else "torch_dtype"
         setting = self.source.settings.get("weights_dtype")
         cast = any(record.taken is True and not record.guarded for record, _ in self.found.casts)
         loaded = setting.overrode[-1] if cast and setting is not None and setting.overrode else setting
