@@ -9,23 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from bench.fixing import commands
+from bench.fixing.served import asked
 
 PROBE = Path(__file__).with_name("parse_probe.py")
 
 
 def probed(python: str, command: Mapping[str, Any], gpus: int, seconds: float = 150) -> dict[str, Any]:
     """What the probe says of a command: ``parsed``, and ``error`` with the ``stage`` where not."""
-    asked = json.dumps({**command, "gpus": gpus})
-    try:
-        done = subprocess.run(
-            [python, str(PROBE)], input=asked, text=True, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {"parsed": False, "error": f"longer than {seconds:.0f} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    said: dict[str, Any] = json.loads(lines[-1]) if lines else {"parsed": False, "error": f"exit {done.returncode}"}
+    lines, in_time = asked(python, PROBE, {**command, "gpus": gpus}, seconds)
+    if not in_time:
+        return {"parsed": False, "stage": "time", "error": f"longer than {seconds:.0f} s"}
+    answers = [line for line in lines if line.startswith('{"parsed"')]
+    said: dict[str, Any] = json.loads(answers[-1]) if answers else {"parsed": False, "stage": "probe", "error": "ended"}
     if not said.get("parsed"):
-        said["stderr"] = done.stderr[-600:]
+        said["stderr"] = "\n".join(line for line in lines if line not in answers)[-600:]
     return said
 
 
