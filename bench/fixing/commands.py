@@ -23,6 +23,9 @@ JOB = {"SLURM_JOB_ID": "1", "SLURM_JOB_NAME": "job", "SLURM_NNODES": "1", "SLURM
 
 _RECORD = """#!{python}
 import json, os, sys
+if sys.argv[1:2] == ["-c"]:
+    print(8 if "device_count" in sys.argv[2] else "")
+    sys.exit()
 with open({log!r}, "a") as file:
     file.write(json.dumps({{"argv": [os.path.basename(sys.argv[0])] + sys.argv[1:], "cwd": os.getcwd()}}) + "\\n")
 """
@@ -60,6 +63,8 @@ def started(script: Path, cwd: Path, folder: Path, log: Path, seconds: float = 2
     """What a shell script starts, in order: ``argv`` and ``cwd`` of each."""
     log.unlink(missing_ok=True)
     text = script.read_text("utf-8", errors="replace")
+    for name in re.findall(r"> *\"?([\w.-][\w./-]*)/[^/\s]*", text):  # a log's folder, which mkdir has not made
+        (cwd / name).mkdir(parents=True, exist_ok=True)
     environment = {"PATH": str(folder), "HOME": "/nonexistent", "USER": "user", **JOB, **left_open(text)}
     subprocess.run(
         ["/bin/bash", str(script), *["1"] * positions(text)], cwd=cwd, env=environment, timeout=seconds,
@@ -81,8 +86,10 @@ def left_open(text: str) -> dict[str, str]:
 
 def positions(text: str) -> int:
     """How many words of its own command a script reads without a default, from the first on."""
+    if re.search(r"\$(?:#|\{1:?-)|\bshift\b", text):
+        return 0  # it asks how many there are, or takes them apart
     count = 0
-    while re.search(rf"\$(?:{count + 1}\b|\{{{count + 1}\}})", text) and not re.search(r"\$(?:#|\{1:?-)", text):
+    while re.search(rf"\$(?:{count + 1}\b|\{{{count + 1}\}})", text):
         count += 1
     return count
 

@@ -209,7 +209,8 @@ def small_arguments(seen: dict[str, Any]) -> None:
             "optim": "adamw_torch", "report_to": [], "output_dir": folder, "save_strategy": "no",
             "evaluation_strategy": "no", "eval_strategy": "no", "load_best_model_at_end": False, "do_eval": False,
             "dataloader_num_workers": 0, "push_to_hub": False, "torch_compile": False, "fsdp_config": None,
-            "group_by_length": False, "fp16_full_eval": False, "warmup_ratio": 0.0, "warmup_steps": 0,
+            "group_by_length": False, "group_by_modality_length": False, "fp16_full_eval": False,
+            "warmup_ratio": 0.0, "warmup_steps": 0,
             "learning_rate": 0.01, "lr_scheduler_type": "constant", "dataloader_prefetch_factor": None,
             "dataloader_persistent_workers": False, "remove_unused_columns": False, "use_liger_kernel": False,
         }  # fmt: skip
