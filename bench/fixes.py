@@ -86,8 +86,9 @@ def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
 def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) -> Iterator[dict[str, Any]]:
     """One row of the table for each kind of GPU, with the diff."""
     path = row["launch"].partition(":")[0]
-    before: dict[str, Any] | None = None
+    by_count: dict[int, dict[str, Any]] = {}
     for gpu, gpus in row["gpus"]:
+        before: dict[str, Any] | None = None
         report = checked(root, path, gpu, gpus, row.get("options", []))
         at = place(report, row["launch"])
         plan, fix, verdict = offered(report, at)
@@ -98,7 +99,8 @@ def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) ->
         found |= {"written": written, "message": fix and fix["message"], **_plan(plan)}
         found |= {"diff": carry.unified(changed), "lost": carry.lost_comments(changed)}
         if python is not None and written:
-            before = before or said_of(python, root, path, row.get("nth", 0), gpus, work)
+            before = by_count.get(gpus) or said_of(python, root, path, row.get("nth", 0), gpus, work)
+            by_count[gpus] = before
             found["before"] = before
         if written:
             carry.write(root, changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def started(script: Path, cwd: Path, folder: Path, log: Path, seconds: float = 2
         ["/bin/bash", str(script), *["1"] * positions(text)], cwd=cwd, env=environment, timeout=seconds,
         capture_output=True, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
+    if re.search(r"&[ \t]*$", text, re.M):
+        time.sleep(0.5)  # it does not wait for what it starts
     if not log.exists():
         return []
     return [json.loads(line) for line in log.read_text("utf-8").splitlines()]

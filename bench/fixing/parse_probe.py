@@ -150,8 +150,8 @@ def values_of(parsed: Any) -> dict[str, Any]:
     return found
 
 
-def pretend_gpus() -> None:
-    """transformers' arguments ask the machine for its GPUs: it says that it has new ones."""
+def pretend_gpus(gpus: int) -> None:
+    """transformers' arguments ask the machine for its GPUs: it says that it has new ones, each with a process."""
     import torch
     import transformers
     import transformers.training_args as arguments
@@ -174,6 +174,7 @@ def pretend_gpus() -> None:
         return torch.device("cuda:0")
 
     transformers.TrainingArguments._setup_devices = property(devices)
+    transformers.TrainingArguments.world_size = property(lambda self: gpus)
     for place in (arguments, utils, utils.import_utils):
         if hasattr(place, "is_accelerate_available"):
             place.is_accelerate_available = lambda *_, **__: True
@@ -410,6 +411,15 @@ def serve(answer: Any, libraries: tuple[str, ...]) -> None:
         print("\n" + json.dumps({"ended": bool(done)}), flush=True)
 
 
+def finalized(parsed: Any) -> None:
+    """What the Trainer does with the DeepSpeed config of its arguments: values that contradict them are refused."""
+    for one in parsed if isinstance(parsed, tuple) else (parsed,):
+        config = getattr(one, "hf_deepspeed_config", None)
+        if hasattr(config, "trainer_config_finalize"):
+            model = types.SimpleNamespace(config=types.SimpleNamespace(hidden_size=4096))
+            config.trainer_config_finalize(one, model, 1000)
+
+
 def main() -> None:
     """One launch from stdin, or as a server all of them."""
     if sys.argv[1:] == ["--serve"]:
@@ -439,7 +449,7 @@ def answer(asked: dict[str, Any]) -> None:
             }
         )
         os.environ.pop("LOCAL_RANK")
-        pretend_gpus()
+        pretend_gpus(asked["gpus"])
         pretend_cuda()
         module = words[:1] == ["-m"]
         words = words[1:] if module else words
@@ -462,6 +472,7 @@ def answer(asked: dict[str, Any]) -> None:
         values = values_of(parsed.values)
         said |= {"parsed": True, "values": {k: values[k] for k in KEPT if k in values}}
         try:
+            finalized(parsed.values)
             said |= deepspeed_config(values, asked["gpus"])
         except BaseException as error:
             said |= {"parsed": False, "stage": "deepspeed config", "error": f"{type(error).__name__}: {error}"[:300]}

@@ -22,6 +22,7 @@ import os
 import runpy
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import MagicMock
@@ -38,15 +39,37 @@ SMALL = {
 }  # fmt: skip
 FAMILIES = (
     ("mixtral", "mixtral"), ("mistral", "mistral"), ("zephyr", "mistral"), ("qwen2.5", "qwen2"), ("qwen2", "qwen2"),
-    ("qwen3", "qwen2"), ("phi-2", "phi"), ("phi", "phi3"), ("gemma-2", "gemma2"), ("gemma", "gemma"), ("opt", "opt"),
+    ("qwen3", "qwen2"), ("qwen1.5", "qwen2"), ("qwen", "gpt2"), ("glm", "bloom"),
+    ("phi-2", "phi"), ("phi", "phi3"), ("gemma-2", "gemma2"), ("gemma", "gemma"), ("opt", "opt"),
     ("bloom", "bloom"), ("pythia", "gpt_neox"), ("polyglot", "gpt_neox"), ("neox", "gpt_neox"), ("falcon", "falcon"),
     ("starcoder2", "starcoder2"), ("starcoder", "gpt_bigcode"), ("gpt2", "gpt2"), ("t5", "t5"),
 )  # fmt: skip
-"""Words of models' names and the type of their configuration; all others are read as Llama's."""
+"""Words of models' names and the type of their configuration; all others are read as Llama's. The first Qwen and
+ChatGLM are code of their own: the type is one whose layers have the same names."""
 
 
 seen_by_trainer: list[bool] = []
 """Holds something while transformers' Trainer makes the steps."""
+
+
+sharded_at_load: list[bool] = []
+"""Holds something once the launch's DeepSpeed makes models in shards."""
+
+
+def sharded(deepspeed: Any, environment: Mapping[str, str]) -> bool:
+    """Whether the DeepSpeed config of the arguments, or the one of Accelerate's launcher, makes models in shards."""
+    if isinstance(deepspeed, str) and Path(deepspeed).is_file():
+        deepspeed = json.loads(Path(deepspeed).read_text("utf-8"))
+    if isinstance(deepspeed, dict):
+        return deepspeed.get("zero_optimization", {}).get("stage") == 3
+    if environment.get("ACCELERATE_USE_DEEPSPEED") != "true":
+        return False
+    if environment.get("ACCELERATE_DEEPSPEED_ZERO3_INIT", "").lower() != "true":
+        return False
+    named = environment.get("ACCELERATE_DEEPSPEED_CONFIG_FILE")
+    if named and Path(named).is_file():
+        return sharded(named, {})
+    return environment.get("ACCELERATE_DEEPSPEED_ZERO_STAGE") == "3"
 
 
 class Stepped(BaseException):
@@ -77,6 +100,10 @@ def small_models() -> None:
     from transformers.models.auto import auto_factory, modeling_auto
 
     def made(model: Any, words: dict[str, Any]) -> Any:
+        if sharded_at_load and (words.get("low_cpu_mem_usage") or words.get("device_map") is not None):
+            raise ValueError(
+                "DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`."
+            )  # as transformers' own from_pretrained
         kind = words.get("torch_dtype", words.get("dtype"))
         kind = getattr(torch, kind, None) if isinstance(kind, str) else kind
         return model.to(kind) if kind is torch.bfloat16 else model
@@ -157,6 +184,7 @@ def small_data() -> None:
         setattr(datasets, name, stand_in)
     for name in ("from_list", "from_dict", "from_json", "from_csv", "from_pandas", "from_generator", "from_parquet"):
         setattr(datasets.Dataset, name, stand_in)
+    datasets.Dataset.load_from_disk = datasets.DatasetDict.load_from_disk = stand_in  # type: ignore[method-assign]
     with contextlib.suppress(ImportError):
         import evaluate
 
@@ -182,17 +210,17 @@ def small_data() -> None:
 
 
 def there(real: Any) -> Any:
-    """A question of a script for a file, which is there where it is one of data."""
+    """A question of a script for a file, which is there where it is one of data: none that a saved model has."""
 
     def asked(path: Any, *args: Any, **words: Any) -> Any:
-        return real(path, *args, **words) or (
-            str(path).endswith((".json", ".jsonl", ".csv", ".parquet", ".txt")) and parse_probe.called_by_script()
-        )
+        data = str(path).endswith((".json", ".jsonl", ".csv", ".parquet", ".txt"))
+        data = data and not any(word in Path(path).name for word in ("config", "state", "index"))
+        return real(path, *args, **words) or (data and parse_probe.called_by_script())
 
     return asked
 
 
-def small_arguments(seen: dict[str, Any]) -> None:
+def small_arguments(seen: dict[str, Any], environment: Mapping[str, str]) -> None:
     """``TrainingArguments`` of one step on the CPU, whatever the launch says of engines and of where things go."""
     import transformers
 
@@ -200,6 +228,11 @@ def small_arguments(seen: dict[str, Any]) -> None:
     folder = tempfile.mkdtemp()
 
     def after(self: Any) -> None:
+        if sharded(self.deepspeed, environment):
+            sharded_at_load.append(True)
+        options = self.fsdp_config if isinstance(self.fsdp_config, dict) else {}
+        if options.get("activation_checkpointing") and self.gradient_checkpointing:
+            raise ValueError("FSDP's activation_checkpointing and gradient_checkpointing")  # as transformers' Trainer
         for name in (*parse_probe.KEPT, "gradient_checkpointing_kwargs"):
             if isinstance(getattr(self, name, None), (*parse_probe.PLAIN[:-1], dict)):
                 seen.setdefault(name, getattr(self, name))
@@ -342,13 +375,14 @@ def answer(asked: dict[str, Any]) -> None:
     os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
     try:
         words, _ = parse_probe.taken_apart(asked["argv"])
+        environment = dict(os.environ)
         for name in [each for each in os.environ if each.startswith(("ACCELERATE_", "FSDP_"))]:
             os.environ.pop(name)  # the launcher's engine is not part of the step
         os.environ["ACCELERATE_USE_CPU"] = "true"
         said["stage"] = "libraries"
         for prepare in (small_models, small_data, parse_probe.pretend_cuda, small_trainer, small_loop):
             prepare()
-        small_arguments(seen)
+        small_arguments(seen, environment)
         parse_probe.stub_missing()
         said["stage"] = "script"
         module = words[:1] == ["-m"]
