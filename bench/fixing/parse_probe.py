@@ -1,6 +1,6 @@
 """Run by the interpreter that has the real libraries: a launch's launcher and script, up to the parsed arguments.
 
-    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N}
+    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N, "old": whether the GPUs are older than Ampere}
     python parse_probe.py --serve  # such a line for each launch, each with ``seconds``
 
 The launcher's own parser takes the command apart, the script runs with every module that is missing replaced by a
@@ -150,8 +150,8 @@ def values_of(parsed: Any) -> dict[str, Any]:
     return found
 
 
-def pretend_gpus(gpus: int) -> None:
-    """transformers' arguments ask the machine for its GPUs: it says that it has new ones, each with a process."""
+def pretend_gpus(gpus: int, old: bool) -> None:
+    """transformers' arguments ask the machine for its GPUs: it has some, each with a process; old ones have no bf16."""
     import torch
     import transformers
     import transformers.training_args as arguments
@@ -166,10 +166,12 @@ def pretend_gpus(gpus: int) -> None:
             "is_torch_bf16_cpu_available",
         ):
             if hasattr(place, name):
-                setattr(place, name, lambda *_, **__: True)
+                setattr(place, name, lambda *_, **__: not old)
 
     def devices(self: Any) -> Any:
         self._n_gpu = 1
+        if old and (self.bf16 or self.bf16_full_eval):
+            raise ValueError("Your setup doesn't support bf16/gpu.")  # as transformers' own, where there is a GPU
         self.distributed_state = PartialState(cpu=True)
         return torch.device("cuda:0")
 
@@ -180,7 +182,7 @@ def pretend_gpus(gpus: int) -> None:
             place.is_accelerate_available = lambda *_, **__: True
 
 
-def pretend_cuda() -> None:
+def pretend_cuda(old: bool) -> None:
     """What scripts ask of GPUs and of other processes: one GPU is there, and whatever goes to it stays where it is."""
     import importlib.metadata as metadata
 
@@ -206,11 +208,11 @@ def pretend_cuda() -> None:
     torch.cuda.device_count = lambda: 1 if called_by_script() else 0
     torch.cuda.set_device = torch.cuda.empty_cache = torch.cuda.synchronize = lambda *_: None
     torch.cuda.current_device = lambda: 0
-    torch.cuda.get_device_capability = lambda *_: (8, 0)
+    torch.cuda.get_device_capability = lambda *_: (7, 0) if old else (8, 0)
     torch.cuda.get_device_name = lambda *_: "NVIDIA GPU"
     torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(total_memory=24 << 30, name="NVIDIA GPU")
     torch.cuda.memory_allocated = torch.cuda.max_memory_allocated = torch.cuda.memory_reserved = lambda *_: 0
-    torch.cuda.is_bf16_supported = lambda *_, **__: True
+    torch.cuda.is_bf16_supported = lambda *_, **__: not old
     distributed.get_rank = lambda *_, **__: 0
     distributed.get_world_size = lambda *_, **__: 1
     distributed.barrier = distributed.init_process_group = lambda *_, **__: None
@@ -449,8 +451,8 @@ def answer(asked: dict[str, Any]) -> None:
             }
         )
         os.environ.pop("LOCAL_RANK")
-        pretend_gpus(asked["gpus"])
-        pretend_cuda()
+        pretend_gpus(asked["gpus"], asked.get("old", False))
+        pretend_cuda(asked.get("old", False))
         module = words[:1] == ["-m"]
         words = words[1:] if module else words
         sys.argv = list(words)

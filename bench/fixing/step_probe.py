@@ -1,6 +1,6 @@
 """Run by the interpreter that has the real libraries: a launch's script through one step of transformers' Trainer.
 
-    python step_probe.py < {"argv": […], "cwd": …, "gpus": N}
+    python step_probe.py < {"argv": […], "cwd": …, "gpus": N, "old": whether the GPUs are older than Ampere}
     python step_probe.py --serve  # such a line for each launch (parse_probe.py)
 
 Everything that a step does not need is small or stands in: the weights are random, of a model of the same class with
@@ -93,7 +93,7 @@ def config_of(name: Any) -> Any:
     return small_config(CONFIG_MAPPING[family])
 
 
-def small_models() -> None:
+def small_models(old: bool) -> None:
     """Every ``from_pretrained`` of a model, a configuration or a tokenizer makes a small one."""
     import torch
     import transformers
@@ -104,6 +104,8 @@ def small_models() -> None:
             raise ValueError(
                 "DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`."
             )  # as transformers' own from_pretrained
+        if old and (words.get("attn_implementation") == "flash_attention_2" or words.get("use_flash_attention_2")):
+            raise RuntimeError("FlashAttention only supports Ampere GPUs or newer.")  # as its kernel
         kind = words.get("torch_dtype", words.get("dtype"))
         kind = getattr(torch, kind, None) if isinstance(kind, str) else kind
         return model.to(kind) if kind is torch.bfloat16 else model
@@ -380,7 +382,10 @@ def answer(asked: dict[str, Any]) -> None:
             os.environ.pop(name)  # the launcher's engine is not part of the step
         os.environ["ACCELERATE_USE_CPU"] = "true"
         said["stage"] = "libraries"
-        for prepare in (small_models, small_data, parse_probe.pretend_cuda, small_trainer, small_loop):
+        old = asked.get("old", False)
+        small_models(old)
+        parse_probe.pretend_cuda(old)
+        for prepare in (small_data, small_trainer, small_loop):
             prepare()
         small_arguments(seen, environment)
         parse_probe.stub_missing()

@@ -17,12 +17,14 @@ from typing import Any
 from bench.checkouts import checkout
 from bench.fixing import carry, commands
 from bench.fixing.served import asked
-from bench.fixing.trial import trains
+from bench.fixing.trial import OLD, trains
 
 PROBE = Path(__file__).with_name("step_probe.py")
 
 
-def stepped(python: str, root: Path, launch: str, nth: int, gpus: int, work: Path, seconds: float) -> dict[str, Any]:
+def stepped(
+    python: str, root: Path, launch: str, nth: int, gpus: int, work: Path, seconds: float, gpu: str = ""
+) -> dict[str, Any]:
     """What the probe says of a launch, from the first of the folders that people start it from in which it steps."""
     script = root / launch
     commands.shims(work / "bin", python, work / "log")
@@ -32,7 +34,9 @@ def stepped(python: str, root: Path, launch: str, nth: int, gpus: int, work: Pat
             break
         found = [each for each in commands.started(script, folder, work / "bin", work / "log") if trains(each, folder)]
         if found:
-            said = _probed(python, {**found[min(nth, len(found) - 1)], "gpus": gpus}, seconds)
+            said = _probed(
+                python, {**found[min(nth, len(found) - 1)], "gpus": gpus, "old": gpu.startswith(OLD)}, seconds
+            )
         if said["stepped"]:
             break
     return said
@@ -71,7 +75,8 @@ def both(
         said: dict[str, Any] = {"before": before, "after": None}
         if said["before"]["stepped"] and found["written"]:
             patched(root, found["diff"])
-            said["after"] = stepped(python, root, path, found.get("nth", 0), found["gpus"], work, seconds)
+            count, gpu = found["gpus"], found["gpu"]
+            said["after"] = stepped(python, root, path, found.get("nth", 0), count, work, seconds, gpu)
     return {key: found[key] for key in ("repo", "launch", "gpu", "gpus", "plan")} | said
 
 
