@@ -211,6 +211,22 @@ def small_data() -> None:
     builtins.open = opened  # type: ignore[assignment]
 
 
+def no_weights() -> None:
+    """Saved weights that are not there leave the small model's own."""
+    import torch
+
+    real_load, real_state = torch.load, torch.nn.Module.load_state_dict
+
+    def load(file: Any, *args: Any, **words: Any) -> Any:
+        missing = isinstance(file, (str, os.PathLike)) and not os.path.lexists(file)
+        return {} if missing else real_load(file, *args, **words)
+
+    def state(self: Any, weights: Any, *args: Any, **words: Any) -> Any:
+        return real_state(self, weights, *args, **words) if weights else None
+
+    torch.load, torch.nn.Module.load_state_dict = load, state  # type: ignore[assignment,method-assign]
+
+
 def there(real: Any) -> Any:
     """A question of a script for a file, which is there where it is one of data: none that a saved model has."""
 
@@ -385,7 +401,7 @@ def answer(asked: dict[str, Any]) -> None:
         old = asked.get("old", False)
         small_models(old)
         parse_probe.pretend_cuda(old)
-        for prepare in (small_data, small_trainer, small_loop):
+        for prepare in (small_data, no_weights, small_trainer, small_loop):
             prepare()
         small_arguments(seen, environment)
         parse_probe.stub_missing()
