@@ -72,6 +72,21 @@ def sharded(deepspeed: Any, environment: Mapping[str, str]) -> bool:
     return environment.get("ACCELERATE_DEEPSPEED_ZERO_STAGE") == "3"
 
 
+def tell_of_shards() -> None:
+    """What a script that asks for ZeRO-3 hears, though the step is made without DeepSpeed."""
+    import transformers.deepspeed as old
+    import transformers.integrations as package
+    import transformers.integrations.deepspeed as own
+
+    real = own.is_deepspeed_zero3_enabled
+
+    def enabled() -> bool:
+        return (bool(sharded_at_load) and parse_probe.called_by_script()) or real()
+
+    for place in (own, package, old):
+        place.is_deepspeed_zero3_enabled = enabled  # type: ignore[attr-defined]
+
+
 class Stepped(BaseException):
     """The Trainer has made its step."""
 
@@ -401,7 +416,7 @@ def answer(asked: dict[str, Any]) -> None:
         old = asked.get("old", False)
         small_models(old)
         parse_probe.pretend_cuda(old)
-        for prepare in (small_data, no_weights, small_trainer, small_loop):
+        for prepare in (tell_of_shards, small_data, no_weights, small_trainer, small_loop):
             prepare()
         small_arguments(seen, environment)
         parse_probe.stub_missing()
