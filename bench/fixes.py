@@ -10,11 +10,11 @@ without it nothing is parsed.
     python -m bench.fixes CHECKOUTS [--python PYTHON] [--jobs N] [--kinds N] [--only WORD] \
         [--table FILE] [--diffs FILE] [--out FILE]
 
-Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *stable* (a second check of what
+Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *step* (one training step of a
+tiny random model on the CPU by the launch's own script, bench/fixing/step_probe.py), *stable* (a second check of what
 was written finds that the run fits and offers nothing more), *batch* (a rank's sequences of an optimizer step are
-kept, by the parsed arguments), *lost* (comments that are gone). The diffs are one file of Markdown. Recipes of a front
-end, which no shell script starts, are parsed by nothing here. *Step*: one training step of a tiny random model on the
-CPU, by the launch's own script (bench/fixing/step_probe.py).
+kept, by the parsed arguments), *taken* (the parsed launch says what the plan says), *lost* (comments that are gone).
+The diffs are one file of Markdown. Recipes of a front end, which no shell script starts, are parsed by nothing here.
 """
 
 from __future__ import annotations
@@ -88,6 +88,23 @@ def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
     return counts[0] == counts[1]
 
 
+TAKEN = {
+    "micro_batch_size": "per_device_train_batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "gradient_checkpointing": "gradient_checkpointing",
+    "zero_stage": "zero_stage",
+}
+"""The settings of a plan that a launch's parsed arguments and its DeepSpeed config say, by their names there."""
+
+
+def taken(steps: Iterable[Mapping[str, Any]], said: Mapping[str, Any]) -> bool | None:
+    """Whether the parsed launch says what the steps of its plan come to; None: it says nothing of them."""
+    values = {**(said.get("values") or {}), "zero_stage": said.get("zero_stage")}
+    pairs = [(values.get(TAKEN[each["setting"]]), each["to"]) for each in steps if each["setting"] in TAKEN]
+    held = [value == to for value, to in pairs if value is not None]
+    return all(held) if held else None
+
+
 def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) -> Iterator[dict[str, Any]]:
     """One row of the table for each kind of GPU, with the diff."""
     path = row["launch"].partition(":")[0]
@@ -136,7 +153,11 @@ class Real:
         if not found["before"]["parsed"]:
             return {}
         said = said_of(*self.launch, found["gpus"], self.work, found["gpu"])
-        made: dict[str, Any] = {"after": said, "batch": kept(found["before"], said)}
+        made: dict[str, Any] = {
+            "after": said,
+            "batch": kept(found["before"], said),
+            "taken": taken(found["steps"], said),
+        }
         if found["step_before"]["stepped"]:
             made["step_after"] = stepped(*self.launch, found["gpus"], self.work, SECONDS, found["gpu"])
         return made
@@ -184,7 +205,7 @@ def told(found: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-KEPT = ("repo", "commit", "launch", "gpu", "gpus", "verdict", "plan", "written", "stable", "batch")
+KEPT = ("repo", "commit", "launch", "gpu", "gpus", "verdict", "plan", "written", "stable", "batch", "taken")
 
 
 def outcome(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,6 +254,8 @@ def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         total["stable"] += bool(found.get("stable"))
         total["batch kept"] += found.get("batch") is True
         total["batch changed"] += found.get("batch") is False
+        total["as planned"] += found.get("taken") is True
+        total["not as planned"] += found.get("taken") is False
         total["comments lost"] += found["written"] and bool(found["lost"])
     return {"launches": len(launches), "launches parsed": len(whole), "launches with a step": len(moved), **total}
 

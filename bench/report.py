@@ -447,7 +447,7 @@ def fixes() -> str:
         "the script makes one training step of a tiny random model on the CPU, by itself, where DeepSpeed, FSDP, fp16 "
         "and quantization are left out. *Stable*: a second check "
         "finds that the run fits and offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the "
-        "parsed arguments say them. "
+        "parsed arguments say them. *As planned*: these and the stage of ZeRO are what the plan says. "
         f"Not parsed before: {stopped or 'none'}.\n\n" + "\n".join(lines)
     )
 

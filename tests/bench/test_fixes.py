@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fixes import counted, kept, offered, place, recorded, told
+from bench.fixes import counted, kept, offered, place, recorded, taken, told
 from bench.fixing import carry, commands
 from bench.fixing.served import asked
 from bench.fixing.trial import said_of
@@ -90,6 +90,14 @@ def test_the_batch_of_a_step_is_compared_where_both_sides_say_it() -> None:
     assert kept(said(4, 1), said(1, 4)) is True
     assert kept(said(4, 1), said(1, 2)) is False
     assert kept(said(None, 1), said(1, 2)) is None
+
+
+def test_a_parsed_launch_is_held_against_its_plan() -> None:
+    steps = [{"setting": "micro_batch_size", "to": 2}, {"setting": "zero_stage", "to": 3}, {"setting": "loss", "to": 1}]
+    said = {"values": {"per_device_train_batch_size": 2}}
+    assert taken(steps, said) is True
+    assert taken(steps, {**said, "zero_stage": 2}) is False
+    assert taken(steps[2:], said) is None
 
 
 def test_a_run_without_a_plan_is_told_and_counted() -> None:
