@@ -2,17 +2,19 @@ r"""Plans for public launches that do not fit, carried out and held against the 
 
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name``, at the commit of its rows in
 ``bench/fixes/launches.jsonl`` (``repo``, ``commit``, ``launch`` as path:line or a recipe's path, ``gpus``: pairs, and
-``options``, what a user states beside). Each launch is read in a copy without history and large files. ``--python`` is
-an interpreter with transformers, accelerate, DeepSpeed and torch, of the time that the projects were written in
-(transformers 4.45 takes the flags of nearly all of them); without it nothing is parsed.
+``options``, what a user states beside; ``nth``, which of the commands that a script starts). Each launch is read in a
+copy without history and large files. ``--python`` is an interpreter with transformers, accelerate, DeepSpeed, trl, PEFT
+and torch, of the time that the projects were written in (transformers 4.45 takes the flags of nearly all of them);
+without it nothing is parsed.
 
     python -m bench.fixes CHECKOUTS [--python PYTHON] [--jobs N] [--kinds N] [--only WORD] \
         [--table FILE] [--diffs FILE] [--out FILE]
 
-Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *stable* (a second check of what
+Columns: *offered* (a plan exists), *written* (not by hand), *parsed* before and after, *step* (one training step of a
+tiny random model on the CPU by the launch's own script, bench/fixing/step_probe.py), *stable* (a second check of what
 was written finds that the run fits and offers nothing more), *batch* (a rank's sequences of an optimizer step are
-kept, by the parsed arguments), *lost* (comments that are gone). The diffs are one file of Markdown. Recipes of a front
-end, which no shell script starts, are parsed by nothing here. No training step is made.
+kept, by the parsed arguments), *taken* (the parsed launch says what the plan says), *lost* (comments that are gone).
+The diffs are one file of Markdown. Recipes of a front end, which no shell script starts, are parsed by nothing here.
 """
 
 from __future__ import annotations
@@ -35,9 +37,12 @@ if str(ROOT) not in sys.path:
 
 from bench.checkouts import checkout  # noqa: E402
 from bench.fixing import carry  # noqa: E402
+from bench.fixing.steps import stepped  # noqa: E402
 from bench.fixing.trial import said_of  # noqa: E402
 
 LAUNCHES = ROOT / "bench/fixes/launches.jsonl"
+SECONDS = 60.0
+"""The limit of one step."""
 
 
 def rows() -> list[dict[str, Any]]:
@@ -83,10 +88,27 @@ def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
     return counts[0] == counts[1]
 
 
+TAKEN = {
+    "micro_batch_size": "per_device_train_batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "gradient_checkpointing": "gradient_checkpointing",
+    "zero_stage": "zero_stage",
+}
+"""The settings of a plan that a launch's parsed arguments and its DeepSpeed config say, by their names there."""
+
+
+def taken(steps: Iterable[Mapping[str, Any]], said: Mapping[str, Any]) -> bool | None:
+    """Whether the parsed launch says what the steps of its plan come to; None: it says nothing of them."""
+    values = {**(said.get("values") or {}), "zero_stage": said.get("zero_stage")}
+    pairs = [(values.get(TAKEN[each["setting"]]), each["to"]) for each in steps if each["setting"] in TAKEN]
+    held = [value == to for value, to in pairs if value is not None]
+    return all(held) if held else None
+
+
 def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) -> Iterator[dict[str, Any]]:
     """One row of the table for each kind of GPU, with the diff."""
     path = row["launch"].partition(":")[0]
-    before: dict[str, Any] | None = None
+    real = Real(python, root, path, row.get("nth", 0), work) if python is not None else None
     for gpu, gpus in row["gpus"]:
         report = checked(root, path, gpu, gpus, row.get("options", []))
         at = place(report, row["launch"])
@@ -97,20 +119,48 @@ def tried(root: Path, row: Mapping[str, Any], python: str | None, work: Path) ->
         found: dict[str, Any] = {**row, "gpu": gpu, "gpus": gpus, "verdict": verdict, "offered": plan is not None}
         found |= {"written": written, "message": fix and fix["message"], **_plan(plan)}
         found |= {"diff": carry.unified(changed), "lost": carry.lost_comments(changed)}
-        if python is not None and written:
-            before = before or said_of(python, root, path, row.get("nth", 0), gpus, work)
-            found["before"] = before
         if written:
+            found |= real.before(gpus) if real is not None else {}
             carry.write(root, changed)
             try:
                 again, _, later = offered(checked(root, path, gpu, gpus, row.get("options", [])), at)
                 found |= {"stable": again is None and later in ("fits", "tight"), "verdict_after": later}
-                if before is not None and before["parsed"] and python is not None:
-                    found["after"] = said_of(python, root, path, row.get("nth", 0), gpus, work)
-                    found["batch"] = kept(before, found["after"])
+                found |= real.after(found) if real is not None else {}
             finally:
                 carry.take_back(root, changed)
         yield found
+
+
+class Real:
+    """What the real libraries say of one launch in a copy: its arguments, and one step on a tiny model."""
+
+    def __init__(self, python: str, root: Path, path: str, nth: int, work: Path) -> None:
+        self.launch = (python, root, path, nth)
+        self.work = work
+        self.parsed: dict[int, dict[str, Any]] = {}
+        self.step: dict[str, Any] | None = None
+
+    def before(self, gpus: int) -> dict[str, Any]:
+        """The launch as it was, on GPUs as new as it likes; it is asked once for each number of them."""
+        said = self.parsed.get(gpus) or said_of(*self.launch, gpus, self.work)
+        self.parsed[gpus] = said
+        if said["parsed"] and self.step is None:
+            self.step = stepped(*self.launch, gpus, self.work, SECONDS)
+        return {"before": said, "step_before": self.step if said["parsed"] else None}
+
+    def after(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The launch as the copy stands now, where it did before: nothing where it did not."""
+        if not found["before"]["parsed"]:
+            return {}
+        said = said_of(*self.launch, found["gpus"], self.work, found["gpu"])
+        made: dict[str, Any] = {
+            "after": said,
+            "batch": kept(found["before"], said),
+            "taken": taken(found["steps"], said),
+        }
+        if found["step_before"]["stepped"]:
+            made["step_after"] = stepped(*self.launch, found["gpus"], self.work, SECONDS, found["gpu"])
+        return made
 
 
 def _plan(plan: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -134,6 +184,7 @@ def tried_in_copy(source: Path, row: Mapping[str, Any], python: str | None) -> l
     for found in table:
         marks = {key: found.get(key) for key in ("verdict", "offered", "written", "stable", "batch")}
         parsed = [(found.get(key) or {}).get("parsed") for key in ("before", "after")]
+        parsed += [(found.get(f"step_{key}") or {}).get("stepped") for key in ("before", "after")]
         print(row["repo"], row["launch"], found["gpu"], marks, parsed, flush=True)
     return table
 
@@ -154,15 +205,16 @@ def told(found: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-KEPT = ("repo", "commit", "launch", "gpu", "gpus", "verdict", "plan", "written", "stable", "batch")
+KEPT = ("repo", "commit", "launch", "gpu", "gpus", "verdict", "plan", "written", "stable", "batch", "taken")
 
 
 def outcome(found: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the table without any text of the repository, for ``bench/results/fixes.json``."""
     short = {key: found.get(key) for key in KEPT} | {"lost": len(found["lost"]) if found["written"] else 0}
     parsed = {f"parsed {key}": (found.get(key) or {}).get("parsed") for key in ("before", "after")}
+    steps = {f"step {key}": (found.get(f"step_{key}") or {}).get("stepped") for key in ("before", "after")}
     stage = (found.get("before") or {}).get("stage") if parsed["parsed before"] is False else None
-    return {**short, **parsed, "not parsed at": stage}
+    return {**short, **parsed, **steps, "not parsed at": stage}
 
 
 def recorded(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -179,7 +231,7 @@ def recorded(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The sums that the bars are about, of the runs that do not fit."""
     total: Counter[str] = Counter()
-    launches = set()
+    launches, whole, moved = set(), set(), set()
     for found in table:
         launches.add((found["repo"], found["launch"]))
         before, after = found.get("before") or {}, found.get("after") or {}
@@ -188,16 +240,24 @@ def counted(table: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         total["runs that do not fit"] += found["verdict"] == "does-not-fit"
         if found["verdict"] != "does-not-fit":
             continue
+        if parsed:
+            whole.add((found["repo"], found["launch"]))
+        if (found.get("step_before") or {}).get("stepped"):
+            moved.add((found["repo"], found["launch"]))
         total["offered"] += found["offered"]
         total["written"] += found["written"]
         total["by hand"] += found["offered"] and not found["written"]
         total["parsed before"] += parsed
         total["parsed after"] += parsed and bool(after.get("parsed"))
+        total["step before"] += bool((found.get("step_before") or {}).get("stepped"))
+        total["step after"] += bool((found.get("step_after") or {}).get("stepped"))
         total["stable"] += bool(found.get("stable"))
         total["batch kept"] += found.get("batch") is True
         total["batch changed"] += found.get("batch") is False
+        total["as planned"] += found.get("taken") is True
+        total["not as planned"] += found.get("taken") is False
         total["comments lost"] += found["written"] and bool(found["lost"])
-    return {"launches": len(launches), **total}
+    return {"launches": len(launches), "launches parsed": len(whole), "launches with a step": len(moved), **total}
 
 
 def main() -> None:

@@ -447,13 +447,16 @@ def fixes() -> str:
         f"Plans for public launches that do not fit ({found['date']}), carried out in a copy of each repository: of "
         f"the {found['listed']['launches']} launches and {found['listed']['pairs']} pairs of launch and GPUs in "
         "`bench/fixes/launches.jsonl`, those that are in the table. Only launches for which a plan was found are in "
-        "the list: this is no measure of how often there is one. *Parsed*: of the written plans, the launcher's own "
+        "the list, nearly all of them in shell scripts that parse before and on GPUs where they do not fit: this is no "
+        "measure of how often there is one. *Parsed*: of the written plans, the launcher's own "
         "parser, the script's own parser with missing modules stubbed and DeepSpeed's config class (transformers 4.45, "
-        "accelerate 0.34, DeepSpeed 0.19.8) take the launch as it was, and with the plan. *Stable*: a second check "
-        "finds that the run fits and offers nothing more. *Batch*: a rank's sequences of an optimizer step, where the "
-        "parsed arguments say them. "
-        f"Not parsed before: {stopped or 'none'}. A training step on a tiny model is not made: that part is missing, "
-        "and so is PEFT's `get_peft_model`.\n\n" + "\n".join(lines)
+        "accelerate 0.34, trl 0.11, PEFT 0.13, DeepSpeed 0.15) take the launch as it was, and with the plan. *Step*: "
+        "the script makes one training step of a tiny random model on the CPU, by itself, where DeepSpeed, FSDP, fp16 "
+        "and quantization are left out; GPUs older than Ampere refuse bf16, tf32 and FlashAttention there. "
+        "*Stable*: a second check finds that the run fits and offers nothing more. *Batch*: a rank's sequences of an "
+        "optimizer step, where the parsed arguments say them. *As planned*: these and the stage of ZeRO are what the "
+        "plan says. "
+        f"Not parsed before: {stopped or 'none'}.\n\n" + "\n".join(lines)
     )
 
 

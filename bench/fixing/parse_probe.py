@@ -1,23 +1,27 @@
 """Run by the interpreter that has the real libraries: a launch's launcher and script, up to the parsed arguments.
 
-    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N}
+    python parse_probe.py < {"argv": […], "cwd": …, "gpus": N, "old": whether the GPUs are older than Ampere}
+    python parse_probe.py --serve  # such a line for each launch, each with ``seconds``
 
 The launcher's own parser takes the command apart, the script runs with every module that is missing replaced by a
 stub, and ends where it has parsed its arguments. Last line on stdout: one JSON object (``parsed``, ``error``,
-``values``, ``stage``).
+``values``, ``stage``); as a server, a line with ``ended`` after each (served.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import builtins
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import json
 import os
 import runpy
+import signal
 import sys
+import time
 import types
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,11 +48,33 @@ class Stub(types.ModuleType):
             raise AttributeError(name)
         if name == "__version__":
             return "99.0.0"
-        made: Any = (
-            type(name, (), {"__getattr__": lambda self, key: MagicMock()}) if name[:1].isupper() else MagicMock()
-        )
+        made: Any = stub_class(name) if name[:1].isupper() else Loose()
         setattr(self, name, made)
         return made
+
+
+def stub_class(name: str) -> Any:
+    """A class that a script can derive from, ask ``isinstance`` of and make with whatever it likes."""
+    words = {"__init__": lambda self, *_, **__: None, "__getattr__": lambda self, key: Loose()}
+    return type(name, (), words)
+
+
+def linear() -> Any:
+    """What stands for a quantized layer: no small model is quantized."""
+    from torch.nn import Linear
+
+    return Linear
+
+
+class Loose(MagicMock):
+    """A stand-in whose attributes are classes where their names are those of classes."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1].isupper():
+            made = linear() if name in ("Linear4bit", "Linear8bitLt") else stub_class(name)
+            setattr(self, name, made)
+            return made
+        return super().__getattr__(name)
 
 
 class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -124,8 +150,8 @@ def values_of(parsed: Any) -> dict[str, Any]:
     return found
 
 
-def pretend_gpus() -> None:
-    """transformers' arguments ask the machine for its GPUs: it says that it has new ones."""
+def pretend_gpus(gpus: int, old: bool) -> None:
+    """transformers' arguments ask the machine for its GPUs: it has some, each with a process; old ones have no bf16."""
     import torch
     import transformers
     import transformers.training_args as arguments
@@ -140,17 +166,81 @@ def pretend_gpus() -> None:
             "is_torch_bf16_cpu_available",
         ):
             if hasattr(place, name):
-                setattr(place, name, lambda *_, **__: True)
+                setattr(place, name, lambda *_, **__: not old)
 
     def devices(self: Any) -> Any:
         self._n_gpu = 1
+        if old and (self.bf16 or self.bf16_full_eval):
+            raise ValueError("Your setup doesn't support bf16/gpu.")  # as transformers' own, where there is a GPU
         self.distributed_state = PartialState(cpu=True)
         return torch.device("cuda:0")
 
     transformers.TrainingArguments._setup_devices = property(devices)
+    transformers.TrainingArguments.world_size = property(lambda self: gpus)
     for place in (arguments, utils, utils.import_utils):
         if hasattr(place, "is_accelerate_available"):
             place.is_accelerate_available = lambda *_, **__: True
+
+
+def pretend_cuda(old: bool) -> None:
+    """What scripts ask of GPUs and of other processes: one GPU is there, and whatever goes to it stays where it is."""
+    import importlib.metadata as metadata
+
+    import torch
+    import torch.distributed as distributed
+    import transformers
+
+    real_there, real_version, real_rank = torch.cuda.is_available, metadata.version, distributed.is_initialized
+
+    def there() -> bool:
+        return called_by_script() or real_there()
+
+    def version(name: str) -> str:
+        try:
+            return real_version(name)
+        except metadata.PackageNotFoundError:
+            return "99.0.0"
+
+    torch.cuda.is_available = there
+    metadata.version = version
+    torch.nn.Module.cuda = lambda self, *_, **__: self  # type: ignore[method-assign,assignment]
+    torch.Tensor.cuda = lambda self, *_, **__: self  # type: ignore[method-assign,assignment]
+    torch.cuda.device_count = lambda: 1 if called_by_script() else 0
+    torch.cuda.set_device = torch.cuda.empty_cache = torch.cuda.synchronize = lambda *_: None
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.get_device_capability = lambda *_: (7, 0) if old else (8, 0)
+    torch.cuda.get_device_name = lambda *_: "NVIDIA GPU"
+    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(total_memory=24 << 30, name="NVIDIA GPU")
+    torch.cuda.memory_allocated = torch.cuda.max_memory_allocated = torch.cuda.memory_reserved = lambda *_: 0
+    torch.cuda.is_bf16_supported = lambda *_, **__: not old
+    distributed.get_rank = lambda *_, **__: 0
+    distributed.get_world_size = lambda *_, **__: 1
+    distributed.barrier = distributed.init_process_group = lambda *_, **__: None
+    distributed.is_initialized = lambda: called_by_script() or real_rank()
+    for place in (torch.nn.Module, torch.Tensor):
+        place.to = staying(place.to)  # type: ignore[method-assign]
+    for place in (transformers.AutoConfig, transformers.AutoModel, transformers.AutoModelForCausalLM):
+        place.register = registering(place.register)  # type: ignore[method-assign]
+
+
+def staying(real: Any) -> Any:
+    """A ``to`` for which a GPU is the CPU."""
+    import torch
+
+    def device(value: Any) -> bool:
+        return (isinstance(value, int) and not isinstance(value, bool)) or str(value).startswith("cuda")
+
+    def to(self: Any, *args: Any, **words: Any) -> Any:
+        if device(words.get("device")):
+            words["device"] = torch.device("cpu")
+        return real(self, *(torch.device("cpu") if device(each) else each for each in args), **words)
+
+    return to
+
+
+def registering(real: Any) -> Any:
+    """A class that a script registers may be known: a newer transformers has brought it."""
+    return lambda *args, **words: real(*args, **{**words, "exist_ok": True})
 
 
 def stop_after_parsing(on_parsed: Any) -> None:
@@ -298,8 +388,51 @@ def deepspeed_config(values: dict[str, Any], gpus: int) -> dict[str, Any]:
     return {"deepspeed_config": named, "zero_stage": read.zero_optimization_stage}
 
 
+def serve(answer: Any, libraries: tuple[str, ...]) -> None:
+    """Answer every line of stdin in a fork of a process that has the libraries; a line says that one is at its end."""
+    for name in libraries:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            os.setpgid(0, 0)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(1, 2)
+            answer(asked)
+            os._exit(0)
+        limit, done = time.monotonic() + asked["seconds"], 0
+        while not done and time.monotonic() < limit:
+            done, _ = os.waitpid(child, os.WNOHANG)
+            time.sleep(0.02)
+        if not done:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        print("\n" + json.dumps({"ended": bool(done)}), flush=True)
+
+
+def finalized(parsed: Any) -> None:
+    """What the Trainer does with the DeepSpeed config of its arguments: values that contradict them are refused."""
+    for one in parsed if isinstance(parsed, tuple) else (parsed,):
+        config = getattr(one, "hf_deepspeed_config", None)
+        if hasattr(config, "trainer_config_finalize"):
+            model = types.SimpleNamespace(config=types.SimpleNamespace(hidden_size=4096))
+            config.trainer_config_finalize(one, model, 1000)
+
+
 def main() -> None:
-    asked = json.load(sys.stdin)
+    """One launch from stdin, or as a server all of them."""
+    if sys.argv[1:] == ["--serve"]:
+        serve(answer, ("torch", "torch.distributed.run", "transformers.trainer", "accelerate.commands.launch",
+                       "deepspeed.launcher.runner", "deepspeed.runtime.config", "fire"))  # fmt: skip
+    else:
+        answer(json.load(sys.stdin))
+
+
+def answer(asked: dict[str, Any]) -> None:
+    """One launch up to its parsed arguments."""
     os.chdir(asked["cwd"])
     said: dict[str, Any] = {"parsed": False, "stage": "launcher"}
     try:
@@ -318,7 +451,8 @@ def main() -> None:
             }
         )
         os.environ.pop("LOCAL_RANK")
-        pretend_gpus()
+        pretend_gpus(asked["gpus"], asked.get("old", False))
+        pretend_cuda(asked.get("old", False))
         module = words[:1] == ["-m"]
         words = words[1:] if module else words
         sys.argv = list(words)
@@ -340,6 +474,7 @@ def main() -> None:
         values = values_of(parsed.values)
         said |= {"parsed": True, "values": {k: values[k] for k in KEPT if k in values}}
         try:
+            finalized(parsed.values)
             said |= deepspeed_config(values, asked["gpus"])
         except BaseException as error:
             said |= {"parsed": False, "stage": "deepspeed config", "error": f"{type(error).__name__}: {error}"[:300]}

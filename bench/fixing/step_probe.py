@@ -1,6 +1,7 @@
 """Run by the interpreter that has the real libraries: a launch's script through one step of transformers' Trainer.
 
-    python step_probe.py < {"argv": […], "cwd": …, "gpus": N}
+    python step_probe.py < {"argv": […], "cwd": …, "gpus": N, "old": whether the GPUs are older than Ampere}
+    python step_probe.py --serve  # such a line for each launch (parse_probe.py)
 
 Everything that a step does not need is small or stands in: the weights are random, of a model of the same class with
 two layers of 64 channels; the tokenizer knows 512 words; the data set is a stand-in through the script's own
@@ -14,14 +15,16 @@ script's own Trainer are part of it, and so is a loop with Accelerate. Last line
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import json
 import os
 import runpy
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import MagicMock
 
 import parse_probe  # the folder of this file comes first on the path
@@ -36,15 +39,52 @@ SMALL = {
 }  # fmt: skip
 FAMILIES = (
     ("mixtral", "mixtral"), ("mistral", "mistral"), ("zephyr", "mistral"), ("qwen2.5", "qwen2"), ("qwen2", "qwen2"),
-    ("qwen3", "qwen2"), ("phi-2", "phi"), ("phi", "phi3"), ("gemma-2", "gemma2"), ("gemma", "gemma"), ("opt", "opt"),
+    ("qwen3", "qwen2"), ("qwen1.5", "qwen2"), ("qwen", "gpt2"), ("glm", "bloom"),
+    ("phi-2", "phi"), ("phi", "phi3"), ("gemma-2", "gemma2"), ("gemma", "gemma"), ("opt", "opt"),
     ("bloom", "bloom"), ("pythia", "gpt_neox"), ("polyglot", "gpt_neox"), ("neox", "gpt_neox"), ("falcon", "falcon"),
     ("starcoder2", "starcoder2"), ("starcoder", "gpt_bigcode"), ("gpt2", "gpt2"), ("t5", "t5"),
 )  # fmt: skip
-"""Words of models' names and the type of their configuration; all others are read as Llama's."""
+"""Words of models' names and the type of their configuration; all others are read as Llama's. The first Qwen and
+ChatGLM are code of their own: the type is one whose layers have the same names."""
 
 
 seen_by_trainer: list[bool] = []
 """Holds something while transformers' Trainer makes the steps."""
+
+
+sharded_at_load: list[bool] = []
+"""Holds something once the launch's DeepSpeed makes models in shards."""
+
+
+def sharded(deepspeed: Any, environment: Mapping[str, str]) -> bool:
+    """Whether the DeepSpeed config of the arguments, or the one of Accelerate's launcher, makes models in shards."""
+    if isinstance(deepspeed, str) and Path(deepspeed).is_file():
+        deepspeed = json.loads(Path(deepspeed).read_text("utf-8"))
+    if isinstance(deepspeed, dict):
+        return deepspeed.get("zero_optimization", {}).get("stage") == 3
+    if environment.get("ACCELERATE_USE_DEEPSPEED") != "true":
+        return False
+    if environment.get("ACCELERATE_DEEPSPEED_ZERO3_INIT", "").lower() != "true":
+        return False
+    named = environment.get("ACCELERATE_DEEPSPEED_CONFIG_FILE")
+    if named and Path(named).is_file():
+        return sharded(named, {})
+    return environment.get("ACCELERATE_DEEPSPEED_ZERO_STAGE") == "3"
+
+
+def tell_of_shards() -> None:
+    """What a script that asks for ZeRO-3 hears, though the step is made without DeepSpeed."""
+    import transformers.deepspeed as old
+    import transformers.integrations as package
+    import transformers.integrations.deepspeed as own
+
+    real = own.is_deepspeed_zero3_enabled
+
+    def enabled() -> bool:
+        return (bool(sharded_at_load) and parse_probe.called_by_script()) or real()
+
+    for place in (own, package, old):
+        place.is_deepspeed_zero3_enabled = enabled  # type: ignore[attr-defined]
 
 
 class Stepped(BaseException):
@@ -68,13 +108,19 @@ def config_of(name: Any) -> Any:
     return small_config(CONFIG_MAPPING[family])
 
 
-def small_models() -> None:
+def small_models(old: bool) -> None:
     """Every ``from_pretrained`` of a model, a configuration or a tokenizer makes a small one."""
     import torch
     import transformers
-    from transformers.models.auto import auto_factory
+    from transformers.models.auto import auto_factory, modeling_auto
 
     def made(model: Any, words: dict[str, Any]) -> Any:
+        if sharded_at_load and (words.get("low_cpu_mem_usage") or words.get("device_map") is not None):
+            raise ValueError(
+                "DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`."
+            )  # as transformers' own from_pretrained
+        if old and (words.get("attn_implementation") == "flash_attention_2" or words.get("use_flash_attention_2")):
+            raise RuntimeError("FlashAttention only supports Ampere GPUs or newer.")  # as its kernel
         kind = words.get("torch_dtype", words.get("dtype"))
         kind = getattr(torch, kind, None) if isinstance(kind, str) else kind
         return model.to(kind) if kind is torch.bfloat16 else model
@@ -94,11 +140,15 @@ def small_models() -> None:
         return (found, {}) if words.get("return_unused_kwargs") else found
 
     transformers.PreTrainedModel.from_pretrained = classmethod(of_class)
-    auto_factory._BaseAutoModelClass.from_pretrained = classmethod(of_name)
+    for each in (auto_factory._BaseAutoModelClass, *vars(modeling_auto).values()):  # each has a copy of its own
+        if isinstance(each, type) and issubclass(each, auto_factory._BaseAutoModelClass):
+            each.from_pretrained = classmethod(of_name)
     transformers.PretrainedConfig.from_pretrained = classmethod(config)
     transformers.AutoConfig.from_pretrained = classmethod(config)
     transformers.PreTrainedTokenizerBase.from_pretrained = classmethod(lambda *_, **__: tokenizer())
     transformers.AutoTokenizer.from_pretrained = classmethod(lambda *_, **__: tokenizer())
+    images = transformers.image_processing_base.ImageProcessingMixin
+    images.from_pretrained = classmethod(lambda cls, *_, **__: cls())  # type: ignore[method-assign]
     transformers.GenerationConfig.from_pretrained = classmethod(lambda *_, **__: transformers.GenerationConfig())
 
 
@@ -110,6 +160,8 @@ def tokenizer() -> Any:
     words = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3} | {f"w{at}": at for at in range(4, TOKENS)}
     own = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     own.pre_tokenizer = pre_tokenizers.Whitespace()
+    for name, value in (("eod_id", 2), ("im_start_id", 4), ("im_end_id", 5)):
+        setattr(PreTrainedTokenizerFast, name, value)  # of Qwen's first tokenizer
     made = PreTrainedTokenizerFast(
         tokenizer_object=own, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>"
     )
@@ -136,45 +188,72 @@ def row() -> dict[str, Any]:
     turns = [{"from": "human", "value": "w5 w6"}, {"from": "gpt", "value": "w7 w8"}]
     messages = [{"role": "user", "content": "w5 w6"}, {"role": "assistant", "content": "w7 w8"}]
     words = dict.fromkeys(("instruction", "input", "output", "text", "prompt", "query", "response"), "w5 w6 w7")
-    return {**words, "id": "0", "conversations": turns, "messages": messages}
+    ids = {"input_ids": [5] * LENGTH, "attention_mask": [1] * LENGTH, "labels": [5] * LENGTH}
+    pair = {"chosen": messages, "rejected": messages, "label": 0}
+    return {**words, **ids, **pair, "id": "0", "conversations": turns, "messages": messages}
 
 
 def small_data() -> None:
-    """Data sets of the hub and of files that are not there."""
+    """Data sets of the hub and of files that are not there: they are taken to be."""
     import datasets
 
     for name in ("load_dataset", "load_from_disk", "concatenate_datasets", "interleave_datasets"):
         setattr(datasets, name, stand_in)
-    real = builtins.open
+    for name in ("from_list", "from_dict", "from_json", "from_csv", "from_pandas", "from_generator", "from_parquet"):
+        setattr(datasets.Dataset, name, stand_in)
+    datasets.Dataset.load_from_disk = datasets.DatasetDict.load_from_disk = stand_in  # type: ignore[method-assign]
+    with contextlib.suppress(ImportError):
+        import evaluate
+
+        evaluate.load = lambda *_, **__: MagicMock()
+    datasets.DatasetDict._check_values_type = lambda self: None
+    for place, name in ((os.path, "exists"), (os.path, "isfile"), (Path, "exists"), (Path, "is_file")):
+        setattr(place, name, there(getattr(place, name)))
+    real, exists = builtins.open, os.path.lexists
 
     def opened(file: Any, mode: str = "r", *args: Any, **words: Any) -> Any:
-        missing = isinstance(file, (str, os.PathLike)) and not Path(file).exists()
-        if missing and "r" in mode and str(file).endswith(".json"):
+        missing = isinstance(file, (str, os.PathLike)) and not exists(file)
+        named = missing and not Path(file).suffix and any(str(file) in word for word in sys.argv[1:])
+        if missing and "r" in mode and (str(file).endswith(".json") or named):
             return io.StringIO(json.dumps([row()] * 4))
         if missing and "r" in mode and str(file).endswith(".jsonl"):
             return io.StringIO((json.dumps(row()) + "\n") * 4)
+        if missing and "r" in mode and str(file).endswith((".csv", ".txt")):
+            words = [name for name, value in row().items() if isinstance(value, str)]
+            return io.StringIO("\n".join(",".join(words) for _ in range(5)) + "\n")
         return real(file, mode, *args, **words)
 
     builtins.open = opened  # type: ignore[assignment]
 
 
-def on_the_cpu() -> None:
-    """What scripts ask of GPUs and of other processes."""
+def no_weights() -> None:
+    """Saved weights that are not there leave the small model's own."""
     import torch
-    import torch.distributed as distributed
 
-    torch.nn.Module.cuda = lambda self, *_, **__: self  # type: ignore[method-assign,assignment]
-    torch.Tensor.cuda = lambda self, *_, **__: self  # type: ignore[method-assign,assignment]
-    torch.cuda.set_device = lambda *_: None
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.get_device_capability = lambda *_: (8, 0)
-    torch.cuda.is_bf16_supported = lambda *_, **__: True
-    distributed.get_rank = lambda *_, **__: 0
-    distributed.get_world_size = lambda *_, **__: 1
-    distributed.barrier = lambda *_, **__: None
+    real_load, real_state = torch.load, torch.nn.Module.load_state_dict
+
+    def load(file: Any, *args: Any, **words: Any) -> Any:
+        missing = isinstance(file, (str, os.PathLike)) and not os.path.lexists(file)
+        return {} if missing else real_load(file, *args, **words)
+
+    def state(self: Any, weights: Any, *args: Any, **words: Any) -> Any:
+        return real_state(self, weights, *args, **words) if weights else None
+
+    torch.load, torch.nn.Module.load_state_dict = load, state  # type: ignore[assignment,method-assign]
 
 
-def small_arguments(seen: dict[str, Any]) -> None:
+def there(real: Any) -> Any:
+    """A question of a script for a file, which is there where it is one of data: none that a saved model has."""
+
+    def asked(path: Any, *args: Any, **words: Any) -> Any:
+        data = str(path).endswith((".json", ".jsonl", ".csv", ".parquet", ".txt"))
+        data = data and not any(word in Path(path).name for word in ("config", "state", "index"))
+        return real(path, *args, **words) or (data and parse_probe.called_by_script())
+
+    return asked
+
+
+def small_arguments(seen: dict[str, Any], environment: Mapping[str, str]) -> None:
     """``TrainingArguments`` of one step on the CPU, whatever the launch says of engines and of where things go."""
     import transformers
 
@@ -182,6 +261,11 @@ def small_arguments(seen: dict[str, Any]) -> None:
     folder = tempfile.mkdtemp()
 
     def after(self: Any) -> None:
+        if sharded(self.deepspeed, environment):
+            sharded_at_load.append(True)
+        options = self.fsdp_config if isinstance(self.fsdp_config, dict) else {}
+        if options.get("activation_checkpointing") and self.gradient_checkpointing:
+            raise ValueError("FSDP's activation_checkpointing and gradient_checkpointing")  # as transformers' Trainer
         for name in (*parse_probe.KEPT, "gradient_checkpointing_kwargs"):
             if isinstance(getattr(self, name, None), (*parse_probe.PLAIN[:-1], dict)):
                 seen.setdefault(name, getattr(self, name))
@@ -191,10 +275,13 @@ def small_arguments(seen: dict[str, Any]) -> None:
             "optim": "adamw_torch", "report_to": [], "output_dir": folder, "save_strategy": "no",
             "evaluation_strategy": "no", "eval_strategy": "no", "load_best_model_at_end": False, "do_eval": False,
             "dataloader_num_workers": 0, "push_to_hub": False, "torch_compile": False, "fsdp_config": None,
-            "group_by_length": False, "fp16_full_eval": False, "warmup_ratio": 0.0, "warmup_steps": 0,
+            "group_by_length": False, "group_by_modality_length": False, "fp16_full_eval": False,
+            "warmup_ratio": 0.0, "warmup_steps": 0,
             "learning_rate": 0.01, "lr_scheduler_type": "constant", "dataloader_prefetch_factor": None,
             "dataloader_persistent_workers": False, "remove_unused_columns": False, "use_liger_kernel": False,
         }  # fmt: skip
+        if any(each.__name__ == "KTOConfig" for each in type(self).__mro__):
+            forced["per_device_train_batch_size"] = 2  # it refuses one
         for name, value in forced.items():
             if hasattr(self, name):
                 setattr(self, name, value)
@@ -211,6 +298,31 @@ def tokens(*_: Any, **__: Any) -> dict[str, Any]:
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.clone()}
 
 
+def pairs(*_: Any, **__: Any) -> dict[str, Any]:
+    """One batch of one preference, by the names of trl's trainers."""
+    import torch
+
+    found: dict[str, Any] = {}
+    for side in ("chosen", "rejected", "prompt"):
+        each = tokens()
+        found |= {f"{side}_{key}": value for key, value in each.items()}
+        found |= {f"{key}_{side}": value for key, value in each.items() if key != "labels"}
+    found["chosen_decoder_input_ids"] = found["rejected_decoder_input_ids"] = found["chosen_input_ids"]
+    words = ["w5 w6"]
+    return {**found, "prompt": words, "chosen": words, "rejected": words, "margin": torch.zeros(1)}
+
+
+PREFERENCES = {"DPOTrainer", "CPOTrainer", "ORPOTrainer", "RewardTrainer", "SimPOTrainer"}
+"""Trainers whose batches hold two answers, by the names of their classes and of those that they come from."""
+
+
+class Rows(list[Any]):
+    """What trainers ask of a data set beside its rows."""
+
+    infinite = False
+    column_names: ClassVar[list[str]] = ["input_ids"]
+
+
 def small_trainer() -> None:
     """The Trainer gets rows of random tokens, and the script ends where it has made its step."""
     import torch
@@ -221,8 +333,11 @@ def small_trainer() -> None:
 
     def made(self: Any, *args: Any, **words: Any) -> None:
         words = dict(zip(names, args, strict=False)) | words
-        rows = [{"input_ids": [5] * LENGTH}] * 4
-        real(self, **{**words, "train_dataset": rows, "eval_dataset": None, "data_collator": tokens})
+        rows = Rows([{"input_ids": [5] * LENGTH}] * 4)
+        if "processing_class" in words and "processing_class" not in names:
+            words["tokenizer"] = words.pop("processing_class")  # its name since 4.46
+        batch = pairs if PREFERENCES & {each.__name__ for each in type(self).__mro__} else tokens
+        real(self, **{**words, "train_dataset": rows, "eval_dataset": None, "data_collator": batch})
 
     def trained(self: Any, *_: Any, **__: Any) -> None:
         seen_by_trainer.append(True)
@@ -274,7 +389,18 @@ def small_loop() -> None:
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
+    """One launch from stdin, or as a server all of them."""
+    if sys.argv[1:] == ["--serve"]:
+        parse_probe.serve(answer, ("torch", "torch.distributed.run", "transformers.trainer", "datasets", "peft",
+                                   "accelerate.commands.launch", "deepspeed.launcher.runner",
+                                   "transformers.models.llama.modeling_llama", "trl.trainer.sft_trainer",
+                                   "trl.trainer.dpo_trainer", "fire"))  # fmt: skip
+    else:
+        answer(json.load(sys.stdin))
+
+
+def answer(asked: dict[str, Any]) -> None:
+    """One launch through its step."""
     os.chdir(asked["cwd"])
     seen: dict[str, Any] = {}
     said: dict[str, Any] = {"stepped": False, "stage": "launcher"}
@@ -282,13 +408,17 @@ def main() -> None:
     os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
     try:
         words, _ = parse_probe.taken_apart(asked["argv"])
+        environment = dict(os.environ)
         for name in [each for each in os.environ if each.startswith(("ACCELERATE_", "FSDP_"))]:
             os.environ.pop(name)  # the launcher's engine is not part of the step
         os.environ["ACCELERATE_USE_CPU"] = "true"
         said["stage"] = "libraries"
-        for prepare in (small_models, small_data, on_the_cpu, small_trainer, small_loop):
+        old = asked.get("old", False)
+        small_models(old)
+        parse_probe.pretend_cuda(old)
+        for prepare in (tell_of_shards, small_data, no_weights, small_trainer, small_loop):
             prepare()
-        small_arguments(seen)
+        small_arguments(seen, environment)
         parse_probe.stub_missing()
         said["stage"] = "script"
         module = words[:1] == ["-m"]
@@ -311,8 +441,10 @@ def main() -> None:
     except BaseException as error:
         import traceback
 
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        said["error"] = f"{type(error).__name__}: {error}"[:300] + f" ({place.filename[-60:]}:{place.lineno})"
+        places = traceback.extract_tb(error.__traceback__)
+        own = [each for each in places if not parse_probe.of_a_library(each.filename)]
+        shown = [f"{each.filename[-60:]}:{each.lineno}" for each in (*own[-1:], *places[-1:])]
+        said["error"] = f"{type(error).__name__}: {error}"[:300] + f" ({', '.join(dict.fromkeys(shown))})"
     print("\n" + json.dumps({**said, "seen": seen}, default=str))
     sys.stdout.flush()
     os._exit(0)

@@ -16,12 +16,15 @@ from typing import Any
 
 from bench.checkouts import checkout
 from bench.fixing import carry, commands
-from bench.fixing.trial import trains
+from bench.fixing.served import asked
+from bench.fixing.trial import OLD, trains
 
 PROBE = Path(__file__).with_name("step_probe.py")
 
 
-def stepped(python: str, root: Path, launch: str, nth: int, gpus: int, work: Path, seconds: float) -> dict[str, Any]:
+def stepped(
+    python: str, root: Path, launch: str, nth: int, gpus: int, work: Path, seconds: float, gpu: str = ""
+) -> dict[str, Any]:
     """What the probe says of a launch, from the first of the folders that people start it from in which it steps."""
     script = root / launch
     commands.shims(work / "bin", python, work / "log")
@@ -31,24 +34,22 @@ def stepped(python: str, root: Path, launch: str, nth: int, gpus: int, work: Pat
             break
         found = [each for each in commands.started(script, folder, work / "bin", work / "log") if trains(each, folder)]
         if found:
-            said = _probed(python, {**found[min(nth, len(found) - 1)], "gpus": gpus}, seconds)
+            said = _probed(
+                python, {**found[min(nth, len(found) - 1)], "gpus": gpus, "old": gpu.startswith(OLD)}, seconds
+            )
         if said["stepped"]:
             break
     return said
 
 
 def _probed(python: str, command: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    words = [python, str(PROBE)]
-    try:
-        done = subprocess.run(
-            words, input=json.dumps(command), text=True, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
+    lines, in_time = asked(python, PROBE, command, seconds)
+    if not in_time:
         return {"stepped": False, "stage": "time", "error": f"longer than {seconds:.0f} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith('{"stepped"')]
-    if not lines:
-        return {"stepped": False, "stage": "probe", "error": f"exit {done.returncode}: {done.stderr[-200:]}"}
-    said: dict[str, Any] = json.loads(lines[-1])
+    answers = [line for line in lines if line.startswith('{"stepped"')]
+    if not answers:
+        return {"stepped": False, "stage": "probe", "error": "ended: " + "\n".join(lines)[-200:]}
+    said: dict[str, Any] = json.loads(answers[-1])
     return said
 
 
@@ -62,16 +63,20 @@ def patched(root: Path, diff: str) -> None:
     subprocess.run(words, cwd=root, input=diff + "\n", text=True, check=True, capture_output=True)
 
 
-def both(source: Path, found: Mapping[str, Any], python: str, seconds: float) -> dict[str, Any]:
-    """The step of one row of the table as the launch was, and with its diff where it is written."""
+def both(
+    source: Path, found: Mapping[str, Any], python: str, seconds: float, before: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The step of one row of the table as the launch was (``before``, where that is known), and with its diff."""
     path = found["launch"].rpartition(":")[0]
     with TemporaryDirectory() as folder:
         work, root = Path(folder), Path(folder, "copy")
         carry.copied(source, root)
-        said = {"before": stepped(python, root, path, found.get("nth", 0), found["gpus"], work, seconds), "after": None}
+        before = before or stepped(python, root, path, found.get("nth", 0), found["gpus"], work, seconds)
+        said: dict[str, Any] = {"before": before, "after": None}
         if said["before"]["stepped"] and found["written"]:
             patched(root, found["diff"])
-            said["after"] = stepped(python, root, path, found.get("nth", 0), found["gpus"], work, seconds)
+            count, gpu = found["gpus"], found["gpu"]
+            said["after"] = stepped(python, root, path, found.get("nth", 0), count, work, seconds, gpu)
     return {key: found[key] for key in ("repo", "launch", "gpu", "gpus", "plan")} | said
 
 
@@ -86,14 +91,15 @@ def main() -> None:
     args = parser.parse_args()
     rows = [row for row in json.loads(args.table.read_text("utf-8")) if row["written"]]
     said = []
-    dead: set[tuple[str, str]] = set()
+    before: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in rows:
         source, name = checkout(args.checkouts, row["repo"]), (row["repo"], row["launch"])
-        if source is None or args.only not in "/".join(name) or name in dead:
+        if source is None or args.only not in "/".join(name) or not row["launch"].rpartition(":")[0]:
             continue
-        said.append(both(source, row, args.python, args.seconds))
-        if not said[-1]["before"]["stepped"]:
-            dead.add(name)
+        if name in before and not before[name]["stepped"]:
+            continue
+        said.append(both(source, row, args.python, args.seconds, before.get(name)))
+        before[name] = said[-1]["before"]
         print(*name, row["gpu"], said[-1]["before"], said[-1]["after"], flush=True)
         if args.out:
             args.out.write_text(json.dumps(said, indent=1), "utf-8")

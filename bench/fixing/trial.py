@@ -9,33 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from bench.fixing import commands
+from bench.fixing.served import asked
 
 PROBE = Path(__file__).with_name("parse_probe.py")
 
 
-def probed(python: str, command: Mapping[str, Any], gpus: int, seconds: float = 150) -> dict[str, Any]:
+OLD = ("v100", "t4", "p100", "titan-rtx", "rtx-20", "rtx-6000-turing")
+"""How the names of GPUs older than Ampere begin."""
+
+
+def probed(python: str, command: Mapping[str, Any], seconds: float = 150) -> dict[str, Any]:
     """What the probe says of a command: ``parsed``, and ``error`` with the ``stage`` where not."""
-    asked = json.dumps({**command, "gpus": gpus})
-    try:
-        done = subprocess.run(
-            [python, str(PROBE)], input=asked, text=True, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {"parsed": False, "error": f"longer than {seconds:.0f} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    said: dict[str, Any] = json.loads(lines[-1]) if lines else {"parsed": False, "error": f"exit {done.returncode}"}
+    lines, in_time = asked(python, PROBE, command, seconds)
+    if not in_time:
+        return {"parsed": False, "stage": "time", "error": f"longer than {seconds:.0f} s"}
+    answers = [line for line in lines if line.startswith('{"parsed"')]
+    said: dict[str, Any] = json.loads(answers[-1]) if answers else {"parsed": False, "stage": "probe", "error": "ended"}
     if not said.get("parsed"):
-        said["stderr"] = done.stderr[-600:]
+        said["stderr"] = "\n".join(line for line in lines if line not in answers)[-600:]
     return said
 
 
-def said_of(python: str, root: Path, launch: str, nth: int, gpus: int, work: Path) -> dict[str, Any]:
-    """What a launch comes to as the copy stands: from the folders that people start it from, the first that parses."""
+def said_of(python: str, root: Path, launch: str, nth: int, gpus: int, work: Path, gpu: str = "") -> dict[str, Any]:
+    """What a launch comes to as the copy stands: from the folders that people start it from, the first that parses.
+
+    The GPUs are new where ``gpu`` is not said.
+    """
     script = root / launch
     if script.suffix in (".yaml", ".yml", ".toml", ".json"):
         return {"parsed": False, "stage": "no parser"}
     if not commands.well_formed(script):
         return {"parsed": False, "stage": "bash -n"}
+    on = {"gpus": gpus, "old": gpu.startswith(OLD)}
     log = work / "commands.jsonl"
     commands.shims(work / "bin", python, log)
     said: dict[str, Any] = {"parsed": False, "stage": "bash", "error": "no command was started"}
@@ -48,7 +53,7 @@ def said_of(python: str, root: Path, launch: str, nth: int, gpus: int, work: Pat
             return {"parsed": False, "stage": "bash", "error": "the shell script does not end"}
         if not found:
             continue
-        said = {**probed(python, found[min(nth, len(found) - 1)], gpus), "cwd": folder.relative_to(root).as_posix()}
+        said = {**probed(python, {**found[min(nth, len(found) - 1)], **on}), "cwd": folder.relative_to(root).as_posix()}
         if said["parsed"]:
             break
     return said

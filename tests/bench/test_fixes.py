@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.fixes import counted, kept, offered, place, recorded, told
+from bench.fixes import counted, kept, offered, place, recorded, taken, told
 from bench.fixing import carry, commands
+from bench.fixing.served import asked
 from bench.fixing.trial import said_of
 
 LAUNCH = """#!/bin/bash
@@ -91,6 +92,14 @@ def test_the_batch_of_a_step_is_compared_where_both_sides_say_it() -> None:
     assert kept(said(None, 1), said(1, 2)) is None
 
 
+def test_a_parsed_launch_is_held_against_its_plan() -> None:
+    steps = [{"setting": "micro_batch_size", "to": 2}, {"setting": "zero_stage", "to": 3}, {"setting": "loss", "to": 1}]
+    said = {"values": {"per_device_train_batch_size": 2}}
+    assert taken(steps, said) is True
+    assert taken(steps, {**said, "zero_stage": 2}) is False
+    assert taken(steps[2:], said) is None
+
+
 def test_a_run_without_a_plan_is_told_and_counted() -> None:
     report = {"runs": [{"id": "a.sh:1", "plan": None, "verdict": "does-not-fit"}], "findings": []}
     plan, fix, verdict = offered(report, place(report, "a.sh:1"))
@@ -115,6 +124,41 @@ def test_a_record_counts_recipes_apart_and_holds_no_text_of_a_repository() -> No
 
 def test_a_recipe_has_no_parser(tmp_path: Path) -> None:
     assert said_of(sys.executable, tmp_path, "a.yaml", 0, 1, tmp_path) == {"parsed": False, "stage": "no parser"}
+
+
+def test_what_a_script_leaves_to_who_starts_it_has_a_value() -> None:
+    text = "A=1\ntrain $A $B ${C:-2} ${D}\n[ -z $E ] && exit 1\nrun $E $1 ${2}\n"
+    assert commands.left_open(text) == {"B": "1", "D": "1"}
+    assert commands.positions(text) == 2
+    assert commands.positions("model=${1:-small}; run $2") == 0
+    assert commands.positions("while [ $1 ]; do shift; done") == 0
+
+
+def test_a_runner_is_looked_through_and_a_log_folder_is_there(tmp_path: Path) -> None:
+    text = (
+        "uv run accelerate launch train.py --a $1 > logs/a.log\nuv sync\nx=$(python -c 'torch.cuda.device_count()')\n"
+    )
+    (tmp_path / "run.sh").write_text(f"{text}torchrun --nproc_per_node $x train.py &\n", "utf-8")
+    commands.shims(tmp_path / "bin", sys.executable, tmp_path / "log")
+    first, second = commands.started(tmp_path / "run.sh", tmp_path, tmp_path / "bin", tmp_path / "log")
+    assert first["argv"] == ["accelerate", "launch", "train.py", "--a", "1"]
+    assert second["argv"][:3] == ["torchrun", "--nproc_per_node", "8"]
+
+
+def test_a_probe_forks_for_each_question_and_ends_what_takes_too_long(tmp_path: Path) -> None:
+    probe = tmp_path / "probe.py"
+    folder = str(Path(commands.__file__).parent)
+    body = "print('noise', file=sys.stderr), time.sleep(asked['wait']), print('said', asked['wait'], flush=True)"
+    probe.write_text(
+        f"import sys, time\nsys.path.insert(0, {folder!r})\nimport parse_probe\n"
+        f"parse_probe.serve(lambda asked: ({body}), ('no_such_module',))\n",
+        "utf-8",
+    )
+    lines, in_time = asked(sys.executable, probe, {"wait": 0}, 20)
+    assert in_time
+    assert {"noise", "said 0"} <= set(lines)
+    assert asked(sys.executable, probe, {"wait": 30}, 0.3)[1] is False
+    assert "said 0" in asked(sys.executable, probe, {"wait": 0}, 20)[0]
 
 
 @pytest.mark.peers
