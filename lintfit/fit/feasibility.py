@@ -118,7 +118,7 @@ class Feasibility:
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        if reason := self.not_told(changes) or saves_shards(self.run, changes) or _hard_wired(self.run, changes):
+        if reason := self.not_told(changes) or unfit_for_stage_3(self.run, changes) or _hard_wired(self.run, changes):
             return reason
         for name in changes if self._undone else ():
             if (known := self._undone.get(_in_its_place(changes, name))) is not None:
@@ -220,12 +220,29 @@ _GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_
 """Words of scripts that know how to save what ZeRO-3 shards."""
 
 
-def saves_shards(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why a change to ZeRO-3 would leave a script without its weights: it saves ``state_dict()`` of the whole model,
-    of which ZeRO-3 leaves every rank a placeholder (DeepSpeed: ``zero/partition_parameters.py``)."""
-    taken, spec = run.settings.get("whole_state_dict"), run.spec
-    if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3:
+def unfit_for_stage_3(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a change to ZeRO-3 would end a script, or leave it without its weights."""
+    if changes.get("zero_stage") != 3 or run.spec is None or run.spec.zero_stage == 3:
         return ""
+    return _refuses_stage_3(run) or _saves_shards(run)
+
+
+_REFUSES = re.compile(r"is_deepspeed_zero3_enabled\(\)[^:#]{0,400}:[ \t]*\n(?:[ \t]*#[^\n]*\n)*[ \t]*(?=raise\b)")
+
+
+def _refuses_stage_3(run: Run) -> str:
+    """That a script raises an error where ZeRO-3 is on, if other things hold that may hold here."""
+    for document in run.documents:
+        found = _REFUSES.search(document.text) if document.kind is Kind.PYTHON else None
+        if found is not None:
+            return f"{Place(document, Span(found.end(), found.end()))} may refuse ZeRO-3"
+    return ""
+
+
+def _saves_shards(run: Run) -> str:
+    """That a script saves ``state_dict()`` of the whole model, of which ZeRO-3 leaves every rank a placeholder
+    (DeepSpeed: ``zero/partition_parameters.py``)."""
+    taken = run.settings.get("whole_state_dict")
     if taken is None:
         return _on_one_rank(run)
     place = taken.provenance.place

@@ -19,7 +19,7 @@ from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, Example, LeftToPerson, apply_changes, uncasts
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.feasibility import Feasibility, Stops, no_errors, saves_shards
+from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
@@ -222,7 +222,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         if isinstance(applied, LeftToPerson):
             feasibility.left(found.candidate.changes, applied)
         return applied
-    if reason := saves_shards(run, found.candidate.changes) or next(unsupported(applied.run), ""):
+    if reason := unfit_for_stage_3(run, found.candidate.changes) or next(unsupported(applied.run), ""):
         return LeftToPerson(reason, applied)
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):

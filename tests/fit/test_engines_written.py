@@ -312,7 +312,7 @@ def test_the_words_of_fsdp_that_say_nothing_of_sharding_stay(tmp_path: Path) -> 
     run, options = _run(tmp_path)
     carried = apply_changes(run, {"fsdp": Fsdp(1, "FULL_SHARD", True)}, Workspace(), options)
     assert isinstance(carried, Applied)
-    assert "full_shard offload auto_wrap" in carried.texts[tmp_path / "run.sh"]
+    assert "full_shard auto_wrap offload" in carried.texts[tmp_path / "run.sh"]
 
 
 @pytest.mark.parametrize(("kind", "engine", "written"), [("FSDP", "deepspeed", True), ("MULTI_GPU", "fsdp", False)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import load_runs
-from lintfit.fit.feasibility import saves_shards
+from lintfit.fit.feasibility import unfit_for_stage_3
 from lintfit.options.model import Options
 from tests.support import lintfit
 
@@ -39,7 +39,7 @@ def test_only_a_call_saves_what_zero3_shards(
     Path("accelerate.yaml").write_text(ACCELERATE)
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert ("saves state_dict() of the model" in saves_shards(judged.run, {"zero_stage": 3})) is refused
+    assert ("saves state_dict() of the model" in unfit_for_stage_3(judged.run, {"zero_stage": 3})) is refused
 
 
 LOOP = """\
@@ -75,7 +75,7 @@ def test_a_loop_that_runs_its_model_on_one_rank_gets_no_zero3(
     Path("accelerate.yaml").write_text(ACCELERATE)
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    reason = saves_shards(judged.run, {"zero_stage": 3})
+    reason = unfit_for_stage_3(judged.run, {"zero_stage": 3})
     assert reason == (
         "train.py:10 runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them" * refused
     )
@@ -102,3 +102,28 @@ def test_a_launch_that_starts_more_processes_than_there_are_gpus_is_not_written_
     )
     (run,) = lintfit("check", *command, cwd=tmp_path).json["runs"]
     assert ("starts 8 processes on each machine" in run["plan"].get("by_hand", "")) is by_hand
+
+
+REFUSING = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+from transformers.integrations import deepspeed
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+if args.lora and deepspeed.is_deepspeed_zero3_enabled():
+    {then}
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+Trainer(model=model, args=args).train()
+"""
+
+
+@pytest.mark.parametrize(("then", "refused"), [('raise RuntimeError("no ZeRO-3")', True), ('print("ZeRO-3")', False)])
+def test_a_script_that_may_refuse_zero3_is_left_to_a_person(
+    then: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(REFUSING.format(then=then))
+    Path("accelerate.yaml").write_text(ACCELERATE)
+    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py --output_dir out\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    assert unfit_for_stage_3(judged.run, {"zero_stage": 3}) == "train.py:6 may refuse ZeRO-3" * refused
+    assert unfit_for_stage_3(judged.run, {"zero_stage": 1}) == ""

@@ -83,7 +83,9 @@ def test_the_loss_kernel() -> None:
 
 def test_the_name_of_the_dtype_follows_the_version_and_the_name_in_use() -> None:
     assert 'from_pretrained("a/b", torch_dtype=torch.bfloat16)' in changed(script(LITERAL), "weights_dtype", "bf16")[0]
-    modern = script(LITERAL, versions={"transformers": "4.56.0"})
+    both = script(LITERAL, versions={"transformers": "4.56.0"})
+    assert 'from_pretrained("a/b", torch_dtype=torch.bfloat16)' in changed(both, "weights_dtype", "bf16")[0]
+    modern = script(LITERAL, versions={"transformers": "5.0"})
     assert 'from_pretrained("a/b", dtype=torch.bfloat16)' in changed(modern, "weights_dtype", "bf16")[0]
     named = script(trained(""), versions={"transformers": "5.0"})
     assert "torch_dtype=torch.float16)" in changed(named, "weights_dtype", "fp16")[0]

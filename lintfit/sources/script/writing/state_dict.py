@@ -33,6 +33,8 @@ def from_host(source: Script) -> Edits:
         raise CannotWrite("the state dict is to be taken within FSDP.state_dict_type, on the host of the first rank")
     code = cst.Module(()).code_for_node
     document = source.reading.calls.document_of(record.node)
+    if "state_dict_type(" in document.text:
+        raise CannotWrite("state_dict() is to be taken inside of the block with FSDP.state_dict_type, not before it")
     span = document.span(record.node)
     edit = Edit(span, f"{code(trainer)}.accelerator.get_state_dict({code(model)})")
     return (FileEdit(document.path, edit, document),)
