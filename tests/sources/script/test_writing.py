@@ -207,3 +207,11 @@ def test_checkpointing_of_a_hand_written_loop() -> None:
 def test_what_a_script_cannot_say_is_refused() -> None:
     assert script(LITERAL).write("zero_stage", 3) is None
     assert script("x = 1\n").write("bf16", True) is None
+
+
+def test_what_is_assigned_after_parsing_is_written_there() -> None:
+    parsed = "script_args = parser.parse_args_into_dataclasses()\n"
+    text = PARSED.replace(parsed, f'{parsed}        training_args.optim = "adafactor"\n')
+    assert text != PARSED
+    written, line = changed(script(text, "--model_name_or_path a/b"), "optimizer", "adamw_torch")
+    assert 'training_args.optim = "adamw_torch"' in written and not line

@@ -247,8 +247,18 @@ class Writer:
         holders = cst.Arg | cst.Assign | cst.AnnAssign | cst.Param | cst.DictElement
         return isinstance(parent, holders)
 
+    def _is_assigned(self, node: cst.CSTNode) -> bool:
+        """Whether a value is put into the arguments when they are parsed already (``args.optim = "…"``)."""
+        try:
+            statement = self.calls.document_of(node).parent(node)
+        except KeyError:
+            return False
+        return isinstance(statement, cst.Assign) and any(isinstance(t.target, cst.Attribute) for t in statement.targets)
+
     def _flag_for(self, node: cst.CSTNode, value: Any) -> Edits | None:
         """A new flag on the launch line for a field of the command line that has its default: that is everybody's."""
+        if self._is_assigned(node):
+            return None
         for made in self.source.walk.parsed:
             for name, current in made.attributes.items():
                 if current.origin is node:
