@@ -81,16 +81,20 @@ UNITS: dict[str, tuple[str, Callable[..., bool], str]] = {
 }
 
 
+NAMED = (".", "bad.json", "good.json")
+"""What no run uses is told to who names it."""
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_rest_is_checked(
     unit: str, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, err = _run(monkeypatch, capsys, "check", ".", "--output-format", "json")
+    status, out, err = _run(monkeypatch, capsys, "check", *NAMED, "--output-format", "json")
     assert (status, err) == (1, "")
     whole = json.loads(out)
     target, wanted, where = UNITS[unit]
     _break(target, wanted, monkeypatch)
-    status, out, err = _run(monkeypatch, capsys, "check", ".", "--output-format", "json")
+    status, out, err = _run(monkeypatch, capsys, "check", *NAMED, "--output-format", "json")
     assert (status, err) == (2, f"lintfit: {where}: {LINE}\n")
     left = json.loads(out)
     others = [finding for finding in whole["findings"] if finding["path"].startswith("good")]

@@ -10,8 +10,8 @@ from lintfit.checks.helpers.runs import (
     breaks_or_strains,
     cards,
     enough,
+    is_sure,
     most,
-    of_cause,
     stated_at,
     up_to,
 )
@@ -48,7 +48,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated_at(run, "mixed_precision") or arguments_of(run),
         f"neither bf16 nor fp16 is on{_left_open(run)}: {cards(run)} compute in fp32, "
         f"activations and logits take {up_to(context)}{rough(now)}{at_length(context)}, with {half} {rough(then)}",
-        severity=Severity.WARNING if _left_open(run) else of_cause(context, other, "mixed_precision"),
+        severity=Severity.WARNING if _left_open(run) or is_sure(context) else Severity.INFO,
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
         help=f"pass {run.training.spelled(half, True)}: "
         "weights, gradients and optimizer states keep their size without DeepSpeed",

@@ -79,12 +79,11 @@ class Subject:
     def lacks(self, option: Option) -> frozenset[str]:
         """The packages that an option needs and no file of the project names.
 
-        Who lists no packages has DeepSpeed as likely as not: who trains on several GPUs often has.
+        None where it lists no packages at all: then nobody knows what is installed.
         """
-        if self.packages is None:
+        if self.packages is None or not self.packages.stated:
             return frozenset()
-        presumed = () if self.packages.stated else (DEEPSPEED,)
-        return option.needs - self.packages.named.union(presumed)
+        return option.needs - self.packages.named
 
     @property
     def older(self) -> tuple[Spec, ...]:

@@ -126,6 +126,15 @@ def up_to(context: RunContext) -> str:
     return "up to " if context.at_shortest is not None or may_be_cap(context.run) else "about "
 
 
+def is_sure(context: RunContext) -> bool:
+    """Whether a run that does not fit, or is close, is so on an engine that is stated, however long its samples are."""
+    run, spec = context.run, context.run.spec
+    if run.unlaunched and spec is not None and spec.data_parallel > 1:
+        return False
+    short = None if exact_length(run) else context.at_short
+    return short is None or short.verdict is Verdict.DOES_NOT_FIT
+
+
 def of_cause(context: RunContext, without: Estimate | None, *settings: str) -> Severity:
     """What a cause is worth beside the finding that the run does not fit, or is close.
 
@@ -133,11 +142,7 @@ def of_cause(context: RunContext, without: Estimate | None, *settings: str) -> S
     where other things decide, where nobody states the engine, and where the run fits with short samples and nobody
     knows how long they are.
     """
-    run, spec = context.run, context.run.spec
-    if run.unlaunched and spec is not None and spec.data_parallel > 1:
-        return Severity.INFO
-    short = None if exact_length(run) else context.at_short
-    if short is not None and short.verdict is not Verdict.DOES_NOT_FIT:
+    if not is_sure(context):
         return Severity.INFO
     planned = context.plan is not None and any(step.setting in settings for step in context.plan.steps)
     close = without is not None and without.verdict is Verdict.TIGHT and context.verdict is Verdict.DOES_NOT_FIT
