@@ -77,7 +77,7 @@ class Apart:
             if named is None:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
-            text = apply(document.text, own).lstrip("\r\n")
+            text = _renamed(apply(document.text, own).lstrip("\r\n"), document.path.name, path.name)
             copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
@@ -212,7 +212,9 @@ class Apart:
             if named == stem and aim["engine"] == "fsdp" and _ENGINES.search(stem):
                 changed = aim["mixed_precision"] if self._halved else "changed"
                 return f"{stem}_offload" if self._shards_on_host else f"{stem}_{changed}"
-            return named if named != stem and said else f"{stem}_{said or 'changed'}"
+            if named == stem or not said:
+                return f"{stem}_{said or 'changed'}"
+            return f"{named.strip('_-')}{'_offload' if self._shards_on_host else ''}"
         offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
         plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))
         if (stage := _STAGE.search(plain)) is not None:
@@ -221,6 +223,14 @@ class Apart:
         if _ENGINES.search(plain) is not None:
             return _ENGINES.sub(f"deepspeed_zero{aim['zero_stage']}{offload}", plain, count=1)
         return f"{plain}_zero{aim['zero_stage']}{offload}"
+
+
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """A config's text with another name of the file in its comments, which may say how a run is started with it."""
+    return _COMMENT.sub(lambda found: found[0].replace(old, new), text)
 
 
 def _changed(before: DataDocument, after: DataDocument) -> Iterator[str]:

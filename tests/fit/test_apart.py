@@ -314,3 +314,24 @@ def test_two_launches_of_one_file_make_two_configs(tmp_path: Path) -> None:
     outcome = lintfit("check", "a.sh", "--fix", "--unsafe-fixes", "--seq-len", "1024", *CARDS, cwd=tmp_path)
     assert "internal error" not in outcome.out + outcome.err
     assert (tmp_path / "ds.json").read_text() == ZERO2
+
+
+def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
+    """And its name ends with no joint of a word that is gone: ``fsdp_zero3.yaml`` becomes ``fsdp_offload.yaml``."""
+    yaml = (
+        "# accelerate launch --config_file fsdp_zero3.yaml train.py\n"
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n"
+        "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+    )
+    launch = (
+        "accelerate launch --config_file fsdp_zero3.yaml train.py --output_dir out --bf16 True "
+        "--gradient_checkpointing True --per_device_train_batch_size 1\n"
+    )
+    tree(tmp_path, fsdp_zero3_dot_yaml=yaml, a_dot_sh=launch, b_dot_sh=launch)
+    assert "--config_file fsdp_offload.yaml" in fixed(tmp_path)
+    assert (
+        (tmp_path / "fsdp_offload.yaml")
+        .read_text()
+        .startswith("# accelerate launch --config_file fsdp_offload.yaml train.py\n")
+    )
+    assert (tmp_path / "fsdp_zero3.yaml").read_text() == yaml

@@ -375,7 +375,7 @@ class SwiftRecipe(OfKeys):
 
 
 def usual_command(document: DataDocument) -> str | None:
-    """``swift sft FILE``, ``swift rlhf FILE`` with an ``rlhf_type``, or ``swift pt FILE`` of a file so called."""
+    """``swift sft FILE``, ``swift rlhf FILE`` of keys that it alone takes, or ``swift pt FILE`` of one so called."""
     root = document.root
     if root is None or root.get("model") is None or root.get("infer_backend") is not None:
         return None
@@ -385,7 +385,8 @@ def usual_command(document: DataDocument) -> str | None:
         return None
     name = document.path.as_posix()
     pretrains = document.path.stem.lower() in ("pt", "pretrain")
-    action = "rlhf" if root.get("rlhf_type") is not None else "pt" if pretrains else "sft"
+    prefers = any(root.get(key) is not None for key in ("rlhf_type", "reward_funcs", "num_generations", "rpo_alpha"))
+    action = "rlhf" if prefers else "pt" if pretrains else "sft"
     return f"swift {action} {shlex.quote(name)}"
 
 

@@ -371,6 +371,7 @@ def test_the_usual_command() -> None:
 
     assert command(YAML) == "swift sft 'my sft.yaml'"
     assert command(f"{YAML}rlhf_type: dpo\n", "dpo.yaml") == "swift rlhf dpo.yaml"
+    assert command(f"{YAML}reward_funcs: [accuracy]\n", "grpo.yaml") == "swift rlhf grpo.yaml"
     assert command(YAML, "pt.yaml") == "swift pt pt.yaml"
     assert command(f"{YAML}infer_backend: vllm\n") is None
     assert command("model: m\ntuner_type: lora\n") is None  # nothing to train on

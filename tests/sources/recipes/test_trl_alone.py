@@ -100,3 +100,9 @@ def test_keys_of_a_file_without_its_launch_line_are_not_refused(run: Any, tmp_pa
     Path("go.sh").write_text("trl sft --config a.yaml\n")
     ((result,),) = (load_runs([Path("go.sh")], Options())[1],)
     assert [each.name for each in result.run.refused] == ["my_own_key"]
+
+
+@pytest.mark.parametrize(("pin", "length"), [("0.15.2", 1024), ("0.16.0", 4096)])
+def test_an_older_trl_reads_no_max_length(run: Any, pin: str, length: int) -> None:
+    found = run("a.yaml", TRL + "max_length: 4096\n", **{"requirements.txt": f"trl=={pin}\n"})
+    assert found.value("seq_len") == length
