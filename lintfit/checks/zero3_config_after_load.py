@@ -17,6 +17,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
+    if run.value("quantization") is not None:
+        return  # no quantized model is partitioned while it loads
     facts = run.script.facts
     makers = [call for call in (facts.training_arguments, facts.parse_call, facts.accelerator) if call is not None]
     config = min(makers, key=lambda call: call.order, default=None)
