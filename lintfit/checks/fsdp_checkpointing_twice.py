@@ -105,9 +105,13 @@ def _gathers_again(run: Run) -> bool:
 
 
 def _outside(run: Run, argument: Setting) -> Report:
+    place = argument.provenance.place or anchor(run)
+    text = place.document.text
+    written = text[text.rfind("\n", 0, place.span.start) + 1 : place.span.end]
+    name = next((each for each in _NAMES if each in written), argument.name)
     return Report(
-        argument.provenance.place or anchor(run),
-        f"{argument.name} under FSDP's full sharding recomputes outside of FSDP's units: every layer's weights are "
+        place,
+        f"{name} under FSDP's full sharding recomputes outside of FSDP's units: every layer's weights are "
         "gathered once more in the backward pass",
         severity=Severity.WARNING,
         fix=_moved(run),

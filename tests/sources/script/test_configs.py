@@ -304,3 +304,10 @@ class TestExecuted:
         source = read_script(document, launch.flags, has_launch=True, positional=launch.positional, open_file=opened)
         found = values(source)
         assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (batch, steps)
+
+
+def test_a_parser_that_gets_its_classes_side_by_side_stops_by_itself() -> None:
+    """``HfArgumentParser.__init__`` takes them in a tuple."""
+    script = PARSED.replace("((Arguments, TrainingArguments))", "(Arguments, TrainingArguments)")
+    source = read(script.format(call="parse_args_into_dataclasses()"), {}, "--name other --fp16")
+    assert not source.walk.parsed

@@ -114,6 +114,8 @@ def _handed_to_processes(record: Record, name: str) -> Record | None:
 
 def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
     last = name.rpartition(".")[2]
+    if is_dataclass_parser(name) and len(record.positional) > 1:
+        return Unknown(record.node)  # its constructor takes the dataclasses in a tuple, and stops with TypeError
     if is_dataclass_parser(name):
         return parsers.Parser(record.node, name, record, classes=parsers.classes_of(record.value(0, "dataclass_types")))
     if last == "ArgumentParser":
