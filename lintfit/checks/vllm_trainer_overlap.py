@@ -37,6 +37,9 @@ def _colocated(context: RunContext) -> Iterator[Report]:
     if spec is None or estimate is None or spec.generation is None or spec.capacity_bytes is None:
         return
     share = spec.generation.vllm_gpu_memory_utilization
+    if share and (short := _too_small(context.run, share)) is not None:
+        yield short
+        return
     if not share or context.verdict not in (Verdict.DOES_NOT_FIT, Verdict.TIGHT):
         return
     yield Report(
@@ -49,6 +52,36 @@ def _colocated(context: RunContext) -> Iterator[Report]:
     )
 
 
+_PER_WEIGHT = 2
+"""Bytes of a weight that vLLM loads: its ``dtype="auto"`` takes 16 bits, for fp32 checkpoints, too."""
+
+
+def _too_small(run: Run, share: float) -> Report | None:
+    """That vLLM's share of a GPU does not hold the weights: it stops as it starts (vLLM ``kv_cache_utils.py``: "No
+    available memory for the cache blocks")."""
+    assert run.spec is not None and run.spec.capacity_bytes is not None
+    weights, room = _weights(run), share * run.spec.capacity_bytes
+    if weights <= room:
+        return None
+    return Report(
+        place_of(run, "vllm_gpu_memory_utilization", "vllm_mode", "use_vllm"),
+        f"vLLM may use {share:.0%} of each GPU, {gib(room)}, and the weights that it loads take {gib(weights)}: "
+        "it does not start",
+        severity=Severity.ERROR,
+        help="split it over more GPUs (vllm_tensor_parallel_size), or give vLLM GPUs of its own",
+    )
+
+
+def _weights(run: Run) -> float:
+    """Bytes of the weights that vLLM holds on each GPU, at the least; 0 where nobody knows."""
+    spec = run.spec
+    if spec is None or spec.quantization is not None or not spec.facts.exact:
+        return 0
+    over = run.training.argument("vllm_tensor_parallel_size") if run.training is not None else None
+    ranks = 1 if over is None else over.value if isinstance(over.value, int) and over.value > 0 else spec.gpus
+    return _PER_WEIGHT * spec.facts.parameters / ranks
+
+
 def _fits_with_short_samples(context: RunContext) -> bool:
     """Whether both have room where samples are short, and nobody knows how long they are."""
     return not exact_length(context.run) and fits(context.at_short)
@@ -57,7 +90,8 @@ def _fits_with_short_samples(context: RunContext) -> bool:
 def _smaller(context: RunContext, share: float) -> Fix | None:
     spec = context.run.spec
     assert spec is not None and spec.generation is not None
-    for smaller in (candidate for candidate in _SHARES if candidate < share):
+    least = _weights(context.run) / (spec.capacity_bytes or 1)
+    for smaller in (candidate for candidate in _SHARES if least < candidate < share):
         generation = replace(spec.generation, vllm_gpu_memory_utilization=smaller)
         if fits(context.what_if(generation=generation)):
             changes = {"vllm_gpu_memory_utilization": smaller}
