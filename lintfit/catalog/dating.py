@@ -55,6 +55,12 @@ LOADS: Mapping[str, Taken] = {"use_auth_token": Taken("transformers", gone="5.0"
 """Arguments of ``from_pretrained`` of models (``modeling_utils.py`` of transformers 4.57.1 pops it and warns, that of
 5.0.0 does not know it). Those that a rule reports (``removed-argument``) are no dates."""
 
+LENGTH_RENAMED = (0, 16)
+"""The first TRL whose ``SFTConfig`` has ``max_length``; before, it is a key that nothing reads (``sft_config.py``)."""
+
+OLDER_LENGTH = 1024
+"""What takes the place of its ``max_seq_length`` of None there (0.15.2 ``sft_trainer.py``; 0.9, too)."""
+
 FIELDS: Mapping[tuple[str, str], Taken] = {
     ("TrainingArguments", "eval_strategy"): Taken("transformers", first="4.41"),
     ("SFTConfig", "max_seq_length"): Taken("trl", gone="0.20"),

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import sft
+from lintfit.catalog.dating import LENGTH_RENAMED, OLDER_LENGTH
 from lintfit.catalog.quantized import by_name
 from lintfit.documents.model import DataDocument, Document
 from lintfit.errors import CannotWrite
@@ -44,10 +45,6 @@ _ADJUSTABLE = frozenset({
 })  # fmt: skip
 """Settings that are flags of the command or keys of its file, which the planner may write."""
 
-_RENAMED = (0, 16)
-"""The first TRL whose ``SFTConfig`` has ``max_length``; before, it is a key that nothing reads (``sft_config.py``)."""
-_OLDER_LENGTH = 1024
-"""The default of its ``max_seq_length``, or what takes its place (0.15.2 ``sft_config.py``; 0.9 ``sft_trainer.py``)."""
 _LENGTH = ("max_length", "max_seq_length")
 """The field that cuts sequences, by its name and by the one that SFTConfig had for it before."""
 
@@ -218,12 +215,12 @@ class TrlRecipe:
                 why = f"what {trainer} falls back to where max_length is None"
                 yield Setting("seq_len", cut, Provenance.default(why))
             return
-        older = self.kind == "SFT" and "trl" in versions and not self.arguments.at_least("trl", *_RENAMED)
+        older = self.kind == "SFT" and "trl" in versions and not self.arguments.at_least("trl", *LENGTH_RENAMED)
         length = self.arguments.known(*(_LENGTH[1:] if older else _LENGTH))
         if length is not None and not (older and length.value is None):
             yield length.setting("seq_len", length.value)
         elif older and self.arguments.complete:
-            yield Setting("seq_len", _OLDER_LENGTH, Provenance.default(f"TRL {versions['trl']} default"))
+            yield Setting("seq_len", OLDER_LENGTH, Provenance.default(f"trl {versions['trl']} default"))
 
     def _weights(self) -> Setting:
         """The dtype that the model is loaded in: TRL's own default where ``ModelConfig`` has none."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import libcst as cst
 
+from lintfit.catalog.dating import LENGTH_RENAMED, OLDER_LENGTH
 from lintfit.documents.model import Span
 from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -215,9 +216,15 @@ def _of_config(reading: Reading) -> bool:
         return False
     if not made.library.endswith("Config") and (made.cls is None or not made.cls.name.endswith("Config")):
         return False
-    value = reading.attribute(made, "max_length", "max_seq_length")
+    version = reading.version("trl") if made.parsed and made.library.endswith("SFTConfig") else None
+    older = version is not None and version < LENGTH_RENAMED
+    value = reading.attribute(made, *(("max_seq_length",) if older else ("max_length", "max_seq_length")))
     if value is None or (made.open and plain(value) is UNKNOWN):
         return False
+    if older and plain(value) is None:
+        why = f"trl {reading.versions['trl']} default"
+        reading.settings["seq_len"] = Setting("seq_len", OLDER_LENGTH, Provenance.default(why))
+        return True
     reading.put("seq_len", value, made.call if not made.parsed else None)
     own = "max_length" not in made.attributes and "max_seq_length" not in reading.walk.defaults.names(made.library)
     if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):

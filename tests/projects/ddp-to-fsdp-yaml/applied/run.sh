@@ -1,1 +1,1 @@
-accelerate launch --config_file fsdp.yaml train.py
+accelerate launch --config_file fsdp_offload.yaml train.py
