@@ -11,6 +11,7 @@ from lintfit.fit.packages import BITSANDBYTES, DEEPSPEED, FLASH, LIGER, Packages
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Hardware, Run
+from lintfit.run.offloaded_optimizer import is_bitsandbytes
 
 
 class Effect(IntEnum):
@@ -119,11 +120,10 @@ class Option:
     def needs(self) -> frozenset[str]:
         """The packages without which it does not run, beside those that train at all."""
         changes = self.changes
-        optimizer = str(changes.get("optimizer", ""))
         needed = {
             DEEPSPEED: changes.get("engine") == "deepspeed",
             LIGER: changes.get("loss") == "liger",
-            BITSANDBYTES: bool(changes.get("quantization")) or "8bit" in optimizer or "paged" in optimizer,
+            BITSANDBYTES: bool(changes.get("quantization")) or is_bitsandbytes(str(changes.get("optimizer", ""))),
             FLASH: changes.get("attention") == "flash_attention_2",
         }
         return frozenset(name for name, needs in needed.items() if needs)

@@ -20,6 +20,7 @@ from lintfit.memo import Memo
 from lintfit.run.discover import not_searched
 from lintfit.run.key_reads import MAX_CHARACTERS, MAX_FILES, root_of
 from lintfit.run.model import Run
+from lintfit.run.offloaded_optimizer import is_bitsandbytes
 from lintfit.versions import COMMIT, FLOOR
 
 DEEPSPEED, LIGER, BITSANDBYTES, FLASH = "deepspeed", "liger-kernel", "bitsandbytes", "flash-attn"
@@ -116,7 +117,7 @@ def _own(run: Run) -> Iterator[str]:
     spec = run.spec
     if spec is not None and spec.engine in (DEEPSPEED, FSDP):
         yield spec.engine
-    if spec is not None and (spec.quantization is not None or any(w in spec.optimizer for w in ("8bit", "paged"))):
+    if spec is not None and (spec.quantization is not None or is_bitsandbytes(spec.optimizer)):
         yield BITSANDBYTES
     for name in run.versions:
         yield name.removesuffix(FLOOR).removesuffix(COMMIT)

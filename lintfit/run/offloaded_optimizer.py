@@ -9,6 +9,11 @@ from lintfit.settings.model import Setting
 _BITSANDBYTES = lazy_pattern(r"8bit$|^paged_|_bnb")
 
 
+def is_bitsandbytes(optimizer: str) -> bool:
+    """Whether an optimizer of this name is bitsandbytes', which steps on a GPU only."""
+    return _BITSANDBYTES.search(optimizer) is not None
+
+
 def asked_in_vain(run: Run) -> Setting | None:
     """The optimizer of bitsandbytes that a file asks for; None where it trains, or nothing is offloaded."""
     if run.training is None or run.value("engine") != "deepspeed":
@@ -18,7 +23,7 @@ def asked_in_vain(run: Run) -> Setting | None:
     asked = run.training.settings.get("optimizer")
     if asked is None or not isinstance(asked.value, str) or asked.provenance.kind != "file":
         return None
-    return asked if _BITSANDBYTES.search(asked.value) else None
+    return asked if is_bitsandbytes(asked.value) else None
 
 
 def _forced(run: Run) -> bool:

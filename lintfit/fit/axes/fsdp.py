@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from lintfit.fit.options import NEW_ENGINE, Effect, Option, Subject
-from lintfit.memory.spec import Spec
+from lintfit.run.offloaded_optimizer import is_bitsandbytes
 from lintfit.settings.values import Fsdp
 from lintfit.versions import before
 
@@ -27,7 +27,7 @@ def options(subject: Subject) -> Iterator[Option]:
         name += " layer by layer"
     if whole != here:
         yield Option(name, {"fsdp": whole}, kind=name)
-    if not here.cpu_offload and not _on_gpu_only(spec):
+    if not here.cpu_offload and not is_bitsandbytes(spec.optimizer):
         name += " offloaded to the host"
         yield Option(name, {"fsdp": replace(whole, cpu_offload=True)}, kind=name)
     back = subject.taking_back
@@ -41,7 +41,7 @@ def options(subject: Subject) -> Iterator[Option]:
 def _new(subject: Subject) -> Iterator[Option]:
     """Not beside bitsandbytes, whose weights and states of whole tensors the flat shards are not."""
     run, spec = subject.run, subject.spec
-    if spec.quantization is not None or _on_gpu_only(spec):
+    if spec.quantization is not None or is_bitsandbytes(spec.optimizer):
         return
     if run.recipe is not None or (run.launch is not None and run.launch.launcher == "deepspeed"):
         return
@@ -50,11 +50,6 @@ def _new(subject: Subject) -> Iterator[Option]:
         changes = {"engine": "fsdp", "fsdp": Fsdp(version, "FULL_SHARD", offloads)}
         note = "FSDP shards parameters, gradients and states, and reduces gradients in the precision of the training"
         yield Option(name, changes, Effect.NUMERICS, note, kind=name, counts=NEW_ENGINE)
-
-
-def _on_gpu_only(spec: Spec) -> bool:
-    """Whether the optimizer's kernels step on a GPU only (bitsandbytes ``functional.py``: ``is_on_gpu``)."""
-    return any(word in spec.optimizer for word in ("8bit", "paged"))
 
 
 def _version(subject: Subject) -> Literal[1, 2]:
