@@ -120,7 +120,7 @@ def launcher_files(run: Run, aim: Mapping[str, object], workspace: Workspace) ->
         return
     wanted = ("zero", *(aim.get(name) for name in ("zero_stage", "offload_optimizer", "offload_param")))
     home, count = working_directory(run), 0
-    found = [each for each in _yamls(run, workspace) if (_zero(each) or ("", None))[:2] == wanted[:2]]
+    found = [each for each in _configs(run, workspace, Kind.YAML) if (_zero(each) or ("", None))[:2] == wanted[:2]]
     for document in sorted(found, key=lambda each: _zero(each) != wanted):
         assert document.root is not None
         stated = {key: node.plain() for key in _PROCESSES if (node := document.root.get(key)) is not None}
@@ -230,28 +230,18 @@ def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocu
             yield from _config(folder / name, workspace, document.kind)
 
 
-def _yamls(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
-    """The Accelerate YAMLs of the project, the nearest first."""
+def _configs(run: Run, workspace: Workspace, kind: Kind = Kind.JSON) -> tuple[DataDocument, ...]:
+    """The DeepSpeed JSONs, or the Accelerate YAMLs, of the project, the nearest first."""
     base = resolved(workspace.root / run.base)
-    found, asked = _YAMLS.get(workspace, base, lambda: _noted(base, workspace, Kind.YAML))
+    found, asked = _OF_WORKSPACES.get(workspace, (base, kind), lambda: _noted(base, workspace, kind))
     workspace.ask(asked)
     return found
 
 
-_YAMLS: Memo[tuple[tuple[DataDocument, ...], set[Path]]] = Memo(most=16)
+_OF_WORKSPACES: Memo[tuple[tuple[DataDocument, ...], set[Path]]] = Memo(most=32)
 
 
-def _configs(run: Run, workspace: Workspace) -> tuple[DataDocument, ...]:
-    base = resolved(workspace.root / run.base)
-    found, asked = _OF_WORKSPACES.get(workspace, base, lambda: _noted(base, workspace))
-    workspace.ask(asked)
-    return found
-
-
-_OF_WORKSPACES: Memo[tuple[tuple[DataDocument, ...], set[Path]]] = Memo(most=16)
-
-
-def _noted(base: Path, workspace: Workspace, kind: Kind = Kind.JSON) -> tuple[tuple[DataDocument, ...], set[Path]]:
+def _noted(base: Path, workspace: Workspace, kind: Kind) -> tuple[tuple[DataDocument, ...], set[Path]]:
     """The configs, with what was asked of the workspace for them."""
     with workspace.asked() as asked:
         return tuple(_read(base, workspace, kind)), asked

@@ -362,10 +362,10 @@ def _clips(before: Run, after: Run) -> tuple[str, ...]:
     not under DeepSpeed."""
     if before.deepspeed is None or after.deepspeed is None:
         return ()
-    was, now = (each.deepspeed.node("gradient_clipping") for each in (before, after) if each.deepspeed is not None)
+    was, now = (source.node("gradient_clipping") for source in (before.deepspeed, after.deepspeed))
     if (was is None) == (now is None):
         return ()
-    old, new = (each.deepspeed.document.path.name for each in (before, after) if each.deepspeed is not None)
+    old, new = before.deepspeed.document.path.name, after.deepspeed.document.path.name
     if now is None:
         return (f"Gradients are no longer clipped: {new} does not ask for it",)
     norm = "max_grad_norm" if now.plain() == "auto" else str(now.plain())

@@ -349,18 +349,17 @@ def _safest_first(found: Iterator[Fitting]) -> Iterator[Fitting]:
     first = next(found, None)
     if first is None:
         return
-    alike, rest = [first], first
+    alike, further = [first], []
     for other in islice(found, _WEIGHED):
-        rest = other
         if other.rank[:_NEARNESS] != first.rank[:_NEARNESS]:
+            further = [other]
             break
         alike.append(other)
-    slow = [each for each in alike if each.step_time >= _HALF_AS_LONG_AGAIN * first.step_time]
-    alike = [each for each in alike if each.step_time < _HALF_AS_LONG_AGAIN * first.step_time]
-    yield from sorted(alike, key=lambda each: (each.estimate.peak.high + each.candidate.count * GIB, each.rank))
-    yield from slow
-    if rest.rank[:_NEARNESS] != first.rank[:_NEARNESS]:
-        yield rest
+    limit = _HALF_AS_LONG_AGAIN * first.step_time
+    quick = (each for each in alike if each.step_time < limit)
+    yield from sorted(quick, key=lambda each: (each.estimate.peak.high + each.candidate.count * GIB, each.rank))
+    yield from (each for each in alike if each.step_time >= limit)
+    yield from further
     yield from found
 
 
