@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, most_states, strategy
+from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, engine_assumed, most_states, strategy
 from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
 from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
@@ -29,7 +29,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
         f"{states or _peak(context, spec, estimate)}{doubts}{_on_any_number(context)}",
-        severity=Severity.ERROR if _certain(context, spec, bool(states)) else Severity.WARNING,
+        severity=Severity.ERROR if _certain(context, bool(states)) else Severity.WARNING,
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
@@ -55,10 +55,10 @@ def _states(context: RunContext, estimate: Estimate) -> str:
     return f"model states alone take at least {at_least} per GPU" + (f" ({parts})" if parts else "")
 
 
-def _certain(context: RunContext, spec: Spec, states: bool) -> bool:
+def _certain(context: RunContext, states: bool) -> bool:
     """Whether the run surely ends out of memory: on an engine that is stated, and whatever samples' length is, or with
     a length that all have."""
-    if (context.run.unlaunched and spec.data_parallel > 1) or context.run.engine_by_name:
+    if engine_assumed(context.run) or context.run.engine_by_name:
         return False
     if states or exact_length(context.run):
         return True

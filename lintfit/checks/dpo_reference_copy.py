@@ -83,13 +83,9 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     assert run.training is not None
     precomputed = run.training.argument(_AHEAD)
     without = context.what_if(reference_model=False)
-    if (
-        breaks_or_strains(context) is None
-        or without is None
-        or run.spec is None
-        or precomputed is None
-        or precomputed.value is not False
-    ):
+    if breaks_or_strains(context) is None or without is None or run.spec is None:
+        return
+    if precomputed is None or precomputed.value is not False:
         return
     taken = reference_bytes(run.spec)
     capacity = context.estimate.capacity_bytes if context.estimate is not None else None

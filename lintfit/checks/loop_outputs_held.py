@@ -26,11 +26,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     severity = of_cause(context, context.what_if(**_LET_GO), "loop_outputs")
     if context.verdict is Verdict.TIGHT and is_sure(context) and saved >= _WORTH_IT * (spec.capacity_bytes or 0):
         severity = Severity.WARNING
-    let_go = change(run, f"let go of {name} before the backward pass", Applicability.SAFE, _LET_GO)
     yield Report(
         place,
         f"{name} holds the model's outputs through the backward pass{until}: {gib(saved)} at the peak",
         severity=severity,
-        fix=let_go if severity is Severity.WARNING else None,
+        fix=change(run, f"let go of {name} before the backward pass", Applicability.SAFE, _LET_GO),
         help=f"only the loss is needed: del {name} once the loss is taken from it, or loss = model(**batch).loss",
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext, has_room
-from lintfit.checks.helpers.runs import anchor, at_length, place_of
+from lintfit.checks.helpers.runs import anchor, at_length, engine_assumed, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
@@ -18,9 +18,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
-    spec = context.run.spec
-    assumed = context.run.unlaunched and spec is not None and spec.data_parallel > 1
-    unsure = context.may_be_shorter or assumed
+    unsure = context.may_be_shorter or engine_assumed(context.run)
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
     yield Report(
         anchor(context.run),

@@ -126,12 +126,16 @@ def up_to(context: RunContext) -> str:
     return "up to " if context.at_shortest is not None or may_be_cap(context.run) else "about "
 
 
+def engine_assumed(run: Run) -> bool:
+    """Whether nobody states how the several processes of a run share it."""
+    return run.unlaunched and run.spec is not None and run.spec.data_parallel > 1
+
+
 def is_sure(context: RunContext) -> bool:
     """Whether a run that does not fit, or is close, is so on an engine that is stated, however long its samples are."""
-    run, spec = context.run, context.run.spec
-    if run.unlaunched and spec is not None and spec.data_parallel > 1:
+    if engine_assumed(context.run):
         return False
-    short = None if exact_length(run) else context.at_short
+    short = None if exact_length(context.run) else context.at_short
     return short is None or short.verdict is Verdict.DOES_NOT_FIT
 
 
