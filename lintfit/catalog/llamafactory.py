@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lintfit.catalog import by_version
 from lintfit.catalog.by_version import Field, fields_at
 from lintfit.resources import packaged
 from lintfit.versions import release
@@ -55,12 +56,7 @@ def every() -> frozenset[str]:
 def history(name: str, at: int) -> str | None:
     """Which release took a key last, or takes it first, that this version has not; None for a name that none has."""
     having = [each for each in range(len(versions())) if name in fields(each)]
-    before = [each for each in having if each < at]
-    if not having or at in having:
-        return None
-    if before:
-        return f"LLaMA-Factory {versions()[before[-1]]} is the last that takes it"
-    return f"LLaMA-Factory {versions()[having[0]]} is the first that takes it"
+    return by_version.history(at, having, [f"LLaMA-Factory {each}" for each in versions()])
 
 
 def version_of(

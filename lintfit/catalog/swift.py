@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lintfit.catalog import by_version
 from lintfit.catalog.by_version import Field, fields_at, step_at
 from lintfit.resources import packaged
 from lintfit.versions import release
@@ -51,6 +52,13 @@ def inherits(command: str, at: int) -> str | None:
     """The class of transformers whose fields a command has as well; None before ms-swift 3."""
     step = step_at(_data()["commands"][command]["transformers"], at)
     return step[0] if step is not None else None
+
+
+def history(command: str, name: str, at: int) -> str | None:
+    """Which release took an argument last, or takes it first, that this version has not; None for a name that none
+    has."""
+    having = [each for each in range(len(versions())) if name in fields(command, each)]
+    return by_version.history(at, having, [f"{PACKAGE} {each}" for each in versions()])
 
 
 def version_of(

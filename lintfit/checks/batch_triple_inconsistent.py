@@ -81,10 +81,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
             run.deepspeed.document,
             root,
             f"{_TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
-            f"(micro-batch × accumulation × data-parallel ranks{assumed}): DeepSpeed stops with an AssertionError",
+            f"(micro-batch × accumulation × data-parallel ranks{assumed}): {_stops(run)}",
             (run,),
             Severity.WARNING if open_count else None,
         )
+
+
+def _stops(run: Run) -> str:
+    """Who compares first: transformers with its own arguments (``trainer_config_finalize``), or DeepSpeed."""
+    if reader_of((run,)) == "transformers":
+        return "transformers stops with ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
+    return "DeepSpeed stops with an AssertionError"
 
 
 def _ranks(run: Run) -> int | None:

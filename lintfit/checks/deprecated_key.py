@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import installed
@@ -11,6 +11,9 @@ from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import Older, OutdatedKey, keys, load, outdated_keys
 from lintfit.settings.model import Place
+
+if TYPE_CHECKING:
+    from lintfit.run.model import Run
 
 _ZERO = "zero_optimization"
 _OFFLOAD = {"cpu_offload": "offload_optimizer", "cpu_offload_param": "offload_param"}
@@ -25,7 +28,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         document, root = found
         older = installed(context.runs, "deepspeed")
         for outdated in outdated_keys(root, load("deepspeed"), older):
-            yield from _deepspeed(document, root, outdated, older)
+            yield from _deepspeed(document, root, outdated, older, context.runs)
         yield from _two_names(document, root, older)
         section = root.entry(_ZERO)
         if section is not None and isinstance(section.value.value, bool):
@@ -37,13 +40,15 @@ def check_file(context: FileContext) -> Iterator[Report]:
             yield from _accelerate(*found, outdated, older)
 
 
-def _deepspeed(document: DataDocument, root: Node, outdated: OutdatedKey, older: Older) -> Iterator[Report]:
+def _deepspeed(
+    document: DataDocument, root: Node, outdated: OutdatedKey, older: Older, runs: Sequence[Run]
+) -> Iterator[Report]:
     if outdated.removed_in is not None and older(outdated.removed_in):
         return
     if outdated.stops:
         yield _removed(document, outdated)
     elif outdated.path == ("bfloat16",):
-        yield _alias(document, root, outdated.entry)
+        yield _alias(document, root, outdated.entry, runs)
     elif outdated.path[-1] != "max_grad_norm":  # that one has a rule of its own
         section = root.get(*outdated.path[:-1]) or root
         yield _deprecated(document, section, outdated)
@@ -165,7 +170,7 @@ def _successor(document: DataDocument, outdated: OutdatedKey, new: str) -> Fix |
     return None
 
 
-def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
+def _alias(document: DataDocument, root: Node, entry: Entry, runs: Sequence[Run]) -> Report:
     place = Place(document, entry.key_span)
     if root.states("bf16"):
         return Report(
@@ -179,8 +184,16 @@ def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
     return Report(
         place,
         f'"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"{left}',
+        Severity.INFO if runs and all(_asks_for_bf16(run, document) for run in runs) else None,
         fix=renamed(document, entry.key_span, "bf16") if root.entry("bf16") is None else None,
     )
+
+
+def _asks_for_bf16(run: Run, document: DataDocument) -> bool:
+    """Whether a run is in bf16 by what another file or its command says: accelerate then adds ``bf16`` by itself."""
+    setting = run.settings.get("mixed_precision")
+    place = setting.provenance.place if setting is not None else None
+    return place is not None and place.document is not document and run.value("mixed_precision") == "bf16"
 
 
 def _two_names(document: DataDocument, root: Node, older: Older) -> Iterator[Report]:

@@ -95,7 +95,7 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(run, "reference_model"),
         f"the reference model takes {gib(taken)} on each GPU through all of the training",
-        severity=of_cause(context, without, "reference_model"),
+        severity=of_cause(context, without),
         fix=_precompute(context) if enough else None,
         help=f"{run.training.spelled(_AHEAD, True)} computes its log probabilities before training and frees it",
     )

@@ -29,8 +29,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     # Without bf16 there is no choice; an unknown GPU may be one of those.
     full = run.value("method") != "lora"  # adapters beside a frozen base: many public runs get through so
     chosen = run.hardware.gpu is not None and run.hardware.gpu.native_bf16 is True
-    # DeepSpeed computes everything in fp16, autocast leaves the residual stream in fp32.
-    risky = run.value("engine") == "deepspeed" or _overflows(run.facts.model_type)
+    risky = _overflows(run.facts.model_type)
     severity = Severity.WARNING if full and chosen and risky else Severity.INFO
     without = run.hardware.gpu is not None and run.hardware.gpu.native_bf16 is False
     yield Report(

@@ -48,7 +48,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}{at_length(context)}, with it "
         f"{rough(then)}, "
         "for a second forward pass in every step",
-        severity=of_cause(context, checkpointed, "gradient_checkpointing"),
+        severity=of_cause(context, checkpointed),
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

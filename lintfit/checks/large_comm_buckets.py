@@ -42,7 +42,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated_at(run, *changes, "zero_stage") or run.deepspeed.start,
         f"{listed(changes)} {'is' if len(changes) == 1 else 'are'} large for this GPU: ZeRO's buffers and gathered "
         f"parameters take {gib(now)}, with smaller ones {gib(then)}",
-        severity=of_cause(context, smaller, *changes),
+        severity=of_cause(context, smaller),
         fix=assigned(
             run.deepspeed.document,
             "use smaller buckets",

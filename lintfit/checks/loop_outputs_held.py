@@ -3,13 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, is_sure, of_cause, spared, stated_at
+from lintfit.checks.helpers.runs import change, of_cause, spared, stated_at
 from lintfit.checks.helpers.wording import gib
-from lintfit.findings.model import Applicability, Severity
-from lintfit.memory.result import Verdict
+from lintfit.findings.model import Applicability
 
-_WORTH_IT = 0.05
-"""Share of the GPU that a run that is close gets back, to be worth a warning."""
 _LET_GO = {"loop_outputs": "dropped"}
 
 
@@ -23,13 +20,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     name = held.provenance.detail.partition(" ")[0]
     until = ", and until the next batch has its own" if spec.loop_outputs == "held" else ""
-    severity = of_cause(context, context.what_if(**_LET_GO), "loop_outputs")
-    if context.verdict is Verdict.TIGHT and is_sure(context) and saved >= _WORTH_IT * (spec.capacity_bytes or 0):
-        severity = Severity.WARNING
     yield Report(
         place,
         f"{name} holds the model's outputs through the backward pass{until}: {gib(saved)} at the peak",
-        severity=severity,
+        severity=of_cause(context, context.what_if(**_LET_GO)),
         fix=change(run, f"let go of {name} before the backward pass", Applicability.SAFE, _LET_GO),
         help=f"only the loss is needed: del {name} once the loss is taken from it, or loss = model(**batch).loss",
     )

@@ -31,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
             f"{rough(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
-            severity=of_cause(context, result, "micro_batch_size"),
+            severity=of_cause(context, result),
             fix=change(
                 run,
                 f"micro-batch {smaller} with accumulation {changes['gradient_accumulation_steps']}",

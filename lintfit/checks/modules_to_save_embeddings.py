@@ -29,6 +29,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place_of(run, "lora_modules_to_save"),
         f"modules_to_save trains {listed(tables)} whole: {billions(trained)} parameters and a second copy of them, "
         f"peak {gib(estimate.peak.likely)}, without {gib(without.peak.likely)}",
-        severity=Severity.INFO if extended else of_cause(context, without, "lora_modules_to_save"),
+        severity=Severity.INFO if extended else of_cause(context, without),
         help="trainable_token_indices trains the new tokens' rows only (peft 0.15 and up)",
     )

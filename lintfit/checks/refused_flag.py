@@ -20,8 +20,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     for each in context.run.refused:
         if each.place.span not in said:
             message = _message(each, context.run.versions)
-            severity = None if each.stops and not each.ignored else Severity.WARNING
-            yield Report(each.place, message, severity, help=_help(each))
+            # With which command a recipe is started that nothing starts is only assumed.
+            surely = each.stops and not each.ignored and context.run.usual_command is None
+            yield Report(each.place, message, None if surely else Severity.WARNING, help=_help(each))
 
 
 def _message(each: Refused, versions: Mapping[str, str]) -> str:

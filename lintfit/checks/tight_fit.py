@@ -18,13 +18,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
-    unsure = context.may_be_shorter or engine_assumed(context.run)
+    over = peak.likely > estimate.capacity_bytes
+    sure = over and not (context.may_be_shorter or engine_assumed(context.run))
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
     yield Report(
         anchor(context.run),
         f"the peak{at_length(context)} is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: "
         f"{_ends(context, estimate)}",
-        severity=Severity.INFO if has_room(estimate) or unsure else None,
+        severity=None if sure else Severity.INFO,
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )

@@ -20,7 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.value("quantization") is not None:
         return  # no quantized model is partitioned while it loads
     facts = run.script.facts
-    makers = [call for call in (facts.training_arguments, facts.parse_call, facts.accelerator) if call is not None]
+    found = (facts.training_arguments, facts.parse_call, facts.accelerator)
+    makers = [call for call in found if call is not None and call.taken is True]
     config = min(makers, key=lambda call: call.order, default=None)
     load = _load(facts)
     if config is None or load is None or load.order > config.order:

@@ -19,7 +19,7 @@ from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Docume
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
-from lintfit.fit.reach import as_information, within_reach, without_fix
+from lintfit.fit.reach import as_of_unused, within_reach, without_fix
 from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
@@ -314,7 +314,7 @@ class _Pass:
 
     def _file_findings(self, document: Document, loaded: Loaded) -> Iterable[Finding]:
         found = self._all_file_findings(document, loaded)
-        return map(as_information, found) if self._is_unused(document, loaded) else found
+        return map(as_of_unused, found) if self._is_unused(document, loaded) else found
 
     def _is_unused(self, document: Document, loaded: Loaded) -> bool:
         """Whether a config that nobody named is of none of the runs that there are."""

@@ -25,10 +25,10 @@ def within_reach(findings: Sequence[Finding], workspace: Workspace) -> tuple[tup
     return tuple(kept), tuple(notes)
 
 
-def as_information(finding: Finding) -> Finding:
-    """A warning of a config that no run uses: true, and of no consequence as yet."""
-    if finding.severity is not Severity.WARNING:
-        return finding
+def as_of_unused(finding: Finding) -> Finding:
+    """A finding of a config that no run uses: true, and of no consequence as yet."""
+    if finding.severity is Severity.ERROR:
+        return replace(finding, severity=Severity.WARNING)
     return replace(without_fix(finding), severity=Severity.INFO)
 
 

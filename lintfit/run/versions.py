@@ -142,11 +142,14 @@ def in_words(versions: Mapping[str, str]) -> str:
 
 
 def range_of(versions: Mapping[str, str], library: str) -> str:
-    """What is known of a library's version: ``4.48.1``, ``before 5``, ``5.0 or later``; empty where nothing is."""
+    """What is known of a library's version: ``4.48.1``, ``before 5``, ``5.0 or later``, ``5.0 or later, before 5.18``;
+    empty where nothing is."""
     exact, floor = versions.get(library), versions.get(library + FLOOR)
-    if exact is None:
-        return f"{floor} or later" if floor is not None else ""
-    return f"before {exact[1:]}" if exact.startswith("<") else exact
+    if exact is not None and not exact.startswith("<"):
+        return exact
+    bounds = [f"{floor} or later"] if floor is not None else []
+    bounds += [f"before {exact[1:]}"] if exact is not None else []
+    return ", ".join(bounds)
 
 
 def _source(versions: Versions, library: str) -> str:

@@ -139,18 +139,17 @@ def is_sure(context: RunContext) -> bool:
     return short is None or short.verdict is Verdict.DOES_NOT_FIT
 
 
-def of_cause(context: RunContext, without: Estimate | None, *settings: str) -> Severity:
+def of_cause(context: RunContext, without: Estimate | None) -> Severity:
     """What a cause is worth beside the finding that the run does not fit, or is close.
 
-    A warning where the run fits ``without`` it, or nearly, or the plan changes one of its ``settings``. Information
-    where other things decide, where nobody states the engine, and where the run fits with short samples and nobody
-    knows how long they are.
+    A warning where the run fits ``without`` it, or nearly. Information where other things decide (what changes them
+    together is the plan), where nobody states the engine, and where the run fits with short samples and nobody knows
+    how long they are.
     """
     if not is_sure(context):
         return Severity.INFO
-    planned = context.plan is not None and any(step.setting in settings for step in context.plan.steps)
     close = without is not None and without.verdict is Verdict.TIGHT and context.verdict is Verdict.DOES_NOT_FIT
-    return Severity.WARNING if planned or close or fits(without) else Severity.INFO
+    return Severity.WARNING if close or fits(without) else Severity.INFO
 
 
 def at_length(context: RunContext) -> str:

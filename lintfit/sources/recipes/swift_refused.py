@@ -30,7 +30,9 @@ def refused_by(arguments: SwiftArguments) -> Iterator[Refused]:
         found = refusal(given, options)
         if found is None or (found.by_value and _taken_elsewhere(arguments, given)):
             continue
-        yield Refused(place, given.name, PARSER, found, ignored=ignored and not found.by_value)
+        history = swift.history(arguments.command, given.name.lstrip("-"), arguments.at) if not found.by_value else None
+        passed = ignored and not found.by_value
+        yield Refused(place, given.name, PARSER, found, ignored=passed, history=history)
     yield from _keys(arguments, options, ignored)
 
 
@@ -43,7 +45,9 @@ def _keys(arguments: SwiftArguments, options: tuple[Option, ...], ignored: bool)
     for entry in root.entries:
         found = unknown(Given(f"--{entry.key}"), options) if entry.key != ENVIRONMENT else None
         if found is not None:
-            yield Refused(Place(document, entry.key_span), f"--{entry.key}", PARSER, found, key=True, ignored=ignored)
+            place, name = Place(document, entry.key_span), f"--{entry.key}"
+            history = swift.history(arguments.command, entry.key, arguments.at)
+            yield Refused(place, name, PARSER, found, key=True, ignored=ignored, history=history)
 
 
 def _taken_elsewhere(arguments: SwiftArguments, given: Given) -> bool:

@@ -374,6 +374,23 @@ button.click(fn=tokenize_and_train)
     assert values(script(text, ""))["gradient_checkpointing"] is on
 
 
+@pytest.mark.parametrize(
+    ("entry", "surely"),
+    [("    finetune()", True), ("    # finetune()\n    print(1)", None), ("    start(target=finetune)", True)],
+)
+def test_a_function_whose_call_is_commented_out_does_not_surely_train(entry: str, surely: bool | None) -> None:
+    text = f"""{MODEL}
+def finetune():
+    model = AutoModelForCausalLM.from_pretrained("some/model")
+    Trainer(model=model, args=TrainingArguments("out", gradient_checkpointing=True)).train()
+
+if __name__ == "__main__":
+{entry}
+"""
+    trainer = script(text, "").facts.trainer
+    assert trainer is not None and trainer.taken is surely
+
+
 @pytest.mark.parametrize(("world", "gpus"), [('"1"', 1), ('os.environ["SLURM_NTASKS"]', None), ('"4"', None)])
 def test_a_script_that_plays_the_launcher_of_one_process(world: str, gpus: int | None) -> None:
     text = f'import os\nos.environ["WORLD_SIZE"] = {world}\n' + MODEL

@@ -102,13 +102,22 @@ class Interpreter(Imports):
 
     def _only_training(self, functions: Sequence[Function]) -> list[Function]:
         """The one function that makes a trainer where nothing that runs has made one: a callback of a web page, not a
-        command, which has a decorator.
+        command, which has a decorator, nor one whose call beneath ``__main__`` is commented out.
         """
         if any(record.name.endswith("Trainer") for record in self.walk.records):
             return []
         makers = [found for found in functions if found.node is not None and _makes_trainer(found.node)]
         plain = (found for found in makers if isinstance(found.node, cst.FunctionDef) and not found.node.decorators)
-        return [found for found in plain if id(found.node) not in self.walk.entered] if len(makers) == 1 else []
+        if len(makers) != 1:
+            return []
+        return [each for each in plain if id(each.node) not in self.walk.entered and self._may_be_called(each)]
+
+    def _may_be_called(self, function: Function) -> bool:
+        """Whether a function is named outside of its own first line and of comments, or the script is run by nobody."""
+        if not self.has_entry or self._modules is None:
+            return True
+        named = re.compile(rf"^(?!\s*(?:async +)?def )[^#\n]*\b{re.escape(function.name)}\b", re.MULTILINE)
+        return named.search(self._modules.documents[0].text) is not None
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         found = self._invoked(node, record, function, scope)
