@@ -31,6 +31,7 @@ from lintfit.sources.recipes.keys import spelled
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 _FOR_ALL = frozenset({"whole_state_dict"})
 """Settings that may change for other runs, for what is written does the same for every engine."""
 _HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
@@ -77,7 +78,8 @@ class Apart:
             if named is None:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
-            text = _renamed(apply(document.text, own).lstrip("\r\n"), document.path.name, path.name)
+            text = _TRAILING.sub("", apply(document.text, own).lstrip("\r\n"))
+            text = _renamed(text, document.path.name, path.name)
             copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]

@@ -317,10 +317,11 @@ def test_two_launches_of_one_file_make_two_configs(tmp_path: Path) -> None:
 
 
 def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
-    """And its name ends with no joint of a word that is gone: ``fsdp_zero3.yaml`` becomes ``fsdp_offload.yaml``."""
+    """Its name ends with no joint of a word that is gone (``fsdp_zero3.yaml`` becomes ``fsdp_offload.yaml``), and no
+    line of it with blanks."""
     yaml = (
         "# accelerate launch --config_file fsdp_zero3.yaml train.py\n"
-        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n"
+        "compute_environment: LOCAL_MACHINE   \ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n"
         "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
     )
     launch = (
@@ -329,9 +330,7 @@ def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
     )
     tree(tmp_path, fsdp_zero3_dot_yaml=yaml, a_dot_sh=launch, b_dot_sh=launch)
     assert "--config_file fsdp_offload.yaml" in fixed(tmp_path)
-    assert (
-        (tmp_path / "fsdp_offload.yaml")
-        .read_text()
-        .startswith("# accelerate launch --config_file fsdp_offload.yaml train.py\n")
-    )
+    copy = (tmp_path / "fsdp_offload.yaml").read_text()
+    first = "# accelerate launch --config_file fsdp_offload.yaml train.py\ncompute_environment: LOCAL_MACHINE\n"
+    assert copy.startswith(first)
     assert (tmp_path / "fsdp_zero3.yaml").read_text() == yaml
