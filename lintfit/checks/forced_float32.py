@@ -28,8 +28,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _report(context: RunContext, upcast: Statement) -> Report | None:
     facts, spec = context.run.facts, context.run.spec
     if facts is None or spec is None:
-        if upcast.call.taken is None:
-            return None  # a switch of the script's own decides, and nothing says what it would cost
+        loaded = trained_load(context.run.script) if context.run.script is not None else None
+        if upcast.call.taken is None or loaded is None:
+            return None  # a switch of the script's own decides; what is made from scratch is fp32 anyway
         return Report(
             upcast.call.place,
             f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",

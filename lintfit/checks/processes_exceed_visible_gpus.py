@@ -6,7 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import place_of, starts_too_many
 from lintfit.checks.helpers.wording import plural
 from lintfit.run.model import Run
-from lintfit.settings.model import is_count
+from lintfit.settings.model import Setting, is_count
 from lintfit.sources.launchers.processes import names_devices
 
 _ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
@@ -36,7 +36,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f'rank {visible} stops with "CUDA error: invalid device ordinal"',
             help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
         )
-    elif run.hardware.available is not None and starts_too_many(run):
+    elif run.hardware.available is not None and starts_too_many(run) and not _asked_of_slurm(gpus):
         yield _lacking(run, gpus.value, run.hardware.available)
 
 
@@ -53,6 +53,15 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
         help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
         "or state how many GPUs there are",
     )
+
+
+def _asked_of_slurm(gpus: Setting) -> bool:
+    """Whether it is the GPUs that a job asks for: it runs where there are so many, or not at all."""
+    place = gpus.provenance.place
+    if place is None:
+        return False
+    text = place.document.text
+    return text.startswith("#SBATCH", text.rfind("\n", 0, place.span.start) + 1)
 
 
 def _on_other_devices(run: Run) -> bool:

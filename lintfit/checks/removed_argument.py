@@ -104,7 +104,7 @@ def _dropped(
         argument.whole,
         f"{call.name}({argument.name}=…) stops with TypeError in transformers 5"
         + ("" if off else f"; {successor} says the same"),
-        severity=Severity.ERROR if spared is False else milder(Severity.ERROR),
+        severity=Severity.ERROR if spared is False else milder(Severity.ERROR) if call.taken is True else Severity.INFO,
         fix=_replaced(source, call, argument),
         help="delete it" if off and _written(argument) in _OFF else f"write {successor}",
     )

@@ -230,6 +230,9 @@ def _gpu_ids(context: FileContext, document: DataDocument, root: Node) -> Iterat
 
 
 def _nvme(document: DataDocument, root: Node) -> Iterator[Report]:
+    stage = root.get("zero_optimization", "stage")
+    if stage is not None and stage.value in (0, 1, 2):
+        return  # they take NVMe for the host, and ask for no folder (``stage_1_and_2.py``)
     for name in ("offload_optimizer", "offload_param"):
         device = root.get("zero_optimization", name, "device")
         path = root.get("zero_optimization", name, "nvme_path")

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.moves import hint, is_foreign, moved, place_name, rename
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node
+from lintfit.findings.model import Severity
+from lintfit.frozen import replace
+from lintfit.run.model import Run
 from lintfit.schema.sections import UnknownKey, load, unknown_keys
 from lintfit.settings.model import Place
+from lintfit.settings.registry import SETTINGS
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -20,7 +24,14 @@ def check_file(context: FileContext) -> Iterator[Report]:
         # Code of the tree may read a key that is not one of DeepSpeed's that went astray.
         own = is_foreign(unknown) and context.read_by(unknown.path) is not None
         if len(unknown.path) == 1 and not own:
-            yield _report(document, root, unknown)
+            report = _report(document, root, unknown)
+            yield report if not _holds(context.runs, unknown) else replace(report, severity=Severity.INFO)
+
+
+def _holds(runs: Sequence[Run], unknown: UnknownKey) -> bool:
+    """Whether it is a setting that every run has from elsewhere, as the key says it: ``gradient_checkpointing``."""
+    name, value = str(unknown.entry.key), unknown.entry.value.value
+    return bool(runs) and name in SETTINGS and all(run.value(name) == value for run in runs)
 
 
 def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:

@@ -9,16 +9,17 @@ from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.spec import GIB
 from lintfit.sources.script.model import Call, ScriptFacts
 
-_WORTH_IT = GIB
-"""Bytes of a model from which on a whole copy on every rank is worth a warning."""
+_WORTH_IT = 4 * GIB
+"""Bytes of a model from which on a whole copy on every rank is worth a warning: 32 GiB on a machine of eight GPUs."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    if run.value("quantization") is not None:
-        return  # no quantized model is partitioned while it loads
+    alone = run.launch is not None and run.spec is not None and run.spec.data_parallel < 2
+    if alone or run.value("quantization") is not None:
+        return  # no quantized model is partitioned while it loads, and one rank has nobody to share with
     facts = run.script.facts
     found = (facts.training_arguments, facts.parse_call, facts.accelerator)
     makers = [call for call in found if call is not None and call.taken is True]

@@ -27,8 +27,6 @@ def within_reach(findings: Sequence[Finding], workspace: Workspace) -> tuple[tup
 
 def as_of_unused(finding: Finding) -> Finding:
     """A finding of a config that no run uses: true, and of no consequence as yet."""
-    if finding.severity is Severity.ERROR:
-        return replace(finding, severity=Severity.WARNING)
     return replace(without_fix(finding), severity=Severity.INFO)
 
 

@@ -14,7 +14,7 @@ from lintfit.options.model import Options
 from lintfit.run import environment, requirements
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
-from lintfit.run.versions import in_words, versions_of, with_project_of
+from lintfit.run.versions import in_words, range_of, versions_of, with_project_of
 from lintfit.versions import before, concrete
 
 
@@ -419,3 +419,17 @@ def test_a_trainer_of_an_old_trl_goes_with_no_new_transformers(
 def test_a_bound_of_transformers_beyond_5_gives_way_to_an_old_trl(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("transformers<6\ntrl==0.11.0\n", "utf-8")
     assert versions_of(tmp_path / "run.sh", tmp_path, Options())["transformers"] == "<5"
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({}, ""),
+        ({"transformers": "4.48.1", "transformers>=": "4.40"}, "4.48.1"),
+        ({"transformers": "<5"}, "before 5"),
+        ({"transformers>=": "5.1.0"}, "5.1.0 or later"),
+        ({"transformers": "<5.18.0", "transformers>=": "5.1.0"}, "5.1.0 or later, before 5.18.0"),
+    ],
+)
+def test_a_range_is_told_by_both_its_ends(known: dict[str, str], words: str) -> None:
+    assert range_of(known, "transformers") == words

@@ -25,9 +25,8 @@ def reader_of(runs: Iterable[Run]) -> Reader | None:
 
 def _reader(run: Run) -> Reader | None:
     if run.script is None:
-        if run.training is not None and run.training.uses_trainer:
-            return "transformers"
-        return "accelerate" if run.accelerate is not None else None
+        # An Accelerate YAML is read under a Trainer and under a loop alike.
+        return "transformers" if run.training is not None and run.training.uses_trainer else None
     facts = run.script.facts
     arguments = facts.training_arguments
     if arguments is not None and arguments.name == "PPOConfig" and not _OLD_PPO.isdisjoint(arguments.arguments):

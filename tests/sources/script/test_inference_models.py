@@ -179,3 +179,30 @@ def test_a_model_in_a_module_of_the_script_is_a_part_of_what_is_trained() -> Non
         """
     )
     assert "frozen_models" not in source.settings
+
+
+@pytest.mark.parametrize(("base", "beside"), [("some/student", False), ("some/teacher", True)])
+def test_the_trained_model_s_base_loaded_anew_to_try_it_out_is_not_there_while_it_trains(
+    base: str, beside: bool
+) -> None:
+    source = script(
+        f"""
+        import torch
+        from peft import PeftModel
+        from torchkeras import KerasModel
+        from transformers import AutoModel
+
+        class Step:
+            def __call__(self, batch):
+                loss = self.net(**batch).loss
+                loss.backward()
+
+        model = AutoModel.from_pretrained("some/student").half().cuda()
+        optimizer = torch.optim.AdamW(model.parameters())
+        KerasModel.StepRunner = Step
+        KerasModel(model, optimizer=optimizer).fit(data)
+        old = AutoModel.from_pretrained("{base}")
+        merged = PeftModel.from_pretrained(old, "trained").cuda().merge_and_unload()
+        """
+    )
+    assert ("frozen_models" in source.settings) is beside

@@ -100,6 +100,7 @@ def adapted(adapters: str = "", has: str = "", kind: str = "SFT", **versions: st
 def test_its_own_checkpointing_is_the_default(adapters: str, on: bool, offload: bool | None) -> None:
     found = adapted(adapters)
     assert (found["gradient_checkpointing"], found.get("activation_offload")) == (on, offload)
+    assert found["use_reentrant"] is True
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,12 @@ def _unsloth(reading: Reading) -> None:
     """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``).
 
     It is the default of ``get_peft_model`` (``unsloth/models/llama.py`` since 2025.7.4, ``vision.py``; plain
-    checkpointing before).
+    checkpointing before). Either is reentrant (``prepare_model_for_kbit_training`` of ``unsloth/models/_utils.py``).
     """
     for record in reading.called("get_peft_model"):
         if not record.function.startswith("unsloth"):
             continue
+        reading.default("use_reentrant", True, "Unsloth's checkpoints are reentrant")
         value = record.keyword("use_gradient_checkpointing")
         if value is None and not record.spreads:
             reading.default("gradient_checkpointing", True, "Unsloth's default")

@@ -22,6 +22,7 @@ _COUNTED = frozenset({"model", "ref_model", "reference_model", "reward_model", "
 """Arguments of a trainer whose models are counted elsewhere."""
 _ASKED = re.compile(r"^(teacher|judge|expert|aux\w*|assistant|draft|critic|reward)(_model)?s?$")
 """Arguments of a trainer by which a model is named that it loads and only asks."""
+_OPTIMIZERS = ("torch.optim.", "bitsandbytes.optim.")
 _SCORES = re.compile(r"For(Sequence|Token)Classification$|RewardModel$")
 
 
@@ -51,8 +52,20 @@ def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], R
     for load in found.loads:
         if id(load) in mine or load.assigned_to in names or load.taken is not True or load.order > begins:
             continue
-        if _on_card(reading, load) and not _counted_elsewhere(reading, load) and not _freed(reading, load):
+        if _counted_elsewhere(reading, load) or _freed(reading, load) or _tries_out(reading, load):
+            continue
+        if _on_card(reading, load):
             yield _entry(reading, load), load
+
+
+def _tries_out(reading: Reading, load: Record) -> bool:
+    """Whether the trained model's base is loaded anew behind the optimizer, as a notebook does to try out what it has
+    trained by a class of its own."""
+    trained = reading.found.trained_load
+    optimizers = [record.order for record in reading.records if record.function.startswith(_OPTIMIZERS)]
+    if trained is None or not optimizers or load.order < max(optimizers):
+        return False
+    return bool(_entry(reading, load)["model"] == _entry(reading, trained)["model"])
 
 
 def _copied(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:
