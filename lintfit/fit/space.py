@@ -125,7 +125,8 @@ class Space:
         masters = deepspeed and self._value(changes, "mixed_precision") != "no"
         if masters and self._forced and changes.keys().isdisjoint({"weights_dtype", "method"}):
             return False  # the engine's master weights are the fp32 copy
-        if engine in ("deepspeed", "fsdp") and "optimizer" in changes:
+        own = ("optimizer" in option.changes and "fsdp" not in option.changes for option in options)
+        if engine in ("deepspeed", "fsdp") and any(own):
             return False
         if changes.get("quantization") and (stage == 3 or engine == "fsdp"):
             return False

@@ -334,3 +334,19 @@ def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
     first = "# accelerate launch --config_file fsdp_offload.yaml train.py\ncompute_environment: LOCAL_MACHINE\n"
     assert copy.startswith(first)
     assert (tmp_path / "fsdp_zero3.yaml").read_text() == yaml
+
+
+def test_what_fsdp_steps_on_the_host_is_torch_s_adamw(tmp_path: Path) -> None:
+    """bitsandbytes has no kernels there; FSDP's own offload comes before another engine."""
+    yaml = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n"
+        "fsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n"
+        "  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
+    )
+    launch = (
+        "accelerate launch --config_file fsdp.yaml train.py --output_dir out --bf16 True \\\n"
+        "    --gradient_checkpointing True --per_device_train_batch_size 1 --optim paged_adamw_32bit\n"
+    )
+    tree(tmp_path, fsdp_dot_yaml=yaml, a_dot_sh=launch)
+    assert fixed(tmp_path).endswith("--per_device_train_batch_size 1 --optim adamw_torch\n")
+    assert "fsdp_offload_params: true" in (tmp_path / "fsdp.yaml").read_text()

@@ -27,15 +27,24 @@ def options(subject: Subject) -> Iterator[Option]:
         name += " layer by layer"
     if whole != here:
         yield Option(name, {"fsdp": whole}, kind=name)
-    if not here.cpu_offload and not is_bitsandbytes(spec.optimizer):
-        name += " offloaded to the host"
-        yield Option(name, {"fsdp": replace(whole, cpu_offload=True)}, kind=name)
+    if not here.cpu_offload:
+        yield from _offloaded(spec.optimizer, replace(whole, cpu_offload=True), f"{name} offloaded to the host")
     back = subject.taking_back
     if here.cpu_offload:
         yield Option(f"FSDP{here.version} without offload", {"fsdp": replace(here, cpu_offload=False)}, counts=1 + back)
     if here.strategy == "FULL_SHARD":
         partly = replace(here, strategy="SHARD_GRAD_OP", cpu_offload=False)
         yield Option(f"FSDP{here.version} SHARD_GRAD_OP", {"fsdp": partly}, counts=1 + back * (1 + here.cpu_offload))
+
+
+def _offloaded(optimizer: str, fsdp: Fsdp, name: str) -> Iterator[Option]:
+    """The step goes to the host as well, where bitsandbytes has no kernels: torch's AdamW takes its AdamW's place."""
+    if not is_bitsandbytes(optimizer):
+        yield Option(name, {"fsdp": fsdp}, kind=name)
+    elif "adamw" in optimizer:
+        changes = {"fsdp": fsdp, "optimizer": "adamw_torch"}
+        note = "torch's AdamW in place of bitsandbytes', which cannot step on the host"
+        yield Option(f"{name}, AdamW of torch", changes, Effect.NUMERICS, note, kind=name)
 
 
 def _new(subject: Subject) -> Iterator[Option]:
