@@ -339,7 +339,7 @@ def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
 def test_what_fsdp_steps_on_the_host_is_torch_s_adamw(tmp_path: Path) -> None:
     """bitsandbytes has no kernels there; FSDP's own offload comes before another engine."""
     yaml = (
-        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n"
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 2\n"
         "fsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n"
         "  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
     )
