@@ -15,6 +15,7 @@ from typing import Any
 from lintfit.documents.model import Document, FileEdit, Kind
 from lintfit.findings.model import Action, ChangedLine
 from lintfit.fit.applying import Applied, Written, uncasts
+from lintfit.frozen import replace
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
 from lintfit.settings.model import spoken
@@ -40,7 +41,7 @@ def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tu
     if uncasts(run, changes) and "weights_dtype" in wanted:
         wanted["weights_dtype"] = AS_LOADED
     before = {name: getattr(run.spec, name) for name in SETTINGS if hasattr(run.spec, name)}
-    said = list(phrases(wanted, before))
+    said = [_with_reason(phrase, {**before, **changes}, before) for phrase in phrases(wanted, before)]
     if applied is None:
         return tuple(_by_hand(run, phrase) for phrase in said)
     lines = _Lines(applied)
@@ -55,6 +56,14 @@ def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tu
         left = [each for each in left if each not in own]
         found += _written(phrase, own, lines, settings)
     return (*found, *_without_words(left, lines, settings), *_following(run, changes, applied))
+
+
+def _with_reason(phrase: Phrase, after: Mapping[str, Any], before: Mapping[str, Any]) -> Phrase:
+    """Why a larger micro-batch is to save memory: FSDP reduces no gradient before the last of those it accumulates."""
+    name = "gradient_accumulation_steps"
+    if name not in phrase.settings or after["engine"] != "fsdp" or not after[name] == 1 < before[name]:
+        return phrase
+    return replace(phrase, text=f"{phrase.text} (FSDP keeps whole gradients while it accumulates)")
 
 
 _OF_OTHERS = frozenset(
