@@ -67,10 +67,9 @@ class Apart:
             own = [edit.edit for edit in edits if edit.document is document]
             if not own or not self.workspace.exists(document.path):
                 continue
-            others = self._sharing.others(document.path, self._run)
-            false = self._is_false(document.path.stem)
-            if not others.runs and not others.more and not false:
+            if not self.is_kept(document):
                 continue
+            others = self._sharing.others(document.path, self._run)
             path = self._free(document.path, new)
             named = pointed_at(run, document, path.name)
             if named is None and others.runs:
@@ -84,6 +83,11 @@ class Apart:
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
         return edits
+
+    def is_kept(self, document: DataDocument) -> bool:
+        """Whether a config stays as it is: others read it, or its name would not be true any more."""
+        others = self._sharing.others(document.path, self._run)
+        return bool(others.runs or others.more) or self._is_false(document.path.stem)
 
     def _as_flags(self, run: Run, edits: Sequence[FileEdit]) -> Sequence[FileEdit]:
         """The edits; those of a file of arguments that other runs read as well are flags of this launch instead, which

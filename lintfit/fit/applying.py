@@ -7,8 +7,10 @@ left them; the edits that are shown in the end are the difference between the fi
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +23,16 @@ from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.existing import existing, folder_of_others, launcher_files, passed_over
+from lintfit.fit.existing import existing, folder_of_others, launcher_files, of_stage, passed_over
 from lintfit.frozen import frozen, replace
 from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.engine_location import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
-from lintfit.run.naming import leads_to
+from lintfit.run.naming import leads_to, pointed_at
 from lintfit.run.offloaded_optimizer import asked_in_vain
+from lintfit.run.sharing import changed_settings
 from lintfit.run.unused_search import ARGUMENT, searches_beside_reentrant
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
@@ -138,6 +141,10 @@ def with_edits(
     return reason or copy.so_far()
 
 
+_TRIED = 3
+"""Configs of the tree from which a plan may go on."""
+
+
 class _Copy:
     """The files of a run as the changes so far have left them, and the run that they make."""
 
@@ -163,6 +170,8 @@ class _Copy:
             value = value if folder is None else {**value, "folder": folder}
         if name == "engine" and value == "deepspeed" and self._takes_launcher_file():
             return ""
+        if name == "zero_stage":
+            self._goes_on_from_file(value)
         for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
             made = write_one(self.run, name, value)
             if made is None:
@@ -193,6 +202,22 @@ class _Copy:
             before = (self.run, dict(self.texts), dict(self.places), list(self.written))
         return False
 
+    def _goes_on_from_file(self, stage: int) -> None:
+        """Name a DeepSpeed JSON of the tree that has the stage already, where the run's own would only be copied: what
+        the plan says beside the stage is changed in it, or in a copy."""
+        before, document = self.run, self.run.deepspeed.document if self.run.deepspeed is not None else None
+        if document is None or document.path in self.texts or not self.apart.is_kept(document):
+            return
+        state = self.run, dict(self.texts), dict(self.places), list(self.written)
+        for other in islice(of_stage(self.run, stage, self._workspace), _TRIED):
+            named = pointed_at(self.run, document, os.path.relpath(other.path, document.path.parent))
+            if named and not self.edit("zero_stage", named) and not self.run.doubtful:
+                now = self.run.deepspeed.document.path if self.run.deepspeed is not None else None
+                left = set(changed_settings(before, self.run)) - ZERO_SECTION - set(ZERO)
+                if now == other.path and not left:
+                    return
+            self.run, self.texts, self.places, self.written = state[0], dict(state[1]), dict(state[2]), list(state[3])
+
     def _lost(self) -> Path | None:
         """A DeepSpeed file that was made and that the process, as it names it, does not find."""
         path = self.run.deepspeed.document.path if self.run.deepspeed is not None else None
@@ -209,10 +234,28 @@ class _Copy:
         if reason := reach.why_not(edits, self._workspace):
             return reason
         self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
-        self.written += [Written(name, edit) for edit in edits]
+        for edit in edits:
+            self._note(Written(name, edit))
         self.places.setdefault(name, edits[0].path)
         self._read_again()
         return ""
+
+    def _note(self, made: Written) -> None:
+        """Keep an edit; of one that replaces what another one has just written there, only what comes of both."""
+        edit, document = made.edit.edit, made.edit.document
+        for index, earlier in enumerate(self.written):
+            first = earlier.edit
+            if (
+                document is not None
+                and first.document is not None
+                and first.path == made.edit.path
+                and first.edit.span.start == edit.span.start
+                and first.edit.text == document.text[edit.span.start : edit.span.end]
+            ):
+                del self.written[index]
+                made = Written(made.change, replace(first, edit=replace(first.edit, text=edit.text)))
+                break
+        self.written.append(made)
 
     def _read_again(self) -> None:
         """Read the run from the files as they are now, once for all plans that leave them so: plans have most of their

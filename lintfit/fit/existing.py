@@ -105,6 +105,18 @@ def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> st
     return ""
 
 
+def of_stage(run: Run, stage: int, workspace: Workspace) -> Iterator[DataDocument]:
+    """The project's DeepSpeed JSONs that have another stage than the run's, offload nothing and bring no schedule: one
+    for which the run's may be given up, to go on from there."""
+    document = run.deepspeed.document if run.deepspeed is not None else None
+    if document is None or document.reader is not None:
+        return
+    for other in (*_siblings(document, workspace), *_configs(run, workspace)):
+        plain = _zero(other) == (stage, "none", "none")
+        if plain and _is_at_home(other.path, run) and (_schedules(document) or not _schedules(other)):
+            yield other
+
+
 def folder_of_others(run: Run, workspace: Workspace) -> Path | None:
     """The folder of the project's own DeepSpeed JSONs, below where the process starts; None where it has none."""
     home = working_directory(run)

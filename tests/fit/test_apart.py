@@ -350,3 +350,16 @@ def test_what_fsdp_steps_on_the_host_is_torch_s_adamw(tmp_path: Path) -> None:
     tree(tmp_path, fsdp_dot_yaml=yaml, a_dot_sh=launch)
     assert fixed(tmp_path).endswith("--per_device_train_batch_size 1 --optim adamw_torch\n")
     assert "fsdp_offload_params: true" in (tmp_path / "fsdp.yaml").read_text()
+
+
+def test_a_config_of_the_tree_that_has_the_stage_is_gone_on_from(tmp_path: Path) -> None:
+    """Its sizes are the project's own; what is named in the end is told once."""
+    zero3 = ZERO2.replace('{"stage": 2}', '{"stage": 3, "stage3_max_live_parameters": 1e8}')
+    a, b = (RUN.format(config=name) for name in ("zero2.json", "zero3.json"))
+    tree(tmp_path, a_dot_sh=a, b_dot_sh=b, zero2_dot_json=ZERO2, zero3_dot_json=zero3)
+    plan = lintfit("check", "a.sh", "--seq-len", "1024", "--isolated", *CARDS, cwd=tmp_path).out
+    assert "write zero3_offload.json for zero2.json" in plan and "for zero3.json" not in plan
+    assert "--deepspeed ./zero3_offload.json" in fixed(tmp_path)
+    zero = json.loads((tmp_path / "zero3_offload.json").read_text())["zero_optimization"]
+    assert zero == {"stage": 3, "stage3_max_live_parameters": 1e8, "offload_optimizer": {"device": "cpu"}}
+    assert (tmp_path / "zero2.json").read_text() == ZERO2 and (tmp_path / "zero3.json").read_text() == zero3
