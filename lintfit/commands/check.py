@@ -15,7 +15,7 @@ from lintfit.checks.helpers.runs import starts_too_many
 from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
-from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, FileEdit, Kind
+from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
@@ -38,6 +38,7 @@ from lintfit.verdict.spread import what_decides
 
 if TYPE_CHECKING:
     from lintfit.commands.kept.store import Keeping, Store
+    from lintfit.fit.mending import Mending
 
 MOST_PLANS = 16
 """Launches of one file, the first ones, that a plan is looked for. Few files have more, and each takes as long as a
@@ -485,34 +486,14 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
     return result
 
 
-@frozen(eq=False)
-class _Mended:
-    texts: Mapping[Path, str]
-    fixed: tuple[Finding, ...]
-
-
-def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> _Mended:
+def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> Mending:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
-    from lintfit.fit.confirm import Confirmation, texts_after
+    from lintfit.fit.confirm import Confirmation
+    from lintfit.fit.mending import Mending
 
-    texts: dict[Path, str] = {}
-    edits: list[FileEdit] = []
-    fixed: list[Finding] = []
-    confirmation = Confirmation(checked.everywhere, workspace, options, apart=mistakes.end_at)
-    for finding in _fixable(checked.result.findings, options):
-        assert finding.fix is not None
-        try:
-            after = texts_after((*edits, *finding.fix.edits), workspace)
-        except ValueError:
-            continue  # overlaps a fix of this pass: its turn comes in the next
-        if not confirmation.holds(finding, after):
-            continue
-        texts = after
-        edits.extend(finding.fix.edits)
-        fixed.append(finding)
-        if finding.fix.changes:
-            break  # estimates have changed: judge the rest anew
-    return _Mended(texts, tuple(fixed))
+    mending = Mending(Confirmation(checked.everywhere, workspace, options, apart=mistakes.end_at), workspace)
+    mending.make(_fixable(checked.result.findings, options))
+    return mending
 
 
 def _fixable(findings: Sequence[Finding], options: Options) -> list[Finding]:

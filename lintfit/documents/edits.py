@@ -29,7 +29,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
     Raises ValueError where two edits overlap, insert at the same place, or reach beyond the text.
     """
-    ordered = sorted(set(edits), key=lambda edit: (edit.span, edit.text))
+    ordered = sorted(set(edits), key=lambda edit: (edit.span.start, edit.span.end, edit.text))
     parts: list[str] = []
     done = 0
     previous: Edit | None = None

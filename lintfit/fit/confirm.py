@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
-from lintfit.boundary import Apart, to_the_end
+from lintfit.boundary import Apart, Mistakes, to_the_end
 from lintfit.documents.edits import apply
 from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document, Edit, FileEdit
@@ -92,31 +92,36 @@ class Confirmation:
             path = finding.place.document.path
             if finding.fix is not None and finding.fix.edits and {edit.path for edit in finding.fix.edits} == {path}:
                 groups.setdefault((finding.rule, path, finding.run), []).append(finding)
-        return frozenset(
-            id(finding.fix) for group in groups.values() if len(group) > _MANY and self._all(group) for finding in group
-        )
+        return frozenset(id(each.fix) for group in groups.values() for each in self._hold_at_once(group))
+
+    def _hold_at_once(self, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Those of many findings that hold at once, and with that each alone; by halves where not all do."""
+        if len(findings) <= _MANY:
+            return ()
+        if self._all(findings):
+            return findings
+        half = len(findings) // 2
+        return (*self._hold_at_once(findings[:half]), *self._hold_at_once(findings[half:]))
 
     def _all(self, findings: Sequence[Finding]) -> bool:
-        edits = [edit for finding in findings if finding.fix is not None for edit in finding.fix.edits]
+        edits = edits_of(findings)
         try:
-            texts = texts_after(edits, self.workspace)
             taken = self._care.of(edits)
+            if taken.comments or taken.speaking or taken.read or taken.unsearched:
+                return False
+            return self.all_hold(findings, texts_after(edits, self.workspace))
         except ValueError:  # two of them collide
             return False
-        nothing = not (taken.comments or taken.speaking or taken.read or taken.unsearched)
-        # The runs are built and judged once for all of them: what each claims is looked at in the same run.
-        claims = {
-            name: value
-            for finding in findings
-            if finding.fix is not None
-            for name, value in finding.fix.changes.items()
-        }
-        safe = all(f.fix is not None and f.fix.applicability is Applicability.SAFE for f in findings)
-        one = findings[0]
-        assert one.fix is not None
-        applicability = Applicability.SAFE if safe else Applicability.UNSAFE
-        whole = replace(one.fix, edits=tuple(edits), changes=claims, applicability=applicability)
-        return nothing and self.holds(replace(one, fix=whole), texts) and id(whole) not in self._reached
+
+    def all_hold(self, findings: Sequence[Finding], texts: Mapping[Path, str]) -> bool:
+        """Whether all these fixes hold when they are made at once, which leaves these texts; those of several findings
+        also reach no other run that fits."""
+        if len(findings) == 1:
+            return self.holds(findings[0], texts)
+        whole = _whole(findings)
+        with Mistakes().end_at(""):  # which of them a mistake comes of is told when each is alone
+            return self._holds(whole, texts) and self._reached.pop(id(whole.fix), None) is None
+        return False
 
     def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""
@@ -168,6 +173,23 @@ class Confirmation:
             return self.holds(finding, texts_after(fix.edits, self.workspace))
         except ValueError:  # two of its own edits collide
             return False
+
+
+def _whole(findings: Sequence[Finding]) -> Finding:
+    """One finding for several, with a fix that has the edits and claims of all, and is safe where any is: no run may
+    then have another batch."""
+    fixes = [finding.fix for finding in findings if finding.fix is not None]
+    claims = {name: value for fix in fixes for name, value in fix.changes.items()}
+    safe = any(fix.applicability is Applicability.SAFE for fix in fixes)
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    return replace(
+        findings[0], fix=replace(fixes[0], edits=edits_of(findings), changes=claims, applicability=applicability)
+    )
+
+
+def edits_of(findings: Iterable[Finding]) -> tuple[FileEdit, ...]:
+    """The edits of all fixes."""
+    return tuple(edit for finding in findings if finding.fix is not None for edit in finding.fix.edits)
 
 
 def _each_kind(runs: Sequence[RunResult], own: str | None, texts: Mapping[Path, str]) -> Iterator[RunResult]:

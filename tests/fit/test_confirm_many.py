@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from lintfit.documents import json_reader
+from lintfit.documents.model import Document, Edit, FileEdit, Span
+from lintfit.documents.workspace import Workspace
+from lintfit.findings.model import Applicability, Finding, Fix, Severity
+from lintfit.fit.confirm import Confirmation
+from lintfit.options.model import Options
+from lintfit.settings.model import Place
 from tests.support import lintfit
 
 
@@ -34,3 +41,27 @@ def test_a_comment_among_them_still_makes_its_own_fix_unsafe(tmp_path: Path) -> 
     fixes = [each["fix"] for each in json.loads(outcome.out)["findings"] if each["rule"] == "duplicate-key"]
     assert any(fix is None or fix["applicability"] != "safe" for fix in fixes)
     assert any(fix is not None and fix["applicability"] == "safe" for fix in fixes)
+
+
+def test_those_beside_one_that_does_not_hold_are_read_again_by_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ds.json").write_text(_file(400))
+    document = Workspace().read(Path("ds.json"))
+    places = [match.start() for match in re.finditer(r'"steps_per_print"', document.text)]
+    findings = [_renamed(document, place, "'" if index == 100 else "") for index, place in enumerate(places)]
+    held: list[int] = []
+    holds = Confirmation._holds
+    monkeypatch.setattr(Confirmation, "_holds", lambda *given: (held.append(1), holds(*given))[1])
+    confirmed = Confirmation([], Workspace(), Options()).of(findings)
+    assert [index for index, finding in enumerate(confirmed.findings) if finding.fix is None] == [100]
+    assert len(held) < 60
+
+
+def _renamed(document: Document, start: int, before: str) -> Finding:
+    """A fix that gives a key another name, which is no name where something stands before it."""
+    span = Span(start, start + len('"steps_per_print"'))
+    edit = FileEdit(document.path, Edit(span, f'{before}"wall_clock_breakdown"'), document)
+    fix = Fix("rename it", Applicability.SAFE, (edit,))
+    return Finding("a-rule", "LF000", Severity.WARNING, "wrong", Place(document, span), fix=fix)
