@@ -103,7 +103,11 @@ class PythonDocument(Document):
             self.facts["accepted"] = True
             return ()
         tree = self._parsed()
-        return (*tree.problems, *(_unread(self, block) for block in tree.blocks if block.lines.error is not None))
+        unread = (_unread(self, block) for block in tree.blocks if block.lines.error is not None)
+        problems = (*tree.problems, *unread)
+        if not problems and self._cpython().accepts:
+            self.facts["accepted"] = True
+        return problems
 
     @problems.setter
     def problems(self, problems: tuple[Problem, ...]) -> None:

@@ -106,6 +106,14 @@ def test_newer_syntax_than_this_python_is_read() -> None:
     assert not read("type X = int\ndef f[T](x: T) -> T: ...\n").problems
 
 
+def test_what_a_parser_accepts_is_known_of_a_text_that_is_parsed_already() -> None:
+    document = read("def f():\n    return 1\n")
+    assert document.module is not None
+    assert not document.problems and document.facts["accepted"]
+    old = read("print 1\n")
+    assert old.problems and "accepted" not in old.facts
+
+
 def test_text_that_the_tree_does_not_hold_is_not_editable() -> None:
     assert not read("x = 1\n\n   ").editable
 
