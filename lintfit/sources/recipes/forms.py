@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from lintfit.documents.model import Kind
 from lintfit.documents.patterns import lazy_pattern
@@ -207,8 +208,12 @@ _MANY = 40
 """Keys of a JSON file none of which is a recipe's: more of them are data."""
 
 
+@lru_cache(maxsize=1024)
 def front_end_of(text: str, kind: Kind) -> FrontEnd | None:
-    """The front end whose recipe a YAML or JSON text looks like, where lintfit reads its recipes."""
+    """The front end whose recipe a YAML or JSON text looks like, where lintfit reads its recipes.
+
+    Every launch asks it of all its files, which many share.
+    """
     keys = keys_of(text, kind)
     form = form_of(text, keys) if keys is not None else None
     return form.front_end if form is not None and form.front_end in READERS else None
