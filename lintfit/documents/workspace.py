@@ -71,6 +71,8 @@ class Workspace:
         self._overlay = {**self._staged, **self._overlay}
         self._callees: set[Path] = set()
         """Scripts of which is being asked what starts them."""
+        self.circular = False
+        """Whether scripts may start each other: what is read of these hangs on which of them is read first."""
         self._asked: list[set[Path]] = []
         """What is asked for inside of :meth:`asked`, the innermost last."""
         self._asked_by: dict[tuple[Path, Kind], frozenset[Path]] = {}
@@ -226,12 +228,16 @@ class Workspace:
         from lintfit.documents.shell_reader import read_shell
 
         if script in self._callees or script.is_absolute():
+            self.circular |= script in self._callees
             return
         self._callees.add(script)
         try:
             for path in self._shells():
                 try:
-                    if path in self._callees or not mentions(self._unnoted(path), script):
+                    if path == script or not mentions(self._unnoted(path), script):
+                        continue
+                    if path in self._callees:
+                        self.circular = True
                         continue
                     if is_page(path):
                         yield read_shell(page_as_script(self.file(path), script))

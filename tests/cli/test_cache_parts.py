@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from lintfit.cli import cache
 from lintfit.commands.kept import store
+from lintfit.documents.shell_reader import read_shell
 from lintfit.report import REPORTERS
 from lintfit.run.build import build
 from tests.cli.test_cache import FILES, checked, entries, project
@@ -161,6 +162,32 @@ def test_a_script_is_read_again_when_another_begins_to_start_it(built: list[str]
         found = checked(*flags, cwd=folder)
         assert model in found.out
         assert found == checked(*flags, "--no-cache", cwd=folder)
+
+
+@pytest.mark.parametrize("circular", [False, True])
+def test_scripts_that_take_words_are_parsed_late_unless_they_may_start_each_other(
+    circular: bool, built: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "run.sh").write_text(f"trl sft --model_name_or_path $1 --dataset_name a/b{' # all.sh' * circular}\n")
+    (folder / "all.sh").write_text("trl sft --model_name_or_path $1 --dataset_name a/b\nbash run.sh gpt2\n")
+    (folder / "notes.py").write_text("1\n")
+    flags = (".", "--gpu", "4090", "--output-format", "json")
+    checked(*flags, cwd=folder)
+    built.clear()
+    parsed: list[str] = []
+
+    def noted(file: Any, *others: Any) -> Any:
+        parsed.append(file.path.as_posix())
+        return read_shell(file, *others)
+
+    append(folder / "notes.py")
+    with patch("lintfit.documents.shell_reader.read_shell", noted):
+        found = checked(*flags, cwd=folder)
+    assert not built
+    assert bool(parsed) is circular
+    assert found == checked(*flags, "--no-cache", cwd=folder)
 
 
 def mutated(text: str, kind: int, where: random.Random) -> str:

@@ -119,3 +119,17 @@ def test_a_changed_caller_is_read_again(tmp_path: Path) -> None:
     document = changed.read(Path("one.sh"), Kind.SHELL)
     assert isinstance(document, ShellDocument)
     assert document.commands[-1].words[3].value == "gemma-7b"
+
+
+@pytest.mark.parametrize(
+    ("other", "circular"), [("bash run/one.sh $1 512\n", False), ("bash run/one.sh $1 512\nbash all.sh\n", True)]
+)
+def test_scripts_that_may_start_each_other_are_known(other: str, circular: bool, tmp_path: Path) -> None:
+    files = {"run/one.sh": TAKES, "all.sh": "python train.py $1\nbash other.sh gemma-2b\n", "other.sh": other}
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    workspace = Workspace(tmp_path)
+    workspace.read(Path("run/one.sh"), Kind.SHELL)
+    assert workspace.circular is circular

@@ -226,7 +226,7 @@ class Store:
         documents = [
             [paths.of_one(where), str(kind), str(document.path), paths.of(asked), document.facts]
             for where, kind, document, asked in self._workspace.documents()
-            if _is_plain(document) and ANY_SHELL not in asked  # what starts each other is read in one order
+            if _is_plain(document) and not (ANY_SHELL in asked and self._workspace.circular)
         ]
         parsed = {(where, kind) for where, kind, _, _ in self._workspace.documents()}
         documents += [
