@@ -390,10 +390,12 @@ def find(model: str) -> ModelFacts | None:
     return lookup(model) or from_hf_cache(model)
 
 
+@functools.lru_cache(maxsize=256)
 def suggest(model: str) -> str | None:
     """The catalogue's id that an unknown one most resembles, or None.
 
-    Only one with the same digits: another version or size is another model, not a slip.
+    Only one with the same digits: another version or size is another model, not a slip. Kept: the launches of a tree
+    often name the same model.
     """
     if len(model) > LONGEST_NAME:
         return None
