@@ -318,7 +318,7 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         raise CannotWrite("the loop steps after every batch, without accelerator.accumulate")
     edits: list[FileEdit] = []
     states_it = False
-    for source in (run.deepspeed, run.accelerate):
+    for source in (run.deepspeed, run.accelerate, run.launch):
         setting = source.settings.get(name) if source is not None else None
         if source is not None and setting is not None and setting.value is not AUTO:
             written = source.write(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from lintfit.commands.check import load_runs
@@ -363,3 +364,21 @@ def test_a_config_of_the_tree_that_has_the_stage_is_gone_on_from(tmp_path: Path)
     zero = json.loads((tmp_path / "zero3_offload.json").read_text())["zero_optimization"]
     assert zero == {"stage": 3, "stage3_max_live_parameters": 1e8, "offload_optimizer": {"device": "cpu"}}
     assert (tmp_path / "zero2.json").read_text() == ZERO2 and (tmp_path / "zero3.json").read_text() == zero3
+
+
+def test_accumulation_that_the_launcher_and_the_trainer_are_told_is_changed_in_both(tmp_path: Path) -> None:
+    yaml = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\n"
+        "deepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n  gradient_accumulation_steps: auto\n"
+    )
+    launch = (
+        "accelerate launch --config_file zero3.yaml --gradient_accumulation_steps 2 train.py --output_dir out \\\n"
+        "    --bf16 True --gradient_checkpointing True --per_device_train_batch_size 32 \\\n"
+        "    --gradient_accumulation_steps 2\n"
+    )
+    tree(tmp_path, zero3_dot_yaml=yaml, a_dot_sh=launch)
+    script = fixed(tmp_path)
+    steps = re.findall(r"--gradient_accumulation_steps (\d+)", script)
+    micro = re.search(r"--per_device_train_batch_size (\d+)", script)
+    assert micro is not None and len(steps) == 2 and steps[0] == steps[1] != "2"
+    assert int(micro[1]) * int(steps[0]) == 64
