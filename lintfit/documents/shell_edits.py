@@ -23,6 +23,7 @@ _NUMBER = re.compile(r"-[0-9.]")
 _BOOLEANS = {"true", "false", "yes", "no", "1", "0", "t", "f", "y", "n"}
 _SEPARATOR = re.compile(r"(?:[ \t\r\n]|\\(?=\r?\n))*")
 _CONTINUATION = re.compile(r"\\\r?\n(?P<indent>[ \t]*)")
+_PASSED_ON = re.compile(r"""(?:[ \t]|\\\r?\n){1,100}(?P<quote>["']?)\$(?:[@*]|\{[@*][^}\n]*\})(?P=quote)[ \t]*\Z""")
 _CONTINUED = re.compile(r"\\\r?\n\Z")
 
 
@@ -136,9 +137,10 @@ def _narrowest(document: ShellDocument, command: Command, texts: list[str], edit
     """The edit that changes nothing but this command's words to ``texts``; else one that at least does that.
 
     A value may come from a variable that other words and commands use, too: then its reference is replaced instead,
-    but for words that the script works out (``$((BATCH / MICRO))``): these follow.
+    but for words that the script works out (``$((BATCH / MICRO))``): these follow, and so does what is only printed.
     """
     index = document.commands.index(command)
+    printed = {at for at, other in enumerate(document.commands) if shell_computed.prints(other)}
     old = [[word.text for word in other.words] for other in document.commands]
     follow = _worked_out(document, command, texts)
     wide: Edit | None = None
@@ -148,7 +150,8 @@ def _narrowest(document: ShellDocument, command: Command, texts: list[str], edit
         new = [[word.text for word in other.words] for other in changed.commands]
         if len(new) != len(old) or not _same(new[index], texts, follow):
             continue
-        if all(a == b for at, (a, b) in enumerate(zip(old, new, strict=True)) if at != index):
+        others = (at for at in range(len(old)) if at != index and at not in printed)
+        if all(old[at] == new[at] for at in others):
             return (edit,)
         wide = wide or edit
     if wide is None:
@@ -208,7 +211,7 @@ def _after_equals(document: ShellDocument, place: Span, flag: str) -> Span:
 def _added(document: ShellDocument, command: Command, flag: str, value: str | None, after: Word | None) -> Edit:
     between = "=" if _glues(command) else " "
     text = flag if value is None else f"{flag}{between}{_quoted(value, None)}"
-    end = after.at.end if after is not None else command.end
+    end = after.at.end if after is not None else _end(document, command)
     continuations = list(_CONTINUATION.finditer(document.text, command.span.start, command.end))
     if continuations:
         if _several_a_line(document, command) and not has_no_room(document.text, end, len(text) + 1):
@@ -217,6 +220,12 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
         return Edit.insert(end, f" \\{document.file.newline}{near['indent']}{text}")
     indent = _next_line(document, command, end, len(text) + 1)
     return Edit.insert(end, " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+
+
+def _end(document: ShellDocument, command: Command) -> int:
+    """Where a command's own words end: in front of the script's arguments (``"$@"``), which are to have the last say."""
+    passed_on = _PASSED_ON.search(document.text[command.span.start : command.end])
+    return command.span.start + passed_on.start() if passed_on is not None else command.end
 
 
 def _several_a_line(document: ShellDocument, command: Command) -> bool:

@@ -47,6 +47,18 @@ def test_a_command_goes_on_in_the_next_line_where_it_has_no_room(before: str, af
     assert apply(before, set_flag(document, document.commands[-1], *FLAG)) == after
 
 
+@pytest.mark.parametrize("rest", ['"$@"', "$@", '"${@:2}"', "$*"])
+def test_arguments_that_are_passed_on_have_the_last_say(rest: str) -> None:
+    text = f"python train.py \\\n  --bf16 True \\\n  {rest}\n"
+    document = read(text)
+    added = apply(text, set_flag(document, document.commands[0], *FLAG))
+    assert added == text.replace(f"  {rest}", f"  --gradient_checkpointing True \\\n  {rest}")
+    one = f"python train.py --bf16 True {rest}\n"
+    document = read(one)
+    added = apply(one, set_flag(document, document.commands[0], *FLAG))
+    assert added == one.replace(f" {rest}", f" --gradient_checkpointing True {rest}")
+
+
 def test_a_step_of_a_workflow_stays_on_its_line() -> None:
     text = f"jobs:\n  a:\n    steps:\n      - run: >\n          {LINE}\n"
     document = read(text, ".github/workflows/train.yml")

@@ -452,3 +452,10 @@ def test_what_all_branches_set_alike_is_written_in_no_one_place() -> None:
     document = read("if [ $Q ]; then\n  A=a\nelse\n  A=a\nfi\nb $A\n")
     word = document.commands[-1].words[1]
     assert word.value == "a" and not word.moved
+
+
+def test_a_variable_that_is_only_printed_besides_is_changed_where_it_is_set() -> None:
+    text = 'N="${1:-64}"\necho "batch $N"\npython t.py --x "$N"\n'
+    document = read_shell(FileText(Path("run.sh"), text))
+    command = document.commands[-1]
+    assert apply(text, set_flag(document, command, "--x", "8")) == text.replace("64", "8")
