@@ -223,7 +223,7 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
 
 
 def _end(document: ShellDocument, command: Command) -> int:
-    """Where a command's own words end: in front of the script's arguments (``"$@"``), which are to have the last say."""
+    """Where a command ends: in front of the arguments of its script (``"$@"``), which are to have the last say."""
     passed_on = _PASSED_ON.search(document.text[command.span.start : command.end])
     return command.span.start + passed_on.start() if passed_on is not None else command.end
 
