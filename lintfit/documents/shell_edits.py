@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,20 +72,27 @@ def set_flag(
         return ()
     if (behind := shell_computed.source_of(document, command, current, value)) is not None:
         return behind
+    places = _places(current)
+    edits = [edit for at in places for edit in _last_part(document, at, current, value)]
     if current is word:
         texts[found[0]] = f"{flag}={value}"
-        places = [_after_equals(document, at, flag) for at in _places(word)]
-        edits = [Edit(at, text) for at in places if (text := _requoted(document, at, value, current)) is not None]
-        if not edits:
-            raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
+        places = [_after_equals(document, at, flag) for at in places]
     else:
         texts[found[0] + 1] = value
-        edits = [
-            Edit(at, text) for at in _places(current) if (text := _requoted(document, at, value, current)) is not None
-        ]
-        if not edits:
-            raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
+    edits += [Edit(at, text) for at in places if (text := _requoted(document, at, value, current)) is not None]
+    if not edits:
+        raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
     return _narrowest(document, command, texts, edits)
+
+
+def _last_part(document: ShellDocument, at: Span, word: Word, value: str) -> Iterator[Edit]:
+    """The edit of a path's name alone, where its folder is a variable's that stays: ``"${BASE}/ds.json"``."""
+    written = document.slice(at)
+    (old_folder, _, old), (folder, _, new) = word.text.rpartition("/"), value.rpartition("/")
+    start = written.rfind(f"/{old}") + 1
+    glued = old_folder.partition("=")[2] if old_folder.startswith("-") else old_folder
+    if start and "$" in written[:start] and folder == glued and written[start:].rstrip("\"'") == old:
+        yield Edit(Span(at.start + start, at.start + start + len(old)), new)
 
 
 def with_value(document: ShellDocument, word: Word, value: str, glued_to: str | None) -> Edit | None:

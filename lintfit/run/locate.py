@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,8 +77,14 @@ class Locator:
             if self.workspace.exists(candidate):
                 if self.launch is not None and name == self.launch.script:
                     self.base = base
-                return candidate
+                return self._plain(candidate)
         return self._from_outside(path) or self._anywhere(path)
+
+    def _plain(self, path: Path) -> Path:
+        """The path without the folders that it leads up from again, unless a link stands among them."""
+        plain = Path(os.path.normpath(path)) if ".." in path.parts else path
+        same = plain is path or resolved(self.workspace.root / plain) == resolved(self.workspace.root / path)
+        return plain if same else path
 
     def _from_outside(self, path: Path) -> Path | None:
         """What a relative path leads to that begins above the project: with the folder of the checkout itself, or where

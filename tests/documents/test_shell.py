@@ -459,3 +459,15 @@ def test_a_variable_that_is_only_printed_besides_is_changed_where_it_is_set() ->
     document = read_shell(FileText(Path("run.sh"), text))
     command = document.commands[-1]
     assert apply(text, set_flag(document, command, "--x", "8")) == text.replace("64", "8")
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [('--ds "${BASE}/c/a.json"', '--ds "${BASE}/c/b.json"'), ("--ds=$BASE/a.json", "--ds=$BASE/b.json")],
+)
+def test_of_a_path_behind_a_variable_the_name_is_changed_alone(flag: str, expected: str) -> None:
+    text = f"BASE=./here\npython t.py {flag}\nls $BASE\n"
+    document = read_shell(FileText(Path("run.sh"), text))
+    command = document.commands[-2]
+    value = (command.words[-1].text.removeprefix("--ds=")).replace("a.json", "b.json")
+    assert apply(text, set_flag(document, command, "--ds", value)) == text.replace(flag, expected)
