@@ -22,7 +22,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return  # no quantized model is partitioned while it loads, and one rank has nobody to share with
     facts = run.script.facts
     found = (facts.training_arguments, facts.parse_call, facts.accelerator)
-    makers = [call for call in found if call is not None and call.taken is True]
+    makers = [call for call in found if call is not None and call.taken is not False]
+    if not any(call.taken for call in makers):
+        return  # nothing trains for sure
     config = min(makers, key=lambda call: call.order, default=None)
     load = _load(facts)
     if config is None or load is None or load.order > config.order:

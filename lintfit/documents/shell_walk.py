@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import tree_sitter
@@ -215,19 +215,24 @@ class Walk:
         if body.type != "command":
             self.walk(body, where)
             return
-        # tree-sitter hands the words behind a redirect's file to the redirect; bash to the command.
-        stray = [
-            child
-            for redirect in node.children_by_field_name("redirect")
-            for child in redirect.children_by_field_name("destination")[1:]
-        ]
-        self.command(body, stray, where)
+        redirects = node.children_by_field_name("redirect")
+        self.command(body, [child for redirect in redirects for child in self._behind_file(redirect)], where)
         read = read_variable(node, body, self.source)
         if read is not None:
             self.scope.variables[read.name] = read
         file = written_file(node, body, self.source, self.scope)
         if file is not None:
             self.files.append(replace(file, conditional=where.conditional))
+
+    def _behind_file(self, redirect: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+        """The words behind a redirect's file, which tree-sitter hands to the redirect, and bash to the command; not the
+        pieces into which it takes the file's own name (``> $OUT/$NAME.log``)."""
+        found = redirect.children_by_field_name("destination")
+        ended = False
+        for before, child in zip(found, found[1:], strict=False):
+            ended |= any(mark.isspace() for mark in self.text[self.span(before).end : self.span(child).start])
+            if ended:
+                yield child
 
     def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
         name = node.child_by_field_name("name")

@@ -277,7 +277,8 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
 
 def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, value: Any) -> dict[str, Any]:
     """What belongs to ZeRO-3 once it shards the weights: an Accelerate YAML of another stage that says no to a model
-    which is sharded as it is made says yes, and a Trainer's checkpoints are gathered, where the file is silent."""
+    which is sharded as it is made says yes, and a Trainer's checkpoints are gathered: where the file says no, it says
+    so of a stage to which it is all the same."""
     if name != "zero_stage" or value != 3 or run.value("zero_stage") == 3:
         return {}
     flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
@@ -285,8 +286,13 @@ def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, valu
     if not has_trainer(run):
         return made
     if source is run.accelerate:
-        return made if "zero3_save_16bit_model" in source.settings else {**made, "zero3_save_16bit_model": True}
-    stated = run.deepspeed is not None and any(run.deepspeed.node("zero_optimization", key) for key in GATHERING)
+        gathers = source.settings.get("zero3_save_16bit_model")
+        return made if gathers is not None and gathers.value is not False else {**made, "zero3_save_16bit_model": True}
+    found = [run.deepspeed.node("zero_optimization", key) if run.deepspeed is not None else None for key in GATHERING]
+    stated = any(
+        node is not None and (key != GATHERING[0] or node.value is not False)
+        for key, node in zip(GATHERING, found, strict=True)
+    )
     return {} if stated else {GATHERING[0]: True}
 
 

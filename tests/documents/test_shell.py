@@ -471,3 +471,9 @@ def test_of_a_path_behind_a_variable_the_name_is_changed_alone(flag: str, expect
     command = document.commands[-2]
     value = (command.words[-1].text.removeprefix("--ds=")).replace("a.json", "b.json")
     assert apply(text, set_flag(document, command, "--ds", value)) == text.replace(flag, expected)
+
+
+@pytest.mark.parametrize("file", ["$OUT/$NAME.log", "$OUT/$NAME-$X-run.log", "${OUT}/${NAME}.log", '"$OUT/$NAME.log"'])
+def test_a_redirect_s_file_is_no_word_of_the_command(file: str) -> None:
+    document = read_shell(FileText(Path("run.sh"), f"python t.py --x 1 > {file} --lr 1 2>&1 &\n"))
+    assert [word.text for word in document.commands[0].words] == ["python", "t.py", "--x", "1", "--lr", "1"]
