@@ -119,8 +119,10 @@ def given_by(option: Option) -> Given | None:
 
 
 def _words(values: Sequence[str | None]) -> tuple[str, ...]:
-    """The words behind a flag; quotes among them are gone after an ``eval``, with who knows which words between."""
-    words = tuple("$" if value is None else value for value in values)
+    """The words behind a flag, up to the first that is not known and may be another flag, of which those behind it are
+    the values; quotes among them are gone after an ``eval``, with who knows which words between."""
+    known = list(values).index(None) + 1 if None in values[1:] else len(values)
+    words = tuple("$" if value is None else value for value in values[:known])
     if any("'" in word or '"' in word for word in words):
         return ("$",)
     return words[: words.index("--")] if "--" in words else words
