@@ -264,8 +264,8 @@ class _Pass:
         short = judged.verdict is Verdict.DOES_NOT_FIT or capped
         if not short or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
-        if judged.beyond is not None:
-            return judged  # the rule that speaks of it says what to do
+        if judged.beyond is not None or _is_idle(judged.run):
+            return judged  # the rule that speaks of it says what to do; nothing starts it as the script is
         if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
         number = judged.run.origin.index
@@ -299,7 +299,11 @@ class _Pass:
             return self.store.run_findings(judged, lambda: self._run_findings_now(judged))
         return self._run_findings_now(judged)
 
-    def _run_findings_now(self, judged: RunResult) -> Iterator[Finding]:
+    def _run_findings_now(self, judged: RunResult) -> Iterable[Finding]:
+        found = self._all_run_findings(judged)
+        return map(as_of_unused, found) if _is_idle(judged.run) else found
+
+    def _all_run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(
             judged.run,
             judged.beyond.rank if judged.beyond is not None else judged.estimate,
@@ -347,6 +351,11 @@ class _Pass:
             for finding in run_file_checks(context, apart=self.mistakes.end_at):
                 # A script that opens the file itself may ask for any of its keys.
                 yield without_fix(finding) if opened else finding
+
+
+def _is_idle(run: Run) -> bool:
+    """Whether a launch stands in a branch that does not run as its script is."""
+    return run.launch is not None and run.launch.command.idle
 
 
 _SAID = {SYNTAX_ERROR: "syntax error", NOT_READ: "not read"}

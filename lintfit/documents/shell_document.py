@@ -65,6 +65,8 @@ class Command:
     """What a job file asks for beside it, in sbatch's words; ``instance`` is a cloud's type of machine."""
     listed: bool = False
     """Whether its words are items of a list or arguments of a call, where no shell takes it apart."""
+    idle: bool = False
+    """Whether it stands in a branch that does not run as the script is: somebody may set a variable otherwise."""
 
 
 @dataclass(slots=True, eq=False)

@@ -52,6 +52,7 @@ class _Where:
     conditional: bool = False
     function: str | None = None
     depth: int = 0
+    idle: bool = False
 
 
 class Walk:
@@ -193,7 +194,8 @@ class Walk:
             written = len(self.files)
             if not here:  # where it runs, what is tested is something else
                 self.scope.variables.update(unknown(before, tested(node, self.source)))
-            inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
+            aside = where.conditional or not here
+            inside = replace(where, conditional=aside, depth=where.depth + 1, idle=where.idle or not here)
             for child in clause.named_children:
                 if child not in others:
                     self.walk(child, inside)
@@ -273,6 +275,7 @@ class Walk:
                 where.function,
                 self.folder,
                 self.lost,
+                idle=where.idle,
             )
         )
 

@@ -26,7 +26,7 @@ def within_reach(findings: Sequence[Finding], workspace: Workspace) -> tuple[tup
 
 
 def as_of_unused(finding: Finding) -> Finding:
-    """A finding of a config that no run uses: true, and of no consequence as yet."""
+    """A finding of a config that no run uses, or of a run that nothing starts: true, and of no consequence as yet."""
     return replace(without_fix(finding), severity=Severity.INFO)
 
 

@@ -151,6 +151,15 @@ def test_azureml() -> None:
     assert values == ["torchrun", "--nproc_per_node=8", "--nnodes=2", "train.py", "--out", None]
 
 
+def test_optional_words_of_azureml_are_there_where_their_inputs_have_defaults() -> None:
+    text = (
+        "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\ntype: command\ninputs:\n"
+        "  bf16: {type: boolean, optional: true, default: true}\n  nodes: {type: integer, optional: true}\n"
+        "command: >-\n  deepspeed\n  $[[--num_nodes ${{inputs.nodes}}]]\n  train.py\n  $[[--bf16 ${{inputs.bf16}}]]\n"
+    )
+    assert [word.value for word in only("job.yml", text).words] == ["deepspeed", "train.py", "--bf16", None]
+
+
 def test_ray() -> None:
     text = "apiVersion: ray.io/v1\nkind: RayJob\nspec:\n  entrypoint: python train.py --lr 1\n"
     assert said(only("ray.yaml", text)) == "python train.py --lr 1"

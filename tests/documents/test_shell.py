@@ -377,6 +377,7 @@ def test_a_branch_that_is_decided(condition: str, value: str | None) -> None:
 def test_what_a_decided_branch_holds() -> None:
     taken, other = read("M=1\nif [ $M = 1 ]; then a; else b; fi\n").commands
     assert (taken.conditional, other.conditional) == (False, True)
+    assert (taken.idle, other.idle) == (False, True)
 
 
 def test_in_a_branch_that_does_not_run_what_was_tested_is_something_else() -> None:

@@ -433,3 +433,20 @@ def test_a_flag_that_goes_to_a_config_whose_fields_are_not_known() -> None:
     """
     assert values(script(text, "--max_length 2048 --output_dir out"))["seq_len"] == 2048
     assert values(script(text, "--output_dir out"))["seq_len"] == 1024
+
+
+@pytest.mark.parametrize(("where", "length"), [("before", 512), ("after", None)])
+def test_what_is_tokenized_when_the_trainer_has_trained_is_no_sample(where: str, length: int | None) -> None:
+    call = "tokenizer(rows, truncation=True, max_length=512)"
+    before, after = (call, "") if where == "before" else ("", call)
+    source = script(
+        f"""
+        from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+        tokenizer = AutoTokenizer.from_pretrained("m")
+        {before or "pass"}
+        trainer = Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"))
+        trainer.train()
+        {after or "pass"}
+        """
+    )
+    assert values(source).get("seq_len") == length

@@ -17,6 +17,7 @@ from lintfit.sources.script.interpreter.state import LENGTHS
 from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
 from lintfit.sources.script.reading import preference_lengths, unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.facts import is_of
 from lintfit.sources.script.reading.loops import around
 
 PARTS = (
@@ -398,7 +399,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
             continue
-        if _makes_answers(reading, record) or _of_generation(reading, record):
+        if _makes_answers(reading, record) or _of_generation(reading, record) or _behind_training(reading, record):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
         if _TOKENIZER.search(owner) or record.name in ("encode_plus", "batch_encode_plus"):
@@ -412,6 +413,15 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
 def _cuts(text: str) -> tuple[str, ...]:
     """The last names of what a text cuts tokens at; asked again for each launch."""
     return tuple(match[1].rpartition(".")[2] for match in _SLICED.finditer(text))
+
+
+def _behind_training(reading: Reading, record: Record) -> bool:
+    """Whether a call surely comes when the trainer has trained: what it tokenizes is tried out, or tested."""
+    trainer = reading.found.trainer
+    if trainer is None or record.taken is not True:
+        return False
+    trained = [each.order for each in reading.records if each.name == "train" and each.taken and is_of(each, trainer)]
+    return bool(trained) and record.order > max(trained)
 
 
 def _of_generation(reading: Reading, record: Record) -> bool:
