@@ -42,6 +42,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _lacking(run: Run, processes: int, there: int) -> Report:
     """More processes than lintfit was told that there are GPUs."""
+    if processes <= there:
+        return Report(
+            place_of(run, "visible_devices", "gpus"),
+            f"{_ENVIRONMENT} names GPUs beyond the {there} that there are: the processes on them stop with "
+            '"CUDA error: invalid device ordinal"',
+            help="name GPUs that there are, or state how many there are",
+        )
     origin = run.options.origins["gpus" if run.options.stated("gpus") else "gpu"]
     nodes = run.hardware.nodes
     machines = "the machine has" if nodes == 1 else f"the {nodes} machines have"

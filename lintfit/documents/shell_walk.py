@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import tree_sitter
@@ -231,7 +232,7 @@ class Walk:
         pieces into which it takes the file's own name (``> $OUT/$NAME.log``)."""
         found = redirect.children_by_field_name("destination")
         ended = False
-        for before, child in zip(found, found[1:], strict=False):
+        for before, child in pairwise(found):
             ended |= any(mark.isspace() for mark in self.text[self.span(before).end : self.span(child).start])
             if ended:
                 yield child

@@ -31,12 +31,17 @@ def _reader(run: Run) -> Reader | None:
     arguments = facts.training_arguments
     if arguments is not None and arguments.name == "PPOConfig" and not _OLD_PPO.isdisjoint(arguments.arguments):
         return "accelerate"
+    if facts.trainer is not None and facts.trainer.name in _BY_ACCELERATOR:
+        return "accelerate"
     if arguments is not None or facts.trainer is not None:
         return "transformers"
     if facts.accelerator is not None or run.accelerate is not None:
         return "accelerate"
     return "deepspeed" if facts.initialize is not None and facts.initialize.name == "initialize" else None
 
+
+_BY_ACCELERATOR = frozenset({"PPOTrainer", "PPOv2Trainer"})
+"""Trainers of TRL's that leave out the Trainer's own start, and hand the model to an Accelerator of their own (0.9.6)."""
 
 COMPARES = "4.6"
 """The first transformers version that compares a DeepSpeed config with its own arguments (``fill_match``); before, it

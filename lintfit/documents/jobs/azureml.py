@@ -12,7 +12,6 @@ from lintfit.documents.jobs.model import Job
 from lintfit.documents.model import FileText, Kind, Node
 from lintfit.documents.patterns import lazy_pattern
 
-
 _OPTIONAL = lazy_pattern(r"\$\[\[(?P<words>[^\[\]\r\n]*)\]\]")
 _INPUT = lazy_pattern(r"\$\{\{ ?inputs\.([\w-]+) ?\}\}")
 

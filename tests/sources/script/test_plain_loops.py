@@ -143,6 +143,16 @@ def test_fsdp_by_hand() -> None:
     assert said["gradient_accumulation_steps"] == 1
 
 
+@pytest.mark.parametrize(("dtype", "precision"), [("torch.bfloat16", "no"), ("torch.float32", "bf16")])
+def test_torch_s_own_fsdp_keeps_what_is_loaded_in_16_bits(dtype: str, precision: str) -> None:
+    load = f"""
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("some/model", torch_dtype={dtype})
+model = FSDP(model, mixed_precision=MixedPrecision(param_dtype=torch.bfloat16))
+"""
+    assert values(script(LOOP + load + STEPS, "", env=RANKS))["mixed_precision"] == precision
+
+
 def test_fsdp_2_by_hand() -> None:
     said = values(script(LOOP + "model = Net(128)\nfully_shard(model)\n" + STEPS, "", env=RANKS))
     assert (said["engine"], said["fsdp"]) == ("fsdp", Fsdp(2, "FULL_SHARD", False))

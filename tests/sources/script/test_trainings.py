@@ -391,6 +391,14 @@ if __name__ == "__main__":
     assert trainer is not None and trainer.taken is surely
 
 
+@pytest.mark.parametrize(("devices", "gpus"), [('"2"', 1), ('"0,1"', None), ("str(rank)", None)])
+def test_a_script_that_shows_one_gpu_is_one_process(devices: str, gpus: int | None) -> None:
+    text = f'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = {devices}\n' + MODEL
+    text += 'model = AutoModelForCausalLM.from_pretrained("some/model")\n'
+    text += 'Trainer(model, TrainingArguments("out")).train()\n'
+    assert values(script(text, "")).get("gpus") == gpus
+
+
 @pytest.mark.parametrize(("world", "gpus"), [('"1"', 1), ('os.environ["SLURM_NTASKS"]', None), ('"4"', None)])
 def test_a_script_that_plays_the_launcher_of_one_process(world: str, gpus: int | None) -> None:
     text = f'import os\nos.environ["WORLD_SIZE"] = {world}\n' + MODEL

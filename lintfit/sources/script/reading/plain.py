@@ -63,10 +63,13 @@ def started_by_ray(reading: Reading) -> None:
 
 
 def plays_launcher(reading: Reading) -> None:
-    """``os.environ["WORLD_SIZE"] = "1"``: the script tells the libraries what a launcher of one process would."""
-    value = reading.constants.get("os.environ[WORLD_SIZE]")
+    """``os.environ["WORLD_SIZE"] = "1"``: the script tells the libraries what a launcher of one process would; or it
+    shows them one GPU."""
+    value, seen = (reading.constants.get(f"os.environ[{name}]") for name in ("WORLD_SIZE", "CUDA_VISIBLE_DEVICES"))
     if "gpus" not in reading.settings and isinstance(value, Const) and str(value.value) == "1":
         reading.put("gpus", value, to=1)
+    elif "gpus" not in reading.settings and isinstance(seen, Const) and str(seen.value).strip().isdecimal():
+        reading.put("gpus", seen, to=1)
 
 
 def _foreign(reading: Reading, record: Record) -> None:
@@ -86,7 +89,12 @@ def _sharded(reading: Reading, record: Record, version: int) -> None:
     policy = asked.get("mixed_precision", asked.get("mp_policy"))
     if policy is None or sure_none(policy):
         return
-    reading.put("mixed_precision", policy, record, to=engines.policy_precision(policy))
+    precision_asked, loaded = engines.policy_precision(policy), reading.settings.get("weights_dtype")
+    if loaded is not None and loaded.value == precision_asked and precision_asked in ("bf16", "fp16"):
+        # Accelerate casts what it shards to fp32, torch keeps it, with its gradients and states, as it was loaded.
+        reading.derive("mixed_precision", "no", "torch's own FSDP keeps the weights in the 16 bits they are loaded in")
+        return
+    reading.put("mixed_precision", policy, record, to=precision_asked)
 
 
 def precision(reading: Reading) -> None:
