@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import copies_outgrow_host, load_bytes, trap, whole_copies
 from lintfit.checks.helpers.script_edits import moved_above
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.spec import GIB
+from lintfit.sources.script.interpreter.models import is_arguments
 from lintfit.sources.script.model import Call, ScriptFacts
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.source import ScriptSource
 
 _WORTH_IT = 4 * GIB
 """Bytes of a model from which on a whole copy on every rank is worth a warning: 32 GiB on a machine of eight GPUs."""
@@ -29,7 +34,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     load = _load(facts)
     if config is None or load is None or load.order > config.order:
         return
-    if any(call.order < load.order for call in facts.partitioning):
+    if any(call.order < load.order for call in facts.partitioning) or _parsed_before(run.script, load):
         return
     # Whole copies break a run where the host has no room for them; else they are a waste of it.
     breaks, waste = copies_outgrow_host(run), trap(context)
@@ -47,6 +52,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         else None,
         help=f"build {config.name} before the model is loaded",
     )
+
+
+def _parsed_before(script: ScriptSource, load: Call) -> bool:
+    """Whether the command line has filled a trainer's arguments before the load, from which others are made later."""
+    made = (each.call for each in script.walk.parsed if is_arguments(each.library))
+    return any(call is not None and call.order < load.order for call in made)
 
 
 def _load(facts: ScriptFacts) -> Call | None:

@@ -382,3 +382,14 @@ def test_accumulation_that_the_launcher_and_the_trainer_are_told_is_changed_in_b
     micro = re.search(r"--per_device_train_batch_size (\d+)", script)
     assert micro is not None and len(steps) == 2 and steps[0] == steps[1] != "2"
     assert int(micro[1]) * int(steps[0]) == 64
+
+
+def test_arguments_that_hand_on_all_of_others_get_a_flag_and_no_keyword(tmp_path: Path) -> None:
+    """``SFTConfig(**args.to_dict(), deepspeed=…)`` would have the keyword twice."""
+    script = TRAINER.replace("Trainer, TrainingArguments", "TrainingArguments").replace(
+        "Trainer(model=model, args=args).train()", "SFTTrainer(model=model, args=SFTConfig(**args.to_dict())).train()"
+    )
+    launch = RUN.replace(" \\\n    --deepspeed ./{config}", "")
+    tree(tmp_path, train_dot_py="from trl import SFTConfig, SFTTrainer\n" + script, a_dot_sh=launch)
+    assert "--deepspeed ds_zero3" in fixed(tmp_path)
+    assert "deepspeed=" not in (tmp_path / "train.py").read_text()

@@ -41,7 +41,7 @@ def _reader(run: Run) -> Reader | None:
 
 
 _BY_ACCELERATOR = frozenset({"PPOTrainer", "PPOv2Trainer"})
-"""Trainers of TRL's that leave out the Trainer's own start, and hand the model to an Accelerator of their own (0.9.6)."""
+"""Trainers of TRL's that leave out the Trainer's own start, and hand the model to an Accelerator of theirs (0.9.6)."""
 
 COMPARES = "4.6"
 """The first transformers version that compares a DeepSpeed config with its own arguments (``fill_match``); before, it

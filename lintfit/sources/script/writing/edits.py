@@ -27,7 +27,7 @@ from lintfit.sources.script.reading.fabric import BY_STRATEGY
 from lintfit.sources.script.reading.lengths import in_generation
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
-from lintfit.sources.script.writing.opened_input import opening, opens_input
+from lintfit.sources.script.writing.opened_input import opening, opens_input, opens_input_elsewhere
 from lintfit.sources.script.writing.spread import data_of, keywords_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
@@ -274,6 +274,8 @@ class Writer:
             return self.source.new_flag(name, value)
         if made.call is None or made.call.spreads:
             return None
+        if _hands_on_all(made.call):
+            return self.source.new_flag(name, value)
         if made.cls is not None and not is_arguments(made.library) and name not in made.attributes:
             return None
         if (section := data_of(made.call)) is not None:
@@ -386,7 +388,9 @@ class Writer:
             return self._with_opened_input(self.argument(self._checkpointing_names(), value), value)
         off = self.parsed_fields(_CHECKPOINTS, lambda given: given is False) if value is True else {}
         if len(off) == 1:
-            return self._with_opened_input(self.for_this_run(*next(iter(off.values())), True), True)
+            edits = self.for_this_run(*next(iter(off.values())), True)
+            # What the switch turns on may open the input itself.
+            return edits if opens_input_elsewhere(self.source) else self._with_opened_input(edits, True)
         load = self.found.trained_load
         if value is not True or load is None or load.statement is None or load.assigned_to is None:
             return None
@@ -438,3 +442,13 @@ def _keyword(plugin: Record | None, name: str) -> str | None:
 
 def _equal(left: Any, right: Any) -> bool:
     return left is not UNKNOWN and type(left) is type(right) and bool(left == right)
+
+
+def _hands_on_all(call: Record) -> bool:
+    """Whether a call spreads all fields of another object (``SFTConfig(**args.to_dict())``), of which it cannot be
+    given one more by its name."""
+    spread = (passed.node.value for passed in call.passed if passed.node.star == "**")
+    return any(isinstance(each, cst.Call) and dotted(each.func).rpartition(".")[2] in _ALL_FIELDS for each in spread)
+
+
+_ALL_FIELDS = frozenset({"to_dict", "asdict", "vars"})

@@ -31,6 +31,11 @@ def opens_input(source: Script) -> bool:
     return method is not None and method.value == "lora" and calls.isdisjoint(_OPENERS)
 
 
+def opens_input_elsewhere(source: Script) -> bool:
+    """Whether a branch that does not run now opens the input."""
+    return any(record.name in _OPENERS and record.taken is False for record in source.reading.records)
+
+
 def opening(source: Script) -> Edits:
     """The line above the script's own ``get_peft_model`` where checkpointing is switched on elsewhere.
 
