@@ -26,6 +26,8 @@ _LOADER = re.compile(
 _PART = re.compile(r"(model|net|state_?dict|module|optim)", re.IGNORECASE)
 """Keys of a checkpoint under which weights or an optimizer's states stand."""
 _WORTH_IT = re.compile(r"torch\.load\((?s:.*)load_state_dict\(|load_state_dict\((?s:.*)torch\.load\(")
+_ELSEWHERE = ("set_default_device", "torch_xla")
+"""What a script says of where its tensors are: a TPU, or a device of its own choice."""
 _LARGE = 500_000_000
 """Parameters from which on a second copy is worth a warning."""
 
@@ -35,7 +37,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
         return
     document = source.document
-    if "set_default_device" in document.text or not _WORTH_IT.search(document.text):
+    if any(word in document.text for word in _ELSEWHERE) or not _WORTH_IT.search(document.text):
         return
     assert document.module is not None
     reported: set[int] = set()

@@ -162,10 +162,17 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
     return Report(
         place,
         f'nothing reads "{key}": accelerate copies it aside and ignores it{hint(unknown)}',
-        severity=Severity.WARNING,
+        severity=Severity.INFO if _is_default(unknown) else Severity.WARNING,
         fix=_rename(document, root, unknown),
         help="" if hint(unknown) else "delete it",
     )
+
+
+def _is_default(unknown: UnknownKey) -> bool:
+    """Whether a key of DeepSpeed's ``zero_optimization`` says there what DeepSpeed does by itself."""
+    zero = load("deepspeed")["properties"]["zero_optimization"]["properties"]
+    known = zero.get(unknown.path[-1], {}) if unknown.path[0] == "deepspeed_config" else {}
+    return "default" in known and known["default"] == unknown.entry.value.value
 
 
 def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:

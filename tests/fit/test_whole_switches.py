@@ -104,3 +104,25 @@ def test_flags_at_the_end_of_a_launch_leave_no_blank_line(tmp_path: Path) -> Non
     assert isinstance(applied, Applied)
     after = applied.texts[tmp_path / "run.sh"]
     assert after == launch.replace("bf16", "fp16") + "  --deepspeed ds_zero2.json\n"
+
+
+@pytest.mark.parametrize(("opened", "added"), [("    model.enable_input_require_grads()\n", False), ("", True)])
+def test_a_switch_that_opens_the_input_itself_needs_no_further_line(opened: str, added: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    (tmp_path / "train.py").write_text(
+        "import argparse\nimport torch\nfrom peft import LoraConfig, get_peft_model\n"
+        "from transformers import AutoModelForCausalLM\n"
+        "p = argparse.ArgumentParser()\np.add_argument('--gradient_checkpointing', action='store_true')\n"
+        "args = p.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained('meta-llama/Llama-3.2-1B').cuda()\n"
+        f"model = {WRAP}\nif args.gradient_checkpointing:\n{opened}    model.gradient_checkpointing_enable()\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\nfor batch in loader:\n"
+        "    model(**batch).loss.backward()\n    optimizer.step()\n"
+    )
+    (tmp_path / "requirements.txt").write_text("transformers==4.46.0\n")
+    options = Options(gpu="GeForce RTX 3090", isolated=True, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    applied = apply_changes(judged.run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    assert "--gradient_checkpointing" in applied.texts[tmp_path / "run.sh"]
+    after = applied.texts.get(tmp_path / "train.py", "")
+    assert after.count("enable_input_require_grads()") == added
