@@ -58,7 +58,24 @@ with accelerator.split_between_processes(texts) as mine:
 """
 
 
-@pytest.mark.parametrize(("more", "number"), [("", 0), ("from own import train_all\ntrain_all(model)\n", 1)])
+ASKED = """\
+import torch
+with torch.no_grad():
+    optimizer_type = "paged_adamw_32bit"  # of a dataclass that other scripts have as well
+    model(**batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "number"),
+    [
+        ("", 0),
+        ("from own import train_all\ntrain_all(model)\n", 1),
+        (ASKED, 0),
+        (ASKED + "engine.step()\n", 1),
+        ("from own import optimize\noptimize(model)\n", 1),
+    ],
+)
 def test_a_script_that_only_runs_a_model_is_no_run_whatever_starts_it(tmp_path: Path, more: str, number: int) -> None:
     (tmp_path / "rewards.py").write_text(SCORES + more)
     (tmp_path / "run.sh").write_text("accelerate launch --num_processes 8 rewards.py\n")

@@ -26,6 +26,12 @@ _LAUNCHERS = (
     "axolotl ", "litgpt ", "swift ", "tune ", "trl ",
 )  # fmt: skip
 _RUNS_SCRIPT = lazy_pattern(r"[!%][ \t]*(?:run |python[\d.]* )[^\n\"]{0,500}?\.py")
+_NO_GRAD = lazy_pattern(r"\b(?:no_grad|inference_mode)\(")
+_CALLS_TRAINING = lazy_pattern(
+    r"backward\(|Trainer\(|(?<!pre)[Tt]rain\w{0,100}\(|\.(?:fit|step|learn)\(|deepspeed\.initialize\("
+)
+"""What trains, by a call of its own name or of a function of the project's; ``.eval()`` and ``no_grad`` make no use of
+an optimizer that a dataclass has a field for."""
 _TEST_FILE = lazy_pattern(r"test_\w*\.py|\w+_tests?\.py|conftest\.py")
 _TEST = lazy_pattern(r"^[ \t]*+(?:async )?def test_|^[ \t]*+@pytest\.fixture|^class \w*Test", re.MULTILINE)
 
@@ -38,8 +44,10 @@ def maybe_training_script(text: str) -> bool:
 
 
 def may_train(text: str) -> bool:
-    """Whether a script has any word of a training: one that loads a model without them only runs it."""
-    return _MAY_TRAIN.search(text) is not None
+    """Whether a script has any word of a training: one that loads a model without them only runs it; and where all is
+    asked under ``no_grad``, a call that trains."""
+    words = _CALLS_TRAINING if _NO_GRAD.search(text) is not None else _MAY_TRAIN
+    return words.search(text) is not None
 
 
 def maybe_notebook(text: str) -> bool:
