@@ -49,23 +49,26 @@ def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], R
     found = reading.found
     mine = {id(load) for load in _trained(reading)}
     names = {load.assigned_to for load in found.loads if id(load) in mine}
+    optimizers = [record.order for record in reading.records if record.function.startswith(_OPTIMIZERS)]
+    optimized = max(optimizers, default=math.inf)
     for load in found.loads:
         if id(load) in mine or load.assigned_to in names or load.taken is not True or load.order > begins:
             continue
-        if _counted_elsewhere(reading, load) or _freed(reading, load) or _tries_out(reading, load):
+        if (
+            _counted_elsewhere(reading, load)
+            or _freed(reading, load)
+            or (load.order > optimized and _is_base(reading, load))
+        ):
             continue
         if _on_card(reading, load):
             yield _entry(reading, load), load
 
 
-def _tries_out(reading: Reading, load: Record) -> bool:
-    """Whether the trained model's base is loaded anew behind the optimizer, as a notebook does to try out what it has
-    trained by a class of its own."""
+def _is_base(reading: Reading, load: Record) -> bool:
+    """Whether it is the trained model's base that is loaded: behind the optimizer, to try out what has been trained by a
+    class of the project's own."""
     trained = reading.found.trained_load
-    optimizers = [record.order for record in reading.records if record.function.startswith(_OPTIMIZERS)]
-    if trained is None or not optimizers or load.order < max(optimizers):
-        return False
-    return bool(_entry(reading, load)["model"] == _entry(reading, trained)["model"])
+    return trained is not None and bool(_entry(reading, load)["model"] == _entry(reading, trained)["model"])
 
 
 def _copied(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -396,11 +397,14 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     calls: list[tuple[Value, Record]] = []
     loads: list[tuple[Value, Record]] = []
     parts = {id(made.attributes.get(name)) for made in reading.walk.parsed for names in PARTS for name in names}
+    trained = _trained(reading)
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
             continue
-        if _makes_answers(reading, record) or _of_generation(reading, record) or _behind_training(reading, record):
+        if _makes_answers(reading, record) or _of_generation(reading, record):
             continue
+        if record.taken is True and record.order > trained:
+            continue  # what is tokenized then is tried out, or tested
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
         if _TOKENIZER.search(owner) or record.name in ("encode_plus", "batch_encode_plus"):
             length = record.keyword("model_max_length", "max_length")
@@ -415,13 +419,11 @@ def _cuts(text: str) -> tuple[str, ...]:
     return tuple(match[1].rpartition(".")[2] for match in _SLICED.finditer(text))
 
 
-def _behind_training(reading: Reading, record: Record) -> bool:
-    """Whether a call surely comes when the trainer has trained: what it tokenizes is tried out, or tested."""
+def _trained(reading: Reading) -> float:
+    """The order of the last call that surely has the trainer train."""
     trainer = reading.found.trainer
-    if trainer is None or record.taken is not True:
-        return False
-    trained = [each.order for each in reading.records if each.name == "train" and each.taken and is_of(each, trainer)]
-    return bool(trained) and record.order > max(trained)
+    calls = (each for each in reading.records if each.name == "train" and each.taken) if trainer is not None else ()
+    return max((each.order for each in calls if is_of(each, trainer)), default=math.inf)
 
 
 def _of_generation(reading: Reading, record: Record) -> bool:
