@@ -65,7 +65,7 @@ def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], R
 
 
 def _is_base(reading: Reading, load: Record) -> bool:
-    """Whether it is the trained model's base that is loaded: behind the optimizer, to try out what has been trained by a
+    """Whether it is the trained model's base that is loaded: behind the optimizer, to try out what was trained by a
     class of the project's own."""
     trained = reading.found.trained_load
     return trained is not None and bool(_entry(reading, load)["model"] == _entry(reading, trained)["model"])
