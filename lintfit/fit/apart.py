@@ -85,9 +85,11 @@ class Apart:
         return edits
 
     def is_kept(self, document: DataDocument) -> bool:
-        """Whether a config stays as it is: others read it, or its name would not be true any more."""
+        """Whether a config stays as it is: others read it, its name would not be true any more, or the run has only come
+        by it with the plan."""
         others = self._sharing.others(document.path, self._run)
-        return bool(others.runs or others.more) or self._is_false(document.path.stem)
+        strange = all(each.path != document.path for each in self._run.documents)
+        return bool(others.runs or others.more) or self._is_false(document.path.stem) or strange
 
     def _as_flags(self, run: Run, edits: Sequence[FileEdit]) -> Sequence[FileEdit]:
         """The edits; those of a file of arguments that other runs read as well are flags of this launch instead, which
