@@ -25,7 +25,14 @@ def check_file(context: FileContext) -> Iterator[Report]:
         own = is_foreign(unknown) and context.read_by(unknown.path) is not None
         if len(unknown.path) == 1 and not own:
             report = _report(document, root, unknown)
-            yield report if not _holds(context.runs, unknown) else replace(report, severity=Severity.INFO)
+            idle = _holds(context.runs, unknown) or not _asks(unknown.entry.value)
+            yield replace(report, severity=Severity.INFO) if idle else report
+
+
+def _asks(node: Node) -> bool:
+    """Whether a value asks for anything: a number, a word, or something that is on."""
+    leaves = [each for _, each in node.walk() if each.shape == "scalar"] if node.shape != "scalar" else [node]
+    return any(each.value not in (False, None, "", 0) for each in leaves)
 
 
 def _holds(runs: Sequence[Run], unknown: UnknownKey) -> bool:

@@ -31,6 +31,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield from _server(context.run)
 
 
+def vllm_does_not_start(run: Run) -> bool:
+    """Whether the share of a GPU that a vLLM in the trainer's process has does not hold the weights."""
+    generation = run.spec.generation if run.spec is not None and run.spec.capacity_bytes is not None else None
+    share = generation.vllm_gpu_memory_utilization if generation is not None else 0
+    return bool(share) and _too_small(run, share) is not None
+
+
 def _colocated(context: RunContext) -> Iterator[Report]:
     """vLLM on the trainer's own GPUs: what it reserves is missing there."""
     spec, estimate = context.run.spec, context.estimate

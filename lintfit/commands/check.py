@@ -12,6 +12,7 @@ from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import FileContext, RunContext
 from lintfit.checks.helpers.registry import breaks_the_command, errors_of, run_file_checks, run_run_checks
 from lintfit.checks.helpers.runs import starts_too_many
+from lintfit.checks.vllm_trainer_overlap import vllm_does_not_start
 from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
@@ -268,6 +269,8 @@ class _Pass:
             return judged  # the rule that speaks of it says what to do; nothing starts it as the script is
         if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
+        if judged.run.spec is not None and judged.run.spec.generation is not None and vllm_does_not_start(judged.run):
+            return judged  # it stops before it trains, whatever the training takes
         number = judged.run.origin.index
         if number >= MOST_PLANS:
             return judged

@@ -85,7 +85,7 @@ class Apart:
         return edits
 
     def is_kept(self, document: DataDocument) -> bool:
-        """Whether a config stays as it is: others read it, its name would not be true any more, or the run has only come
+        """Whether a config stays as it is: others read it, its name would not be true any more, or the run only comes
         by it with the plan."""
         others = self._sharing.others(document.path, self._run)
         strange = all(each.path != document.path for each in self._run.documents)

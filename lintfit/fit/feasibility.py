@@ -140,7 +140,8 @@ class Feasibility:
 
     def for_person(self, candidate: Candidate, made: Applied) -> str:
         """Why what could be written is shown instead, with its lines; empty where it may be written."""
-        if (reason := _hard_wired(self.run, candidate.changes)) or (reason := self._lacks(candidate)):
+        reason = _hard_wired(self.run, candidate.changes) or self._lacks(candidate)
+        if reason or (reason := _generates_less(self.run, candidate.changes)):
             return LeftToPerson(reason, made)
         launch = self.run.launch
         page = launch.document.path if launch is not None and is_page(launch.document.path) else None
@@ -195,11 +196,22 @@ _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
 
 
 def _called_full(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why adapters are not written into a recipe whose name says that all weights train."""
-    path = run.recipe.document.path if run.recipe is not None else None
-    if path is None or changes.get("method") != "lora" or not _FULL.search(path.stem):
+    """Why adapters are not written into a recipe or a launch script whose name, or folder, says that all weights
+    train."""
+    path = run.recipe.document.path if run.recipe is not None else run.origin.path
+    if changes.get("method") != "lora" or not any(map(_FULL.search, (*path.parts[:-1], path.stem))):
         return ""
-    return f"by its name {path.as_posix()} trains all weights, and with adapters it is another recipe"
+    return f"by its name {path.as_posix()} trains all weights, and with adapters it is another"
+
+
+def _generates_less(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a micro-batch is not written where the run says how many of them are generated at once."""
+    spec, micro = run.spec, changes.get("micro_batch_size")
+    at_once = spec.generation.steps_per_generation if spec is not None and spec.generation is not None else None
+    if spec is None or micro is None or at_once is None or micro == spec.micro_batch_size:
+        return ""
+    samples = at_once * spec.micro_batch_size
+    return f"steps_per_generation {at_once} counts micro-batches, {samples} samples of a GPU: to be changed along"
 
 
 def _starts_too_many(run: Run) -> str:

@@ -169,10 +169,11 @@ class Search:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
 
     def leaner(self, found: Fitting) -> Iterator[Fitting]:
-        """The same with a step less that it still fits without: the steps that ask most of the project first."""
+        """The same with a step less that it still fits without, or with less offload: the steps that ask most of the
+        project first."""
         asking = sorted(found.candidate.options, key=lambda each: (-each.effect, -each.strange, -each.counts))
-        for option in asking:
-            candidate = self.space.without(found.candidate, option)
+        fewer = (self.space.without(found.candidate, option) for option in asking)
+        for candidate in chain(fewer, self.space.offloading_less(found.candidate)):
             if candidate is None:
                 continue
             spec = changed_spec(self.spec, candidate.changes, launched=self.launched)

@@ -98,6 +98,14 @@ class Space:
             return None
         return self.combined(left)
 
+    def offloading_less(self, candidate: Candidate) -> Iterator[Candidate | None]:
+        """A candidate with another rung of its own stage that leaves more on the GPU, the least offload first."""
+        for option in candidate.options:
+            axis = next((axis for axis in self.lasting if option in axis), ()) if _offloads(option) else ()
+            for other in axis:
+                if _offloads(other) < _offloads(option) and _apart_from_offload(other) == _apart_from_offload(option):
+                    yield self.combined([other if each is option else each for each in candidate.options])
+
     def _together(self, options: tuple[Option, ...], changes: dict[str, Any]) -> Candidate | None:
         if "gpus" in changes and "seq_len" in changes:
             return None  # who has more GPUs need not cut samples
@@ -155,3 +163,15 @@ def _counts(options: Sequence[Option], stage: int) -> bool:
     """Whether the smaller buffers among the options are those of this stage."""
     (buffers,) = (option for option in options if not option.changes.keys().isdisjoint(GATHER))
     return (buffers.name == "smaller ZeRO-3 buffers") == (stage == 3)
+
+
+_OFFLOADED = ("offload_optimizer", "offload_param")
+
+
+def _offloads(option: Option) -> set[str]:
+    """What an option moves off the GPU."""
+    return {name for name in _OFFLOADED if option.changes.get(name, "none") != "none"}
+
+
+def _apart_from_offload(option: Option) -> dict[str, Any]:
+    return {name: value for name, value in option.changes.items() if name not in _OFFLOADED}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lintfit.frozen import replace
+from lintfit.frozen import names, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _NAMED = 2
 _WORTH = 0.02
 """Share of the peak from which a cause is worth a word, as an assumption is."""
+
+_OF_SPEC = frozenset(names(Spec))
+"""What a cause names that is no library; the facts of a model are no setting either."""
 
 _FLAGS = {"seq_len": "--seq-len", "model": "--model"}
 """Settings that a check's flags state."""
@@ -67,10 +70,11 @@ def _spread(cause: Cause, of_gaps: bool) -> Spread:
     size = cause.bytes / GIB
     if of_gaps:
         return Spread("gaps in torch's allocator", size, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
-    libraries = [name for name in cause.names if name not in SETTINGS]
+    libraries = [name for name in cause.names if name not in _OF_SPEC]
     if libraries and len(libraries) == len(cause.names):
-        stated = ",".join(f"{name}=VERSION" for name in libraries)
-        return Spread(f"the version of {in_words(libraries)} is not stated", size, f"--versions {stated}")
+        versions = ",".join(f"{name}=VERSION" for name in libraries)
+        return Spread(f"the version of {in_words(libraries)} is not stated", size, f"--versions {versions}")
     flags = [_FLAGS[name] for name in cause.names if name in _FLAGS]
     how = " ".join(flags) or "a script, config or launch line that says it"
-    return Spread(f"{in_words(cause.names) or 'the code of the model'} not stated", size, how)
+    stated = [name for name in cause.names if name in SETTINGS]
+    return Spread(f"{in_words(stated) or 'the code of the model'} not stated", size, how)

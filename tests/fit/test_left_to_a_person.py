@@ -73,3 +73,50 @@ def test_a_package_that_is_not_installed_is_left_to_a_person(tmp_path: Path, ask
     plan = _plan(tmp_path / "run.sh")
     assert not plan.by_hand
     assert ("optimizer" in plan.fix.changes) is offered
+
+
+@pytest.mark.parametrize("folder", ["full_finetune", "sft"])
+def test_adapters_are_no_pull_request_to_what_is_called_full(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    script = tmp_path / folder / "run.sh"
+    script.write_text("python ../train.py\n")
+    (tmp_path / "train.py").write_text(SCRIPT.format(size="7B", micro=1, more=", gradient_checkpointing=True"))
+    plan = _plan(script)
+    assert plan.fix.changes["method"] == "lora"
+    assert ("trains all weights" in plan.by_hand) is (folder == "full_finetune")
+
+
+GRPO = """\
+from peft import LoraConfig
+from transformers import AutoModelForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype="bfloat16")
+args = GRPOConfig(
+    "out", bf16=True, per_device_train_batch_size=16, max_completion_length=2048, gradient_checkpointing=True{more}
+)
+GRPOTrainer(model=model, args=args, reward_funcs=len, train_dataset=data, peft_config=LoraConfig()).train()
+"""
+OLDER = "trl==0.21.0\ntransformers==4.55.0\n"
+
+
+@pytest.mark.parametrize("more", ["", ", steps_per_generation=4"])
+def test_a_micro_batch_that_says_how_much_is_generated_is_left_to_a_person(tmp_path: Path, more: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(GRPO.format(more=more))
+    (tmp_path / "requirements.txt").write_text(OLDER)
+    options = Options(gpu="A100-SXM4-80GB", isolated=True, origins={"gpu": "--gpu"})
+    plan = next(each.plan for each in check([script], options).runs if each.plan is not None)
+    assert plan.fix.changes["micro_batch_size"] < 16
+    assert ("steps_per_generation" in plan.by_hand) is bool(more)
+
+
+@pytest.mark.parametrize(("share", "planned"), [(0.05, False), (0.5, True)])
+def test_nothing_is_planned_where_vllm_does_not_start(tmp_path: Path, share: float, planned: bool) -> None:
+    script = tmp_path / "train.py"
+    more = f', use_vllm=True, vllm_mode="colocate", vllm_gpu_memory_utilization={share}'
+    script.write_text(GRPO.format(more=more))
+    (tmp_path / "requirements.txt").write_text(OLDER)
+    options = Options(gpu="RTX 3090", isolated=True, origins={"gpu": "--gpu"})
+    (run,) = check([script], options).runs
+    assert (run.plan is not None) is planned

@@ -166,3 +166,30 @@ def test_flash_attention_is_a_way_where_sdpa_keeps_scores() -> None:
     assert kernels(model="meta-llama/Llama-2-7b-hf") == []
     assert kernels(model="meta-llama/Llama-2-7b-hf", padded_batches=True) == ["flash_attention_2"]
     assert kernels(model="tiiuae/falcon-7b", gpu="T4") == []
+
+
+def test_no_more_is_offloaded_than_a_run_needs_to_fit() -> None:
+    """What asks for less of the host and fits alone is taken before what leaves more room on the GPU."""
+    spec = spec_from_mapping(
+        {
+            "model": "Qwen/Qwen2.5-7B",
+            "weights_dtype": "bf16",
+            "mixed_precision": "bf16",
+            "gpu": "A100-SXM4-80GB",
+            "gpus": 4,
+            "host_memory_gib": 1024,
+            "engine": "deepspeed",
+            "zero_stage": 3,
+            "seq_len": 1024,
+            "gradient_checkpointing": True,
+        }
+    )
+    space = Space(Subject(run_of(spec), spec), Effect.NUMERICS)
+    both = next(
+        candidate
+        for candidate in space
+        if candidate.changes.get("offload_param") == "cpu" and candidate.changes.get("offload_optimizer") == "cpu"
+    )
+    less = [each.changes for each in space.offloading_less(both) if each is not None]
+    assert less
+    assert all(each.get("offload_param", "none") == "none" for each in less)

@@ -8,8 +8,8 @@ from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB
-from lintfit.memory.verdict.causes import causes
-from lintfit.verdict.spread import spread
+from lintfit.memory.verdict.causes import Cause, causes
+from lintfit.verdict.spread import _spread, spread
 from tests.support import lintfit
 
 GRPO = {
@@ -40,6 +40,13 @@ def test_what_is_stated_is_no_cause() -> None:
     spec = spec_from_mapping({**GRPO, "versions": {"trl": "1.15"}})
     assert all("trl" not in cause.names for cause in causes(spec))
     assert spread(spec, estimate(spec).peak.likely)[0].what == "gaps in torch's allocator"
+
+
+def test_what_the_code_of_a_model_decides_is_no_version() -> None:
+    spec = spec_from_mapping({**GRPO, "model": "microsoft/Phi-3-mini-4k-instruct"})
+    said = [each.said() for each in (_spread(Cause(("facts",), GIB), False), *spread(spec, GIB))]
+    assert said[0].startswith("the code of the model not stated (+1.0)")
+    assert all("facts" not in each for each in said)
 
 
 def test_no_more_than_two_and_none_that_weighs_nothing() -> None:

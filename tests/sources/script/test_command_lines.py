@@ -336,3 +336,22 @@ Trainer(model=AutoModelForCausalLM.from_pretrained(args.name), args=made).train(
     )
     found = values(script(text, "--micro 4"))
     assert (found["micro_batch_size"], found["model"]) == (4, "a/b")
+
+
+INHERITED = """
+from dataclasses import dataclass, field
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+@dataclass
+class Arguments(TrainingArguments):
+    gradient_checkpointing_kwargs: dict = field(default_factory=dict)
+    micro_size: int = 4
+(args,) = HfArgumentParser(Arguments).parse_args_into_dataclasses()
+m = AutoModelForCausalLM.from_pretrained("m")
+Trainer(model=m, args=args).train()
+"""
+
+
+def test_the_whole_name_of_a_library_s_field_is_no_beginning_of_the_script_s_own() -> None:
+    found = values(script(INHERITED, "--output_dir out --gradient_checkpointing True --bf16 True"))
+    assert found["gradient_checkpointing"] is True
+    assert found["bf16"] is True

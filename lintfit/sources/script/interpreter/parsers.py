@@ -244,14 +244,16 @@ def dataclass_objects(
     where that is not known. ``open_`` where a config file may set more.
     """
     own = {name: entry for cls in parser.classes if isinstance(cls, Class) for name, entry in cls.all_fields().items()}
-    filled = assign(own.values(), flags)
+    libraries = [_library(cls) for cls in parser.classes]
+    inherited = frozenset[str]().union(*(accepted(library) for library in libraries if library is not None))
+    # A library's whole name is no beginning of the script's own (``gradient_checkpointing_kwargs``).
+    filled = assign(own.values(), {name: each for name, each in flags.items() if name in own or name not in inherited})
     taken = {id(flag) for flag, _ in filled.values()}
     rest = {name: flag for name, flag in flags.items() if id(flag) not in taken}
     made: list[Object] = []
     of_library: list[Object] = []
-    for cls in parser.classes:
+    for cls, library in zip(parser.classes, libraries, strict=True):
         attributes: dict[str, Value] = {}
-        library = cls.name if isinstance(cls, Ref) else (cls.library if isinstance(cls, Class) else None)
         if library is not None:
             attributes |= _library_flags(rest, accepted(library))
         if isinstance(cls, Class):
@@ -262,6 +264,11 @@ def dataclass_objects(
             of_library.append(made[-1])
     _unclaimed(rest, of_library)
     return made
+
+
+def _library(cls: Value) -> str | None:
+    """The library's class that a dataclass is, or inherits from."""
+    return cls.name if isinstance(cls, Ref) else (cls.library if isinstance(cls, Class) else None)
 
 
 def defaults_of(cls: Class, origin: cst.CSTNode) -> Object:

@@ -18,6 +18,8 @@ from lintfit.sources.script.writing.file_edits import Edits, Script, edited
 
 OPENS_INPUT = 5
 """The first transformers whose ``gradient_checkpointing_enable`` opens the input of every model itself."""
+_GRPO_OPENS = (0, 16)
+"""The first TRL whose ``GRPOTrainer`` opens the input itself (``_enable_gradient_checkpointing``)."""
 _OPENERS = (
     "enable_input_require_grads", "make_inputs_require_grad", "prepare_model_for_gradient_checkpointing",
     "prepare_model_for_int8_training", "prepare_model_for_kbit_training",
@@ -44,6 +46,9 @@ def opening(source: Script) -> Edits:
     """
     if not opens_input(source) or not _reentrant(source):
         return ()
+    trainer = source.reading.found.trainer
+    if trainer is not None and trainer.name == "GRPOTrainer" and not source.reading.at_least("trl", *_GRPO_OPENS):
+        raise CannotWrite("GRPOTrainer before TRL 0.16 opens no input of its adapters for reentrant checkpointing")
     wraps = [record for record in source.reading.records if record.name == "get_peft_model" and record.taken is True]
     if not wraps:
         return ()

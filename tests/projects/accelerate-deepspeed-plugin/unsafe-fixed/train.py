@@ -4,10 +4,7 @@ from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM
 
 plugin = DeepSpeedPlugin(
-    zero_stage=3,
-    gradient_accumulation_steps=8,
-    offload_optimizer_device="cpu",
-    offload_param_device="cpu",
+    zero_stage=3, gradient_accumulation_steps=8, offload_optimizer_device="cpu"
 )
 accelerator = Accelerator(mixed_precision="bf16", deepspeed_plugin=plugin)
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torch.bfloat16)

@@ -9,7 +9,7 @@ ACCUMULATE = 4
 fabric = Fabric(
     accelerator="cuda",
     devices=8,
-    strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True, offload_parameters=True),
+    strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True),
     precision="bf16-mixed",
 )
 fabric.launch()
