@@ -376,6 +376,37 @@ def precision() -> str:
     )
 
 
+def judged() -> str:
+    """Findings on whole repositories that no rule was tuned on, as they stood when they were read, by round."""
+    judges: dict[str, list[dict[str, Any]]] = {}
+    for line in (ROOT / "bench" / "precision" / "findings.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        judges.setdefault(row["judge"], []).append(row)
+    rounds: dict[frozenset[tuple[Any, ...]], list[str]] = {}
+    for judge, rows in judges.items():
+        of_judge = frozenset(tuple(row[key] for key in ("repository", "path", "line", "rule")) for row in rows)
+        rounds.setdefault(of_judge, []).append(judge)
+    lines = [_round(names, [judges[name] for name in names]) for names in rounds.values()]
+    return (
+        'Errors and warnings of `check . --isolated --gpu "RTX 3090" --gpus 8` on repositories that nothing was tuned '
+        "on, as they stood when they were judged (`bench/precision/findings.jsonl`; the last rounds are the newest). "
+        "Where two readers judged the same findings, they had seen neither the code nor each other's word.\n\n"
+        "| judges | repositories | errors: right | arguable | wrong | warnings: right | arguable | wrong |\n"
+        "| --- | --: | --: | --: | --: | --: | --: | --: |\n" + "\n".join(lines)
+    )
+
+
+def _round(judges: Sequence[str], found: Sequence[list[dict[str, Any]]]) -> str:
+    counts = [Counter((row["severity"], row["verdict"]) for row in rows) for rows in found]
+    cells = [
+        " and ".join(str(count[severity, verdict]) for count in counts)
+        for severity in ("error", "warning")
+        for verdict in ("right", "arguable", "wrong")
+    ]
+    repositories = len({row["repository"] for row in found[0]})
+    return f"| {', '.join(judges)} | {repositories} | " + " | ".join(cells) + " |"
+
+
 def speed() -> str:
     """A thousand specs in one process."""
     found = _read(RESULTS / "speed.json")
@@ -482,6 +513,7 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Published measurements", published),
     ("Published outcomes", outcomes),
     ("Precision on config files", precision),
+    ("Findings on repositories not seen before", judged),
     ("Real launches", launches),
     ("Launches wherever they are written", reach),
     ("Goals of speed", goals),
