@@ -5,7 +5,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.readers import flag_given, milder, older
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, Kind
@@ -32,6 +32,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
     for found in found_in(context):
         if found.mistake.stringly or found.mistake.path == ("distributed_type",):
             continue
+        if _is_bare_no(found) and flag_given(context, "mixed_precision"):
+            continue  # accelerate launch takes the file's only where the command says none
         checked = _checked_since(found)
         old = older(context.runs, found.dialect, checked[0]) if checked is not None else False
         if old is not True:

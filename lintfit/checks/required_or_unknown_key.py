@@ -6,7 +6,7 @@ from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.moves import hint, rename
-from lintfit.checks.helpers.readers import installed, reader_of
+from lintfit.checks.helpers.readers import flag_given, installed, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -194,19 +194,11 @@ def _not_handed_on(document: DataDocument, root: Node) -> Iterator[Report]:
             )
 
 
-def _flag_given(context: FileContext, name: str) -> bool | None:
-    """Whether a command gives this flag to ``accelerate launch``; None where no command is known."""
-    launches = [run.launch for run in context.runs if run.launch is not None and run.launch.launcher == "accelerate"]
-    if not launches:
-        return None
-    return any(flag.name == name for launch in launches for flag in launch.launcher_flags)
-
-
 def _processes(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
     kind, count = root.entry("distributed_type"), root.get("num_processes")
     if kind is None or kind.value.value in ("NO", False) or _is_sagemaker(root) or root.entry("commands") is not None:
         return
-    given = _flag_given(context, "num_processes")
+    given = flag_given(context, "num_processes")
     stated = count is not None and count.value != -1
     misspelt = count is None and any(nearest(entry.key, ("num_processes",)) for entry in root.entries)
     if given or stated or misspelt:
@@ -226,7 +218,7 @@ def _gpu_ids(context: FileContext, document: DataDocument, root: Node) -> Iterat
         return
     several = machines is not None and isinstance(machines.value, int) and machines.value > 1
     if isinstance(ids.value, str) and ids.value != "all" and "," not in ids.value and not several:
-        if _flag_given(context, "gpu_ids"):
+        if flag_given(context, "gpu_ids"):
             return
         yield Report(
             Place(document, ids.span),

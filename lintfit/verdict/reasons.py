@@ -117,7 +117,9 @@ def _unseen(run: Run) -> Iterator[str]:
     if not names:
         return
     shown = in_words(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    if run.launch is not None and run.launch.hides_flags:
+    if run.launch is not None and run.launch.is_told_in_part:
+        yield f'{shown}, which flags may decide that the command leaves out ("...")'
+    elif run.launch is not None and run.launch.hides_flags:
         yield f"{shown}, which flags may decide that the launch line takes from a command (flags that are written out)"
     elif run.launch is not None:
         yield _ENGINE

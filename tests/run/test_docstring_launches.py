@@ -49,3 +49,27 @@ def test_each_line_that_starts_it_is_a_run(tmp_path: Path) -> None:
         ("train.py:3", "deepspeed"),
         ("train.py:6", "ddp"),
     ]
+
+
+@pytest.mark.parametrize(("end", "known"), [(" --lr 1e-5", True), (" --lr 1e-5 ...", False), (" \\\n    …", False)])
+def test_a_command_that_leaves_flags_out_decides_nothing_that_they_may_say(
+    tmp_path: Path, end: str, known: bool
+) -> None:
+    script = f'''"""Train.
+
+python train.py --model Qwen/Qwen2.5-7B{end}
+"""
+import argparse
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--model")
+parser.add_argument("--lr", type=float)
+parser.add_argument("--bf16", action="store_true")
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained(args.model, torch_dtype="float32")
+Trainer(model=model, args=TrainingArguments("out", bf16=args.bf16, gradient_checkpointing=True)).train()
+'''
+    put(tmp_path, {"train.py": script})
+    report = lintfit("check", "train.py", "--gpu", "RTX 3090", "--seq-len", "1024", cwd=tmp_path)
+    assert ("does not fit" in report.out) is known
+    assert ('which flags may decide that the command leaves out ("...")' in " ".join(report.out.split())) is not known

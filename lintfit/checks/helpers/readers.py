@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from lintfit.checks.helpers.context import FileContext
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.schema.sections import Older
@@ -114,3 +115,11 @@ def handed_over(runs: Iterable[Run], what: Literal["optimizer", "lr_scheduler"])
 def severity_by_reader(runs: Sequence[Run]) -> Severity:
     """An error where a script is known to have the JSON's built, a warning where none is."""
     return Severity.ERROR if reader_of(runs) is not None else milder(Severity.ERROR)
+
+
+def flag_given(context: FileContext, name: str) -> bool | None:
+    """Whether a command gives this flag to ``accelerate launch``; None where no command is known."""
+    launches = [run.launch for run in context.runs if run.launch is not None and run.launch.launcher == "accelerate"]
+    if not launches:
+        return None
+    return any(flag.name == name for launch in launches for flag in launch.launcher_flags)

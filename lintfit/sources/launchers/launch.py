@@ -18,6 +18,9 @@ _NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
 """Launchers that hand each process ``--local_rank=N``, and their option to leave it out (DeepSpeed 0.19.8
 ``launcher/launch.py``, torch 2.13 ``distributed/launch.py``)."""
 
+_LEFT_OUT = frozenset({"...", "…", "[...]", "[…]", "<...>"})
+"""How a docstring or a page tells that a command has more flags."""
+
 
 @frozen(eq=False)
 class Launch:
@@ -100,11 +103,21 @@ class Launch:
 
     @property
     def hides_flags(self) -> bool:
-        """Whether a command substitution stands among the script's flags (``train.py $(arguments)``): who knows which
-        flags it comes to."""
+        """Whether a command substitution stands among the script's flags (``train.py $(arguments)``), or it is told in
+        part: who knows which flags it comes to."""
+        made = any(word.value is None and ("$(" in word.text or "`" in word.text) for word in self._beside)
+        return made or self.is_told_in_part
+
+    @property
+    def is_told_in_part(self) -> bool:
+        """Whether flags are left out of it: ``train.py --model m ...`` of a docstring or a page."""
+        return any(word.text in _LEFT_OUT for word in self._beside)
+
+    @property
+    def _beside(self) -> tuple[Word, ...]:
+        """The words that stand for themselves, and the values of flags."""
         made = self.invocation
-        beside = (*made.positional, *made.loose, *(word for option in made.arguments for word in option.words[1:]))
-        return any(word.value is None and ("$(" in word.text or "`" in word.text) for word in beside)
+        return (*made.positional, *made.loose, *(word for option in made.arguments for word in option.words[1:]))
 
     def flag(self, name: str) -> Flag | None:
         """The last flag of the script with this name (without dashes), or None."""
