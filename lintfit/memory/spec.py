@@ -32,17 +32,19 @@ STAGES: tuple[Stage, Stage] = ("first", "last")
 
 @frozen
 class Generation:
-    """What a GRPO/PPO-like trainer adds: rollouts on the training GPU. Tokens are per sequence."""
+    """What a GRPO/PPO-like trainer adds: rollouts, on the training GPU or elsewhere. Tokens are per sequence."""
 
     completion_len: int
     vllm_gpu_memory_utilization: float = default("generation", "vllm_gpu_memory_utilization")
-    """Share of the GPU that a colocated vLLM reserves; 0 for none or for a vLLM on other GPUs."""
+    """Share of the GPU that a colocated vLLM reserves; 0 for none."""
     gather_weights: bool = default("generation", "gather_weights")
     """ZeRO-3: whether the full weights are gathered on every rank to generate."""
     steps_per_generation: int | None = default("generation", "steps_per_generation")
     """Micro-batches that are generated at once; None for TRL's default, the steps of accumulation."""
     vllm_sleeps: bool = default("generation", "vllm_sleeps")
     """Whether a colocated vLLM gives its memory back while the model trains (``vllm_enable_sleep_mode``)."""
+    vllm_server: bool = default("generation", "vllm_server")
+    """Whether a vLLM on other GPUs generates, so that no keys and values are kept on the trainer's."""
     rollout_batch_size: int = default("generation", "rollout_batch_size")
     """PPO: sequences that are generated and scored at once (``local_rollout_forward_batch_size``)."""
     mini_batches: int = default("generation", "mini_batches")

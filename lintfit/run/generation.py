@@ -66,6 +66,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
         gather_weights=gathers,
         steps_per_generation=_whole(value("steps_per_generation")),
         vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
+        vllm_server=bool(value("use_vllm", False)) and not colocated,
     )
 
 

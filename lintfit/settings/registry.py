@@ -79,6 +79,7 @@ _GENERATION = Object(
         "gather_weights": FLAG,
         "steps_per_generation": Count(),
         "vllm_sleeps": FLAG,
+        "vllm_server": FLAG,
         "rollout_batch_size": Count(),
         "mini_batches": Count(),
     },
@@ -88,6 +89,7 @@ _GENERATION = Object(
         "gather_weights": False,
         "steps_per_generation": None,
         "vllm_sleeps": False,
+        "vllm_server": False,
         "rollout_batch_size": 64,  # PPOConfig.local_rollout_forward_batch_size
         "mini_batches": 1,
     },
@@ -364,8 +366,8 @@ _RECORDS = (
     Record("warmup_steps", by="script-or-deepspeed"),
     # The rest of a spec
     _spec("generation", _GENERATION, 'A rollout: {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}.',
-          values="a rollout: `completion_len`, `vllm_gpu_memory_utilization`, `vllm_sleeps`, `gather_weights`, "
-          "`steps_per_generation`, `rollout_batch_size`, `mini_batches`",
+          values="a rollout: `completion_len`, `vllm_gpu_memory_utilization`, `vllm_sleeps`, `vllm_server`, "
+          "`gather_weights`, `steps_per_generation`, `rollout_batch_size`, `mini_batches`",
           default=None, default_by="none; TRL's rollouts with its trainers that generate"),
     _spec("evaluation", _EVALUATION, 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.',
           values="what it evaluates with, loss or answers: [its keys](memory.md#evaluation)",

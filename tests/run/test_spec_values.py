@@ -70,6 +70,30 @@ def test_rollouts_take_what_can_be_meant(tmp_path: Path, arguments: str, tokens:
     assert (generation.completion_len, generation.vllm_gpu_memory_utilization) == (tokens, share)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "trl", "server"),
+    [
+        ("use_vllm=True, vllm_mode='server'", "1.0", True),
+        ("use_vllm=True", "1.0", False),
+        ("use_vllm=True", "0.15", True),
+        ("use_vllm=True, vllm_mode='colocate'", "0.21", False),
+        ("use_vllm=False, vllm_mode='server'", "1.0", False),
+    ],
+)
+def test_a_vllm_on_other_gpus_is_told_from_one_beside_the_trainer(
+    tmp_path: Path, arguments: str, trl: str, server: bool
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"trl=={trl}.0\n")
+    (tmp_path / "train.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        f"args = GRPOConfig('out', {arguments})\n"
+        "GRPOTrainer(model='Qwen/Qwen2.5-7B', args=args, reward_funcs=f).train()\n"
+    )
+    _, (run,) = load_runs((tmp_path / "train.py",), Options())
+    assert run.run.spec is not None and run.run.spec.generation is not None
+    assert run.run.spec.generation.vllm_server is server
+
+
 @pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
 def test_a_number_is_a_flag(tmp_path: Path, number: str, flag: bool) -> None:
     assert _spec(tmp_path, f"gradient_checkpointing={number}").gradient_checkpointing is flag

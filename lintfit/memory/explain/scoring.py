@@ -90,7 +90,7 @@ def generation(run: Pass) -> list[Term]:
     """What a trainer that generates its samples holds meanwhile; PPO's rounds have a module of their own."""
     spec, facts = run.spec, run.spec.facts
     generation = spec.generation
-    if generation is None:
+    if generation is None or generation.vllm_server:
         return []
     item = DTYPE_BYTES[model_dtype(spec)]
     found = []

@@ -73,9 +73,10 @@ def selected_experts(spec: Spec, sequences: int) -> int:
 def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
     """The generation of completions: the steady state, the gathered weights under ZeRO-3, and the KV cache.
 
-    With vLLM on the same GPU the cache is vLLM's; where it sleeps in between, its whole share counts here alone.
+    Nothing where a server generates, which is sent one tensor after the other (TRL ``vllm_generation.py``). With vLLM
+    on the same GPU the cache is vLLM's; where it sleeps in between, its whole share counts here alone.
     """
-    if spec.generation is None or spec.trainer == "ppo":
+    if spec.generation is None or spec.generation.vllm_server or spec.trainer == "ppo":
         return ()
     gathered = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)] if spec.generation.gather_weights else 0
     if spec.generation.vllm_gpu_memory_utilization:

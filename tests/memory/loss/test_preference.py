@@ -179,6 +179,13 @@ def test_a_vllm_that_sleeps_gives_its_share_back() -> None:
     assert _at(asleep, "generation").components["temporaries"] == pytest.approx(0.5 * 79.2 * GIB, rel=1e-6)
 
 
+def test_a_server_that_generates_leaves_no_keys_and_values_on_the_trainer_s_gpus() -> None:
+    own = estimate(_spec(trainer="grpo", generation={"completion_len": 256}))
+    server = estimate(_spec(trainer="grpo", generation={"completion_len": 256, "vllm_server": True}))
+    assert "generation" in {moment.name for moment in own.moments}
+    assert "generation" not in {moment.name for moment in server.moments}
+
+
 def test_all_micro_batches_of_a_step_are_generated_at_once() -> None:
     one = _at(estimate(_spec(trainer="grpo")), "generation").components["activations"]
     four = _at(estimate(_spec(trainer="grpo", gradient_accumulation_steps=4)), "generation").components["activations"]
