@@ -355,3 +355,21 @@ def test_the_whole_name_of_a_library_s_field_is_no_beginning_of_the_script_s_own
     found = values(script(INHERITED, "--output_dir out --gradient_checkpointing True --bf16 True"))
     assert found["gradient_checkpointing"] is True
     assert found["bf16"] is True
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("'{\"use_reentrant\": false}'", False),
+        ("'{\"use_reentrant\": true}'", True),
+        ("'{\"other\": 1}'", True),
+        ("'{'", True),
+    ],
+)
+def test_a_dictionary_of_the_arguments_is_json_on_a_command_line(said: str, expected: bool) -> None:
+    text = HEAD.replace("Trainer,", "HfArgumentParser, Trainer,") + (
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        "m = AutoModelForCausalLM.from_pretrained('m')\nTrainer(model=m, args=args).train()\n"
+    )
+    line = f"--output_dir out --gradient_checkpointing True --gradient_checkpointing_kwargs {said}"
+    assert values(script(text, line, versions={"transformers": "4.57.0"}))["use_reentrant"] is expected
