@@ -22,6 +22,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return  # a trainer of the project's own, whatever its name, asks what it likes
     if gpus is None or not isinstance(gpus.value, int) or gpus.provenance.kind == "assumed":
         return
+    nodes = run.settings.get("nodes")
+    if nodes is not None and not nodes.known:
+        return  # those of one machine, of nobody knows how many
     yield from _training(run, gpus.value)
     yield from _evaluation(run, gpus.value)
 

@@ -36,9 +36,9 @@ def _reader(run: Run) -> Reader | None:
         return "accelerate"
     if arguments is not None or facts.trainer is not None:
         return "transformers"
-    if facts.accelerator is not None or run.accelerate is not None:
-        return "accelerate"
-    return "deepspeed" if facts.initialize is not None and facts.initialize.name == "initialize" else None
+    if run.accelerate is None and facts.initialize is not None and facts.initialize.name == "initialize":
+        return "deepspeed"  # an Accelerator beside it gathers metrics at most
+    return "accelerate" if facts.accelerator is not None or run.accelerate is not None else None
 
 
 _BY_ACCELERATOR = frozenset({"PPOTrainer", "PPOv2Trainer"})

@@ -53,6 +53,9 @@ class FoundMistake:
         """What the library does with the value."""
         if self.tuned:
             return "only the autotuner takes a list; a run without it stops with a ValidationError"
+        value = self.mistake.node.value
+        if self.mistake.coerced and isinstance(value, bool):
+            return f"{self.library} reads it as {int(value)}"
         if self.mistake.coerced:
             return f"{self.library} reads it as meant, transformers and accelerate compare it as it stands"
         if self.mistake.schema.get("x-warned"):
