@@ -42,6 +42,7 @@ def refused_of(sources: Sources, versions: Versions, workspace: Workspace) -> tu
 
 
 def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
-    """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``)."""
+    """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``, ``Put your model
+    path here``)."""
     flag = launch.flag(refused.name.lstrip("-").replace("-", "_")) if launch is not None else None
-    return flag is not None and flag.value is not None and is_to_fill_in(flag.value)
+    return flag is not None and any(map(is_to_fill_in, flag.words or (flag.value or "",)))
