@@ -22,11 +22,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return  # a trainer of the project's own, whatever its name, asks what it likes
     if gpus is None or not isinstance(gpus.value, int) or gpus.provenance.kind == "assumed":
         return
-    nodes = run.settings.get("nodes")
-    if nodes is not None and not nodes.known:
-        return  # those of one machine, of nobody knows how many
+    if _are_others(run):
+        return
     yield from _training(run, gpus.value)
     yield from _evaluation(run, gpus.value)
+
+
+def _are_others(run: Run) -> bool:
+    """Whether more or fewer GPUs train than there are: those of machines nobody counted, without vLLM's own."""
+    nodes, generation = run.settings.get("nodes"), run.spec.generation if run.spec is not None else None
+    shared = generation is not None and generation.vllm_server and by_machine(run)
+    return shared or (nodes is not None and not nodes.known)
 
 
 def _is_of_trl(run: Run) -> bool:
