@@ -269,7 +269,7 @@ class _Pass:
             return judged  # the rule that speaks of it says what to do; nothing starts it as the script is
         if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
-        if judged.run.spec is not None and judged.run.spec.generation is not None and vllm_does_not_start(judged.run):
+        if vllm_does_not_start(judged.run):
             return judged  # it stops before it trains, whatever the training takes
         number = judged.run.origin.index
         if number >= MOST_PLANS:

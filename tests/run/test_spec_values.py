@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import load_runs
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import Generation, Spec
 from lintfit.memory.verdict.bounds import Verdict
 from lintfit.options.model import Options
 
@@ -46,6 +46,18 @@ def test_a_value_of_another_type_is_left_out(tmp_path: Path, where: str, text: s
     assert getattr(spec, name) == DEFAULTS[name]
 
 
+def _generation(folder: Path, arguments: str) -> Generation:
+    """What a GRPO script with these arguments generates."""
+    (folder / "train.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        f"args = GRPOConfig('out', {arguments})\n"
+        "GRPOTrainer(model='Qwen/Qwen2.5-7B', args=args, reward_funcs=f).train()\n"
+    )
+    _, (run,) = load_runs((folder / "train.py",), Options())
+    assert run.run.spec is not None and run.run.spec.generation is not None
+    return run.run.spec.generation
+
+
 @pytest.mark.parametrize(
     ("arguments", "tokens", "share"),
     [
@@ -59,14 +71,7 @@ def test_a_value_of_another_type_is_left_out(tmp_path: Path, where: str, text: s
     ],
 )
 def test_rollouts_take_what_can_be_meant(tmp_path: Path, arguments: str, tokens: int, share: float) -> None:
-    (tmp_path / "train.py").write_text(
-        "from trl import GRPOConfig, GRPOTrainer\n"
-        f"args = GRPOConfig('out', use_vllm=True, {arguments})\n"
-        "GRPOTrainer(model='Qwen/Qwen2.5-7B', args=args, reward_funcs=f).train()\n"
-    )
-    _, (run,) = load_runs((tmp_path / "train.py",), Options())
-    assert run.run.spec is not None and run.run.spec.generation is not None
-    generation = run.run.spec.generation
+    generation = _generation(tmp_path, f"use_vllm=True, {arguments}")
     assert (generation.completion_len, generation.vllm_gpu_memory_utilization) == (tokens, share)
 
 
@@ -84,14 +89,7 @@ def test_a_vllm_on_other_gpus_is_told_from_one_beside_the_trainer(
     tmp_path: Path, arguments: str, trl: str, server: bool
 ) -> None:
     (tmp_path / "requirements.txt").write_text(f"trl=={trl}.0\n")
-    (tmp_path / "train.py").write_text(
-        "from trl import GRPOConfig, GRPOTrainer\n"
-        f"args = GRPOConfig('out', {arguments})\n"
-        "GRPOTrainer(model='Qwen/Qwen2.5-7B', args=args, reward_funcs=f).train()\n"
-    )
-    _, (run,) = load_runs((tmp_path / "train.py",), Options())
-    assert run.run.spec is not None and run.run.spec.generation is not None
-    assert run.run.spec.generation.vllm_server is server
+    assert _generation(tmp_path, arguments).vllm_server is server
 
 
 @pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
