@@ -119,6 +119,12 @@ def removed(document: DataDocument, steps: list[Node]) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
+_BLANK_ABOVE = re.compile(r"(?:\r\n|\n|\r(?!\n))[ \t]*(?:\r\n|\n|\r)\Z")
+_BLANK_BELOW = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
+_NEAR = 100
+"""Characters within which a line above is looked at."""
+
+
 def _removed(document: DataDocument, parent: Node, items: list[Span], index: int, gone: set[int]) -> list[Edit]:
     text, item = document.text, items[index]
     braced = text[parent.span.start] in "{["
@@ -137,7 +143,10 @@ def _removed(document: DataDocument, parent: Node, items: list[Span], index: int
         if before is not None:
             edits.append(Edit(Span(before, before + 1), ""))
     if own_line:
-        return [*edits, Edit(Span(line_start(text, item.start), line_end(text, after)), "")]
+        start, end = line_start(text, item.start), line_end(text, after)
+        # Of two blank lines around what goes, one goes along.
+        below = _BLANK_BELOW.match(text, end) if _BLANK_ABOVE.search(text, max(0, start - _NEAR), start) else None
+        return [*edits, Edit(Span(start, below.end() if below is not None else end), "")]
     blank = re.compile(r"[ \t]*").match(text, after) if index + 1 < len(items) and comma is not None else None
     return [*edits, Edit(Span(item.start, blank.end() if blank else after), "")]
 
