@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, evaluation_moment, stated_at
 from lintfit.checks.helpers.wording import gib, small
-from lintfit.findings.model import Applicability
+from lintfit.findings.model import Applicability, Severity
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation.kept import kept_of_a_sample, kept_on_host_of_a_sample, open_ended
 
@@ -24,6 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             place,
             f"the logits of every batch are put into a list, which keeps them on the GPU{_cost(context)}",
+            severity=_severity(context),
             help="keep what is made of them (argmax, a sum), or move them to the host first (.cpu())",
         )
         return
@@ -31,6 +32,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         f"{why} has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
+        severity=_severity(context),
         fix=change(
             run,
             f"move them to the host after each batch{_there(context)}",
@@ -39,6 +41,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
         ),
         help=f"eval_accumulation_steps=1 moves them to the host{_there(context)}; prediction_loss_only keeps none",
     )
+
+
+def _severity(context: RunContext) -> Severity:
+    """A warning where a command starts the run: what nobody starts is often tried out on a few samples."""
+    return Severity.WARNING if context.run.launch is not None or context.run.recipe is not None else Severity.INFO
 
 
 def _there(context: RunContext) -> str:

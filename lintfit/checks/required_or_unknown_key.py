@@ -6,7 +6,7 @@ from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.moves import hint, rename
-from lintfit.checks.helpers.readers import flag_given, installed, reader_of
+from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -201,7 +201,7 @@ def _processes(context: FileContext, document: DataDocument, root: Node) -> Iter
     given = flag_given(context, "num_processes")
     stated = count is not None and count.value != -1
     misspelt = count is None and any(nearest(entry.key, ("num_processes",)) for entry in root.entries)
-    if given or stated or misspelt:
+    if given or stated or misspelt or changed_by_script(context):
         return
     yield Report(
         Place(document, kind.key_span),

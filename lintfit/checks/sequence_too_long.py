@@ -7,6 +7,7 @@ from lintfit.checks.helpers.runs import fits, most, stated_at, up_to
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
+from lintfit.verdict.capped import exact_length
 
 _SHORTEST = 256
 """Tokens below which a shorter sequence is no answer any more."""
@@ -33,7 +34,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place,
         f"samples of {spec.seq_len:,} tokens take {up_to(context)}{rough(most(estimate, 'activations', 'logits'))} of "
         f"activations and logits; about {length:,} fit ({rough(most(shorter, 'activations', 'logits'))})",
-        severity=Severity.INFO if as_long else Severity.WARNING,
+        severity=Severity.WARNING if exact_length(run) and not as_long else Severity.INFO,
         help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
     )
 

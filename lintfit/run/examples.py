@@ -64,13 +64,21 @@ _DEEPSPEED_FOLDERS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_packaged_config(name: str, front_end: str | None) -> bool:
-    """Whether a DeepSpeed config is named as one that comes with a front end, in a checkout of it."""
-    folder, base = posixpath.split(name.replace("\\", "/").removeprefix("./"))
-    if front_end is None or not f"/{folder}".endswith(
-        tuple(f"/{each}" for each in _DEEPSPEED_FOLDERS.get(front_end, ()))
-    ):
-        return False
-    from lintfit.catalog import axolotl, llamafactory
+    """Whether a DeepSpeed config is named as one that comes with a front end, in a checkout of it.
 
-    files = axolotl.deepspeed_files() if front_end == "axolotl" else llamafactory.deepspeed_files()
-    return base in files
+    LLaMA-Factory's have names of their own (``ds_z3_offload_config.json``), whatever starts the run.
+    """
+    folder, base = posixpath.split(name.replace("\\", "/").removeprefix("./"))
+    if _is_of("llamafactory", folder):
+        from lintfit.catalog.llamafactory import deepspeed_files as of_llamafactory
+
+        return base in of_llamafactory()
+    if front_end == "axolotl" and _is_of("axolotl", folder):
+        from lintfit.catalog.axolotl import deepspeed_files as of_axolotl
+
+        return base in of_axolotl()
+    return False
+
+
+def _is_of(front_end: str, folder: str) -> bool:
+    return f"/{folder}".endswith(tuple(f"/{each}" for each in _DEEPSPEED_FOLDERS[front_end]))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.schema.sections import Older
@@ -123,3 +125,20 @@ def flag_given(context: FileContext, name: str) -> bool | None:
     if not launches:
         return None
     return any(flag.name == name for launch in launches for flag in launch.launcher_flags)
+
+
+_IN_PLACE = frozenset({"perl", "sed", "yq"})
+"""Programs that change files in place, when told to (``-i``)."""
+
+
+def changed_by_script(context: FileContext) -> bool:
+    """Whether a script that launches with this file writes into it before: what it lacks may come from there."""
+    launches = {run.launch.document for run in context.runs if run.launch is not None}
+    return any(_writes(script, context.document.path.name) for script in launches)
+
+
+def _writes(script: ShellDocument, name: str) -> bool:
+    if any(PurePosixPath(written).name == name for written in script.redirected):
+        return True
+    edits = (command for command in script.commands if PurePosixPath(command.words[0].text).name in _IN_PLACE)
+    return any(PurePosixPath(word.text).name == name for command in edits for word in command.words)
