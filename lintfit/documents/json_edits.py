@@ -9,7 +9,15 @@ from itertools import pairwise
 from typing import Any
 
 from lintfit.documents.edits import added_below
-from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
+from lintfit.documents.lines import (
+    indentation,
+    line_end,
+    line_start,
+    rest_is_blank,
+    starts_line,
+    step_of,
+    without_second_blank,
+)
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
 from lintfit.documents.widths import has_no_room, shown_width
 
@@ -119,12 +127,6 @@ def removed(document: DataDocument, steps: list[Node]) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-_BLANK_ABOVE = re.compile(r"(?:\r\n|\n|\r(?!\n))[ \t]*(?:\r\n|\n|\r)\Z")
-_BLANK_BELOW = re.compile(r"[ \t]*(?:\r\n|\n|\r)")
-_NEAR = 100
-"""Characters within which a line above is looked at."""
-
-
 def _removed(document: DataDocument, parent: Node, items: list[Span], index: int, gone: set[int]) -> list[Edit]:
     text, item = document.text, items[index]
     braced = text[parent.span.start] in "{["
@@ -144,9 +146,7 @@ def _removed(document: DataDocument, parent: Node, items: list[Span], index: int
             edits.append(Edit(Span(before, before + 1), ""))
     if own_line:
         start, end = line_start(text, item.start), line_end(text, after)
-        # Of two blank lines around what goes, one goes along.
-        below = _BLANK_BELOW.match(text, end) if _BLANK_ABOVE.search(text, max(0, start - _NEAR), start) else None
-        return [*edits, Edit(Span(start, below.end() if below is not None else end), "")]
+        return [*edits, Edit(Span(start, without_second_blank(text, start, end)), "")]
     blank = re.compile(r"[ \t]*").match(text, after) if index + 1 < len(items) and comma is not None else None
     return [*edits, Edit(Span(item.start, blank.end() if blank else after), "")]
 

@@ -26,8 +26,8 @@ def line_end(text: str, offset: int, breaks: bool = True) -> int:
 
 def indentation(text: str, offset: int) -> str:
     """The blanks at the start of the line that ``offset`` stands on."""
-    match = _BLANKS.match(text, line_start(text, offset))
-    return match.group() if match else ""
+    start = line_start(text, offset)
+    return text[start : _blank_end(text, start)]
 
 
 def starts_line(text: str, offset: int) -> bool:
@@ -38,6 +38,20 @@ def starts_line(text: str, offset: int) -> bool:
 def rest_is_blank(text: str, offset: int) -> bool:
     """Whether behind ``offset`` the line holds nothing but blanks and a comment (``#``, ``//`` or ``/* */``)."""
     return _REST.match(text, offset) is not None
+
+
+def without_second_blank(text: str, start: int, end: int) -> int:
+    """Where whole lines from ``start`` to ``end`` that go away end: of a blank line above and one below, the one below
+    goes along, also where there is nothing above at all."""
+    last = start - (2 if text.endswith("\r\n", 0, start) else 1)
+    above = text[line_start(text, last) : last] if start else ""
+    below = _BREAK.match(text, _blank_end(text, end))
+    return below.end() if below is not None and not above.strip() else end
+
+
+def _blank_end(text: str, offset: int) -> int:
+    match = _BLANKS.match(text, offset)
+    return match.end() if match else offset
 
 
 def step_of(text: str, pairs: Iterable[tuple[int, int]]) -> str:

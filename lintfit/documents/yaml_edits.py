@@ -6,7 +6,15 @@ import math
 from typing import Any
 
 from lintfit.documents.edits import added_below
-from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line, step_of
+from lintfit.documents.lines import (
+    indentation,
+    line_end,
+    line_start,
+    rest_is_blank,
+    starts_line,
+    step_of,
+    without_second_blank,
+)
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.widths import has_no_room
@@ -146,7 +154,8 @@ def _removed_lines(document: DataDocument, parent: Node, span: Span) -> Edit:
         start = span.start
     end = line_end(text, span.end)
     if starts_line(text, start):
-        return Edit(Span(line_start(text, start), end), "")
+        first = line_start(text, start)
+        return Edit(Span(first, without_second_blank(text, first, end)), "")
     # The first entry behind a dash: the next one moves up to its place.
     items = _own(parent)
     index = items.index(span)
