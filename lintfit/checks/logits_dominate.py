@@ -33,12 +33,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
         tokens += ", those of the preferred and of the rejected answers"
     word = run.training.spelled("use_liger_kernel", True) if run.training is not None and fuses else None
     message = "compute the loss with Liger's fused kernel"
+    severity = Severity.WARNING if exact_length(run) and _decides(context) else Severity.INFO
     yield Report(
         place_of(run, "loss", "micro_batch_size", "seq_len"),
         f"{spec.facts.vocab:,} vocabulary entries × {tokens}: logits and loss take about {sizes}",
-        severity=Severity.WARNING if exact_length(run) and _decides(context) else Severity.INFO,
+        severity=severity,
         fix=enough(context, message, Applicability.UNSAFE, {"loss": "liger"})
-        if fuses and spec.trainer == "causal-lm"
+        if fuses and spec.trainer == "causal-lm" and severity is Severity.WARNING
         else None,
         help=(f"compute the loss in chunks ({word}) or " if word else "") + "lower the micro-batch",
     )

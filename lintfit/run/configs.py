@@ -61,7 +61,7 @@ def deepspeed_of(files: RunFiles, sources: Sources) -> DeepSpeedSource | None:
         "deepspeed",
         sources.said("script", "deepspeed"),
         sources.said("launch", "deepspeed"),
-        sources.said("launch", "deepspeed_config_file"),
+        sources.launched_deepspeed_file,
         sources.said("accelerate", "deepspeed_config_file"),
     )
     own = _read_by_script(named) or _named_here(files, named, Kind.JSON)

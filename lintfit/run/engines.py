@@ -71,6 +71,8 @@ def _configured_by_machine(sources: Sources) -> bool:
     """
     if sources.launch is None or sources.launch.launcher != "accelerate" or sources.accelerate is not None:
         return False
+    if sources.said("launch", "deepspeed_config_file") is not None and sources.launched_deepspeed_file is None:
+        return True  # it counts if that file says DEEPSPEED
     said = (
         sources.said("launch", name) for name in ("accelerate_config", "engine", "gpus", "nodes", "mixed_precision")
     )
@@ -123,7 +125,7 @@ def _missing_file(sources: Sources) -> Setting | None:
     named = (
         sources.said("script", "deepspeed"),
         sources.said("launch", "deepspeed"),
-        sources.said("launch", "deepspeed_config_file"),
+        sources.launched_deepspeed_file,
         sources.said("accelerate", "deepspeed_config_file"),
     )
     said = (setting for setting in named if setting is not None and not _is_inline(setting))

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.documents import door
 from lintfit.documents.model import DataDocument, FileEdit
+from lintfit.documents.paths import resolved
 from lintfit.documents.shell_computed import in_variable
 from lintfit.run.lacking import named_recipes
 from lintfit.run.model import Run
@@ -21,17 +23,24 @@ _IN_YAML = ("deepspeed_config", "deepspeed_config_file")
 
 def working_directory(run: Run) -> Path:
     """The folder that a run's process is started in, from which its relative names lead: where the name of the script
-    or recipe on the launch line begins. A recipe that nothing launches is named from the root."""
+    or recipe on the launch line begins. A recipe that nothing launches is named from the top of its repository, or from
+    where lintfit runs in it."""
     launch, document = run.launch, run.recipe.document if run.recipe is not None else None
     if document is None or document.path == Path():
         return run.base
     if launch is None:
-        return Path()
+        return _top(document.path.parent)
     for name, _ in named_recipes(launch):
         parts = Path(name).parts
         if ".." not in parts and document.path.parts[-len(parts) :] == parts:
             return Path(*document.path.parts[: -len(parts)])
     return run.base
+
+
+def _top(folder: Path) -> Path:
+    """The top of a folder's repository, as a path from here; here itself, where that is in it, or there is none."""
+    here, top = Path.cwd(), door.repository_of(resolved(folder))
+    return Path() if top is None or here.is_relative_to(top) else Path(os.path.relpath(top, here))
 
 
 def leads_to(run: Run, path: Path) -> bool:

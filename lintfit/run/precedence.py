@@ -90,6 +90,15 @@ class Sources:
         return self.named_yaml if self.accelerate is None else None
 
     @property
+    def launched_deepspeed_file(self) -> Setting | None:
+        """``--deepspeed_config_file`` where ``accelerate launch`` reads it: beside ``--use_deepspeed``, or under a
+        config file that says DEEPSPEED (1.15 ``commands/launch.py:launch_command``)."""
+        chosen = self.said("launch", "engine")
+        by_file = self.named_yaml is not None or self.accelerate is not None
+        asked = by_file if chosen is None else chosen.value == "deepspeed"
+        return self.said("launch", "deepspeed_config_file") if asked else None
+
+    @property
     def training_is_read(self) -> bool:
         """Whether the training is in sight: a recipe, or a script with a trainer, an engine or a backward pass."""
         if self.script is None:

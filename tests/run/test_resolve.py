@@ -17,7 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.options.model import Options
 from lintfit.run.build import build
-from lintfit.run.model import Origin
+from lintfit.run.model import OF_THE_MACHINE, Origin
 from lintfit.run.precedence import Sources, first
 from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
@@ -430,3 +430,31 @@ def test_batches_that_come_from_out_of_sight() -> None:
     stated = resolve(Sources(Options(), script=script, deepspeed=_deepspeed(train_micro_batch_size_per_gpu=4)))
     assert stated["micro_batch_size"].value == 4
     assert "micro_batch_size" not in resolve(Sources(Options(), script=_loop()))
+
+
+@pytest.mark.parametrize(
+    ("flags", "engine"),
+    [
+        ("--use_deepspeed --num_processes 4 --deepspeed_config_file ds.json", "deepspeed"),
+        ("--config_file acc.yaml --num_processes 4 --deepspeed_config_file ds.json", "deepspeed"),
+        ("--multi_gpu --num_processes 4 --deepspeed_config_file ds.json", "ddp"),
+        ("--num_processes 4 --deepspeed_config_file ds.json", None),
+    ],
+)
+def test_a_deepspeed_file_on_the_launch_line_needs_the_engine(
+    flags: str, engine: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ds.json").write_text('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}')
+    Path("acc.yaml").write_text("distributed_type: DEEPSPEED\nmachine_rank: 0\n")
+    Path("train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+        "Trainer(model=model, args=TrainingArguments('out'), train_dataset=data()).train()\n"
+    )
+    Path("run.sh").write_text(f"accelerate launch {flags} train.py\n")
+    run = build(Origin("launch", Path("run.sh"), 0), Workspace(tmp_path), Options())
+    if engine is None:  # the machine's own config decides, which nobody sees
+        assert run.deepspeed is None and run.settings["engine"].provenance is OF_THE_MACHINE
+    else:
+        assert run.value("engine") == engine

@@ -241,13 +241,17 @@ class LlamaFactoryRecipe(OfKeys):
     def _write_other(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """Another of these configs in the place of the one that is named; stage 3 offloads both or nothing."""
         stated = self.arguments.value("deepspeed")
-        named = stated.rpartition("/")[2] if isinstance(stated, str) else ""
+        folder, slash, named = stated.rpartition("/") if isinstance(stated, str) else ("", "", "")
         if named not in _ZERO:
             return None
         wanted = {**_rung(named), name: value}
         if wanted["zero_stage"] == 3 and "cpu" in wanted.values():
             wanted |= {"offload_optimizer": "cpu", "offload_param": "cpu"}
-        return self._write_packaged(wanted)
+        path = _packaged(wanted)
+        if path is None or isinstance(self.arguments.open_file(str(stated)), DataDocument):
+            return self._write_packaged(wanted)
+        # It is known by its name, in a checkout of LLaMA-Factory: the others lie beside it there.
+        return self.arguments.write(("deepspeed",), f"{folder}{slash}{path.rpartition('/')[2]}")
 
     def argument(self, *names: str) -> Setting | None:
         """A field of ``TrainingArguments``: a key, a word, a flag, or the default."""

@@ -206,7 +206,10 @@ def test_zero_is_another_file_of_its_checkout(run: Any) -> None:
     assert edit.edit.text == "examples/deepspeed/ds_z3_config.json"
     for path in files:
         Path(path).unlink()
-    assert run(text).recipe.write("packaged_zero_stage", 3) is None
+    # In a checkout of LLaMA-Factory the others lie beside the one that is named.
+    (edit,) = run(text).recipe.write("packaged_offload_optimizer", "cpu")
+    assert edit.edit.text == "examples/deepspeed/ds_z2_offload_config.json"
+    assert run(FULL).recipe.write("packaged_zero_stage", 3) is None
 
 
 def test_a_file_that_is_not_there(run: Any) -> None:
