@@ -92,11 +92,24 @@ class Locator:
         first, *rest = path.parts or ("",)
         root = self._name_of_checkout()
         to_fill_in = first.startswith("<") or is_to_fill_in(first)
-        if first != root and not to_fill_in:
+        if first != root and not to_fill_in and not self._calls_checkout(first):
             return None
         tails = [Path(*rest[start:]) for start in range(max(1, len(rest) - 1) if to_fill_in else 1)] if rest else []
         found = (base / tail for tail in tails for base in self.bases() if self.workspace.exists(base / tail))
         return next(found, None)
+
+    def _calls_checkout(self, folder: str) -> bool:
+        """Whether a launch calls the checkout so: its script and its configs are named below this folder, which is not
+        here, and without it the script is found."""
+        launch = self.launch
+        if launch is None or not launch.script or folder in ("", ".", ".."):
+            return False
+        paths = [Path(name) for name in (launch.script, *_configs_of(launch))]
+        if len(paths) < 2 or any(len(path.parts) < 2 or path.parts[0] != folder for path in paths):
+            return False
+        if any(door.is_folder(self.workspace.root / base / folder) for base in self.bases()):
+            return False
+        return any(self.workspace.exists(base / Path(*paths[0].parts[1:])) for base in self.bases())
 
     def _name_of_checkout(self) -> str:
         return self.workspace.root.name.removesuffix("-main").removesuffix("-master")

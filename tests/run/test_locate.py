@@ -151,3 +151,18 @@ def test_a_script_and_its_config_side_by_side_on_another_machine(tmp_path: Path)
     assert run(tmp_path, "run.sh")["verdict"] == "unknown"
     write(tmp_path, {"zero.json": ZERO})
     assert run(tmp_path, "run.sh")["verdict"] == "fits"
+
+
+def test_the_checkout_by_another_name(tmp_path: Path) -> None:
+    launch = "accelerate launch --config_file adpo/config/zero2.yaml adpo/train.py"
+    yaml = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 2\n"
+    write(tmp_path, {"run.sh": f"{launch} {FLAGS}\n", "train.py": SCRIPT, "config/zero2.yaml": yaml})
+    found = run(tmp_path, "run.sh")
+    assert found["settings"]["zero_stage"]["value"] == 2
+    assert {Path(each).name for each in found["documents"]} == {"run.sh", "train.py", "zero2.yaml"}
+
+
+def test_a_folder_that_is_here_is_not_the_checkout(tmp_path: Path) -> None:
+    launch = "accelerate launch --config_file adpo/config/zero2.yaml adpo/train.py"
+    write(tmp_path, {"run.sh": f"{launch} {FLAGS}\n", "train.py": SCRIPT, "adpo/other.py": "", "config/zero2.yaml": ""})
+    assert [Path(each).name for each in run(tmp_path, "run.sh")["documents"]] == ["run.sh"]
