@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Severity
+from lintfit.run.lacking import SCRIPT
 from lintfit.run.model import Run
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if each.certainty == "sure":
             yield Report(
                 each.place or anchor(run),
-                f"{each.what}, {each.name}, does not exist: the run stops before it trains{_meant(each)}",
+                f"{each.what}, {each.name}, does not exist: {_stops(each)}{_meant(each)}",
                 Severity.INFO if _by_default(run, each) else None,
                 help="it is looked for beside this file and above it",
             )
@@ -47,6 +48,10 @@ def _by_default(run: Run, missing: Missing) -> bool:
     """Whether only a script's own default names a file, which whoever starts it may name otherwise."""
     in_script = run.script is not None and missing.place is not None and missing.place.document is run.script.document
     return in_script and run.launch is None and run.script is not None and run.script.walk.parses
+
+
+def _stops(missing: Missing) -> str:
+    return "the command stops at once" if missing.what == SCRIPT else "the run stops before it trains"
 
 
 def _meant(missing: Missing) -> str:

@@ -162,17 +162,41 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
     return Report(
         place,
         f'nothing reads "{key}": accelerate copies it aside and ignores it{hint(unknown)}',
-        severity=Severity.INFO if _is_default(unknown) else Severity.WARNING,
+        severity=Severity.INFO if _is_default(unknown, root) else Severity.WARNING,
         fix=_rename(document, root, unknown),
         help="" if hint(unknown) else "delete it",
     )
 
 
-def _is_default(unknown: UnknownKey) -> bool:
-    """Whether a key of DeepSpeed's ``zero_optimization`` says there what DeepSpeed does by itself."""
-    zero = load("deepspeed")["properties"]["zero_optimization"]["properties"]
-    known = zero.get(unknown.path[-1], {}) if unknown.path[0] == "deepspeed_config" else {}
-    return "default" in known and known["default"] == unknown.entry.value.value
+_LOGS = frozenset({"steps_per_print", "wall_clock_breakdown", "dump_state"})
+"""Keys of DeepSpeed that decide what it prints."""
+
+
+def _is_default(unknown: UnknownKey, root: Node) -> bool:
+    """Whether nothing is lost by a key that nobody reads: it says what happens without it, waits to be filled in, tells
+    what to print, or how to offload what stays where it is."""
+    section, key, value = unknown.path[0], str(unknown.path[-1]), unknown.entry.value.value
+    if section == "fsdp_config":
+        other = any(root.get(section, name) is not None for name in ("fsdp_sharding_strategy", "sharding_strategy"))
+        return (key == "fsdp" and value == "full_shard" and not other) or (key == "limit_all_gathers" and value is True)
+    if section != "deepspeed_config":
+        return False
+    if value == "auto" or key in _LOGS:
+        return True
+    if key.startswith("offload_"):
+        device = root.get(section, f"{'_'.join(key.split('_')[:2])}_device")
+        return device is None or device.value in ("none", None)
+    whole = load("deepspeed")["properties"]
+    known = whole["zero_optimization"]["properties"].get(key) or whole.get(key, {})
+    return "default" in known and known["default"] in (value, _number(value))
+
+
+def _number(value: object) -> object:
+    """``1e5``, which is a word in YAML 1.1, as the number that is meant."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
