@@ -16,7 +16,7 @@ from lintfit.documents.model import Span
 from lintfit.documents.numerals import natural
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_arithmetic import calculate
-from lintfit.documents.shell_tokens import BLANK, continues, skip, skip_dollar, tokens
+from lintfit.documents.shell_tokens import BLANK, LETTERS, continues, skip, skip_dollar, tokens
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, is_argument, part_of, text_of
 from lintfit.frozen import frozen, replace
 
@@ -47,6 +47,10 @@ def words(text: str, span: Span, scope: Scope) -> list[tuple[Word, tuple[Fragmen
     """The words that a stretch of a command comes to, in order, each with its fragments."""
     result: list[tuple[Word, tuple[Fragment, ...]]] = []
     for token in tokens(text, span):
+        if LETTERS.fullmatch(text, token.start, token.end) and scope.steps.take(bounds.cost(token.end - token.start)):
+            written = text[token.start : token.end]  # as most words are, and what they come to
+            result.append((Word(written, written, token, (token,)), (Fragment(written, token),)))
+            continue
         lists = split(expand(text, token, scope))
         result.extend(zip(as_words(lists, token), lists, strict=True))
     return result

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 from lintfit.documents.cut_commands import Cut, mended
 from lintfit.documents.jobs.kinds import kind_of_job
@@ -31,6 +32,11 @@ from lintfit.documents.shell_walk import Walk
 from lintfit.documents.shell_words import MAX_STEPS, Given
 from lintfit.documents.steps import Steps
 from lintfit.frozen import replace
+from lintfit.memo import Memo
+
+_READ: Memo[ShellDocument] = Memo(most=8)
+"""What scripts that take nothing from other files were read as, by their text: who changes a script reads what comes of
+it, and whoever asks about the change reads that again."""
 
 
 def read_shell(file: FileText, open_text: OpenText | None = None, given: Given | None = None) -> ShellDocument:
@@ -43,6 +49,29 @@ def read_shell(file: FileText, open_text: OpenText | None = None, given: Given |
     ``open_text`` opens the files that it takes variables from (``source common.sh``). ``given`` is what another file
     starts it with.
     """
+    key = file.path, file.within is None, file.text, open_text is None
+    found = _READ.find(given, key)
+    if found is not None:
+        return replace(found, file=file, open_text=open_text if found.open_text is not None else None)
+    opening = _Opening(open_text) if open_text is not None else None
+    document = _read(file, opening, given)
+    if opening is None or not opening.asked:
+        _READ.keep(given, key, document)
+    return replace(document, open_text=open_text) if document.open_text is not None else document
+
+
+class _Opening:
+    """Opens what a script sources, and knows whether it was asked to."""
+
+    def __init__(self, open_text: OpenText) -> None:
+        self._open_text, self.asked = open_text, False
+
+    def __call__(self, path: Path) -> FileText | None:
+        self.asked = True
+        return self._open_text(path)
+
+
+def _read(file: FileText, open_text: OpenText | None, given: Given | None) -> ShellDocument:
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0)),))
     steps = Steps(MAX_STEPS, "steps of a shell script")

@@ -7,6 +7,8 @@ import re
 from lintfit.documents.model import Span
 
 BLANK = " \t\n\r"
+LETTERS = re.compile(r"""[^ \t\n\r\\'"`$]+""")
+"""What stands for itself in a word: outside of quotes and expansions brackets do, too."""
 
 
 def tokens(text: str, span: Span) -> list[Span]:
@@ -30,7 +32,8 @@ def tokens(text: str, span: Span) -> list[Span]:
                 offset = span.end if break_at < 0 else break_at
                 continue
             start = offset
-        offset = min(skip(text, offset, span.end), span.end)
+        plain = LETTERS.match(text, offset, span.end)
+        offset = plain.end() if plain is not None else min(skip(text, offset, span.end), span.end)
     if start >= 0:
         found.append(_trimmed(text, start, span.end))
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from lintfit.frozen import replace
+from lintfit.memo import Memo
+from lintfit.memory.alike import alike
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.zero_config import optimizer_name
 from lintfit.memory.moments import moments
@@ -15,9 +17,16 @@ from lintfit.memory.verdict.assumptions import assumptions
 from lintfit.memory.verdict.bounds import around, bounds, judge
 from lintfit.memory.verdict.undecided import undecided
 
+_ESTIMATES: Memo[Estimate] = Memo()
+"""Launches of one script are alike by the dozen, and so is what a plan for each of them tries."""
+
 
 def estimate(spec: Spec) -> Estimate:
     """The memory of one rank of a run, and whether it fits its GPU; with what its longest sample takes over others."""
+    return _ESTIMATES.get(alike(spec), (spec.micro_batch_size, spec.seq_len), lambda: _estimate(spec))
+
+
+def _estimate(spec: Spec) -> Estimate:
     found = _of_run(spec)
     if spec.mean_seq_len is None:
         return found

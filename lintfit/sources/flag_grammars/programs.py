@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from lintfit.catalog import arguments
@@ -77,13 +78,19 @@ def _of_accelerate(versions: Mapping[str, str]) -> tuple[Option, ...] | None:
     found = arguments.studied("accelerate", versions.get("accelerate"), versions.get("accelerate>="))
     if found is None or "accelerate@" in versions:
         return None
+    return _launch_options(tuple(found.possible))
+
+
+@cache
+def _launch_options(indices: tuple[int, ...]) -> tuple[Option, ...]:
+    """The options of ``accelerate launch`` in these studied versions: every launch by it asks for them."""
     return tuple(
         Option(
             _spellings(name.lstrip("-")) if name.startswith("--") else (name,),
             nargs=0 if kind == "flag" else None,
             choices=tuple(kind[1:].split("|")) if kind.startswith(CHOICE) else (),
         )
-        for name, kind in arguments.launch_options(found.possible).items()
+        for name, kind in arguments.launch_options(indices).items()
     )
 
 
