@@ -30,6 +30,7 @@ from lintfit.run.changes import Changes, changes_of
 from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
+from lintfit.run.shown import only_shown
 from lintfit.sources import detect
 from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
@@ -265,7 +266,7 @@ class _Pass:
         short = judged.verdict is Verdict.DOES_NOT_FIT or capped
         if not short or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
-        if judged.beyond is not None or _is_idle(judged.run):
+        if judged.beyond is not None or self._only_shown(judged.run):
             return judged  # the rule that speaks of it says what to do; nothing starts it as the script is
         if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
@@ -304,7 +305,10 @@ class _Pass:
 
     def _run_findings_now(self, judged: RunResult) -> Iterable[Finding]:
         found = self._all_run_findings(judged)
-        return map(as_of_unused, found) if _is_idle(judged.run) else found
+        return map(as_of_unused, found) if self._only_shown(judged.run) else found
+
+    def _only_shown(self, run: Run) -> bool:
+        return only_shown(run, self.workspace, run.origin.path in self.found.named)
 
     def _all_run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(
@@ -354,11 +358,6 @@ class _Pass:
             for finding in run_file_checks(context, apart=self.mistakes.end_at):
                 # A script that opens the file itself may ask for any of its keys.
                 yield without_fix(finding) if opened else finding
-
-
-def _is_idle(run: Run) -> bool:
-    """Whether a launch stands in a branch that does not run as its script is."""
-    return run.launch is not None and run.launch.command.idle
 
 
 _SAID = {SYNTAX_ERROR: "syntax error", NOT_READ: "not read"}

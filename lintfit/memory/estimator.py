@@ -17,7 +17,7 @@ from lintfit.memory.verdict.assumptions import assumptions
 from lintfit.memory.verdict.bounds import around, bounds, judge
 from lintfit.memory.verdict.undecided import undecided
 
-_ESTIMATES: Memo[Estimate] = Memo()
+_ESTIMATES: Memo[Estimate] = Memo(most=256)
 """Launches of one script are alike by the dozen, and so is what a plan for each of them tries."""
 
 

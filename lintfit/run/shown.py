@@ -1,0 +1,56 @@
+"""Launches that are only shown: nobody of the project starts them as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lintfit.documents import door
+from lintfit.documents.markdown import is_page
+from lintfit.documents.paths import resolved
+from lintfit.documents.workspace import Workspace
+from lintfit.frozen import word_set
+from lintfit.run.model import Run
+
+_PACKAGES = word_set(
+    """
+    accelerate alignment axolotl colossalai deepspeed fastchat litgpt llamafactory llmtuner lmflow megatron open_r1
+    openrlhf peft swift torchtune transformers trl unsloth verl
+    """
+)
+"""Packages of libraries and front ends whose sources projects keep a copy of."""
+_INSTALLED_BY = ("setup.py", "pyproject.toml")
+
+
+def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
+    """Whether a launch stands in a branch that does not run as its script is; and, in a file that the user has not
+    ``named``, in a page of a library of which the project has a copy, or in the docstring of a script that was copied
+    from elsewhere."""
+    launch = run.launch
+    if launch is None or launch.command.idle or named:
+        return launch is not None and launch.command.idle
+    path = resolved(workspace.root / run.origin.path)
+    if path.suffix == ".py" and launch.script:
+        return Path(launch.script).name == path.name and not _leads_to(launch.script, path)
+    return is_page(path) and any(_is_library(folder) for folder in _below_top(path))
+
+
+def _leads_to(script: str, path: Path) -> bool:
+    """Whether a script's name, with its folders, is this file's from a folder above it."""
+    parts = tuple(part for part in Path(script).parts if part != ".")
+    return ".." in parts or path.parts[-len(parts) :] == parts
+
+
+def _below_top(path: Path) -> Iterator[Path]:
+    """The folders above a file that lie below the top of its repository."""
+    top = door.repository_of(path.parent)
+    for folder in path.parents:
+        if top is None or folder == top:
+            return
+        yield folder
+
+
+def _is_library(folder: Path) -> bool:
+    if not any(door.is_file(folder / name) for name in _INSTALLED_BY):
+        return False
+    return any(door.is_folder(source / name) for source in (folder / "src", folder) for name in sorted(_PACKAGES))

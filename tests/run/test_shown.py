@@ -1,0 +1,66 @@
+"""Launches that are only shown: what is said of them is information, and no plan is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import lintfit
+
+SCRIPT = '''\
+"""
+accelerate launch --multi_gpu --num_processes 8 {path} --output_dir out --bf16 True
+"""
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+Trainer(model=model, args=args, train_dataset=data).train()
+'''
+PAGE = "# Examples\n\n```bash\nllamafactory-cli train examples/full.yaml\n```\n"
+RECIPE = """\
+model_name_or_path: meta-llama/Meta-Llama-3-8B
+stage: sft
+do_train: true
+finetuning_type: full
+dataset: identity
+template: llama3
+output_dir: out
+per_device_train_batch_size: 1
+bf16: true
+"""
+
+
+def severities(folder: Path, *named: str) -> set[str]:
+    """Of the findings that a run does not fit."""
+    found = lintfit("check", *named, "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=folder).json
+    assert [run["verdict"] for run in found["runs"]] == ["does-not-fit"]
+    return {each["severity"] for each in found["findings"] if each["rule"] == "does-not-fit"}
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    (folder / ".git").mkdir()
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_a_page_of_a_library_that_the_project_has_a_copy_of(tmp_path: Path) -> None:
+    files = {"README.md": PAGE, "examples/full.yaml": RECIPE, "setup.py": "", "src/llamafactory/__init__.py": ""}
+    write(tmp_path, {f"LLaMA-Factory/{name}": text for name, text in files.items()})
+    assert severities(tmp_path, ".") == {"info"}
+    assert severities(tmp_path, "LLaMA-Factory/README.md") == {"error"}
+
+
+def test_a_page_of_the_library_itself(tmp_path: Path) -> None:
+    write(tmp_path, {"README.md": PAGE, "examples/full.yaml": RECIPE, "setup.py": "", "src/llamafactory/a.py": ""})
+    assert severities(tmp_path, ".") == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("path", "severity"), [("src/open_r1/sft.py", "info"), ("sft.py", "error"), ("training/sft.py", "error")]
+)
+def test_a_docstring_that_names_another_place(path: str, severity: str, tmp_path: Path) -> None:
+    write(tmp_path, {"training/sft.py": SCRIPT.format(path=path)})
+    assert severities(tmp_path, ".") == {severity}
