@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.swift import stated_on, swift_of
-from lintfit.settings.model import Place
+from lintfit.settings.model import Place, is_count
 
 if TYPE_CHECKING:
     from lintfit.sources.recipes.swift import SwiftRecipe
@@ -20,12 +20,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     what, error, place = found
     count = recipe.spread.stages
+    visible = recipe.spread.gpus.value if is_count(recipe.spread.gpus.value) else count
     alone = "NPROC_PER_NODE is not set" if not recipe.spread.distributed else "there are more GPUs than processes"
     yield Report(
         place,
         f"{what} with {count} GPUs in one process ({alone}): device_map spreads the model over them: ms-swift stops "
         f"with ValueError ({error})",
-        help=f"set NPROC_PER_NODE={recipe.spread.gpus.value} to start a process on each GPU, or leave one GPU visible",
+        help=f"set NPROC_PER_NODE={visible} to start a process on each GPU, or leave one GPU visible",
     )
 
 

@@ -10,6 +10,7 @@ from lintfit.checks.helpers.context import RunContext
 from lintfit.checks.helpers.wording import gib
 from lintfit.documents.model import Span
 from lintfit.documents.numerals import whole
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -247,9 +248,16 @@ def cards(run: Run) -> str:
     return f"{count} × {name}" if count is not None else name
 
 
+_OF_ARGUMENTS = lazy_pattern(r"(?:^|_)(?:config|cfg|args|arguments|params|recipe|yaml)(?:_|$)")
+"""Words in the names of flags that hand a script a file of arguments (``--model_config_file``)."""
+
+
 def names_unread_file(run: Run) -> bool:
     """Whether a launch hands its script a file of arguments that the run is not read from: it may say anything."""
-    words = run.launch.positional if run.launch is not None else ()
+    if run.launch is None:
+        return False
+    flags = (flag for flag in run.launch.flags if flag.value is not None and _OF_ARGUMENTS.search(flag.name))
+    words = (*run.launch.positional, *(flag.value for flag in flags if flag.value is not None))
     named = {PurePosixPath(word).name for word in words if word.endswith((".json", ".yaml", ".yml"))}
     return bool(named.difference(document.path.name for document in run.documents))
 

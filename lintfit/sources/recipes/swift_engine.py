@@ -1,8 +1,9 @@
 """How an ms-swift run is spread over GPUs: processes, a device_map, and the DeepSpeed and FSDP configs of the package.
 
 Read in ms-swift 2.0 to 4.6: ``swift/cli/main.py`` (torchrun where ``NPROC_PER_NODE`` or ``NNODES`` is set, else one
-process), ``swift/utils/env.py:is_mp`` and ``swift/model/utils.py:get_default_device_map`` (``device_map="auto"`` where
-a process sees several GPUs), ``swift/config`` and the older ``swift/llm/ds_config``.
+process), ``swift/ray/base.py`` (a worker on each GPU of ``device_groups``, with ``use_ray``), ``swift/utils/env.py:is_mp``
+and ``swift/model/utils.py:get_default_device_map`` (``device_map="auto"`` where a process sees several GPUs),
+``swift/config`` and the older ``swift/llm/ds_config``.
 """
 
 from __future__ import annotations
@@ -157,6 +158,11 @@ class Spread:
 
 def spread(arguments: SwiftArguments, world: Any) -> Spread:
     """The GPUs of a run: one for each process, or all that are visible where a process has several."""
+    by_ray = arguments.stated("use_ray")
+    if by_ray is not None and by_ray.value not in (False, None):
+        workers = by_ray.setting("gpus", UNKNOWN)
+        after = world(workers)
+        return Spread(workers, after.value if after is not None and is_count(after.value) else None, 1, True)
     launched, visible = arguments.keys.launch.launcher, _visible(arguments)
     started = world(None) if launched in _LAUNCHERS else _started(arguments)
     if launched in _LAUNCHERS and started is None:
