@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import distributed, recipe_of, stated
 from lintfit.findings.model import Applicability, Fix
+from lintfit.run.model import Run
 from lintfit.sources.launchers.launch import Launch
 
 _SINCE = "0.8.3"
@@ -17,8 +18,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     place = stated(recipe.arguments, "deepspeed")
     if place is None or recipe.launch.launcher not in ("llamafactory", "python"):
         return
-    visible = recipe.launch.settings.get("visible_devices")
-    alone = recipe.launch.launcher == "python" or (visible is not None and distributed(context, recipe) is False)
+    alone = recipe.launch.launcher == "python" or _given_one(context.run)
     if alone and distributed(context, recipe) is False:
         yield Report(
             place,
@@ -27,6 +27,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
             fix=_started_by_torchrun(recipe.launch),
             help="put FORCE_TORCHRUN=1 in front of llamafactory-cli, or take deepspeed out",
         )
+
+
+def _given_one(run: Run) -> bool:
+    """Whether a file gives the run its one GPU: by ``CUDA_VISIBLE_DEVICES``, or as a job that asks for one."""
+    gpus = run.settings.get("gpus")
+    visible = run.launch is not None and "visible_devices" in run.launch.settings
+    return visible or (gpus is not None and gpus.value == 1 and gpus.provenance.place is not None)
 
 
 def _started_by_torchrun(launch: Launch) -> Fix | None:

@@ -26,7 +26,7 @@ _EXPR = lazy_pattern(r"""expr(?:\s+(?:-?[0-9]+|\$\{?[A-Za-z_]\w*\}?|[-+/%]|\\[*(
 """``expr 16 / $processes`` with numbers and variables alone."""
 _SUBSTITUTED_FOLDER = lazy_pattern(
     r"(?:cd\s+(?:--\s+)?)?\"?(?:\$\(\s*)?(?:dirname\s+(?:--\s+)?)?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"
-    r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/\.\.)*)/?\"?"
+    r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/[\w.-]+)*)/?\"?"
     r"(?:\s*(?:>\s*/dev/null\s+(?:2>&1\s*)?)?(?:&&|;)\s*pwd(?:\s+-P)?)?"
 )
 

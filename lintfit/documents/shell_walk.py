@@ -56,6 +56,15 @@ class _Where:
     idle: bool = False
 
 
+_SUBMITTED_FROM = ("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "SGE_O_WORKDIR", "LS_SUBCWD")
+"""What a batch system sets to the folder that a job was submitted from, which is where it starts."""
+
+
+def _known(name: str, value: str) -> Variable:
+    """A variable that the script finds set."""
+    return Variable(name, ((Fragment(value, None),),), Span(0, 0), Span(0, 0))
+
+
 class Walk:
     """Follows the statements of one script, and of those that it sources."""
 
@@ -68,7 +77,9 @@ class Walk:
             steps.allows(MOST_READINGS + 1, MOST_READINGS, "readings of its brackets and quotes")
         self.text, self.span = self.source.text, self.source.span
         self.directives = directives(file.text)
+        submitted = {name: _known(name, ".") for name in _SUBMITTED_FROM if name in file.text}
         self.scope = Scope(
+            variables=dict(submitted),
             folder=file.path.parent.as_posix(),
             batch=slurm_counts(self.directives),
             steps=steps,
@@ -80,6 +91,8 @@ class Walk:
         self.calls = steps.within(_MAX_CALLS, "calls of functions")
         self.folder = "."
         self.lost = False
+        self.submitted = bool(submitted)
+        """Whether it asks where it was submitted from, which may be another folder than its own."""
         self.demands = False
         """Whether the script refuses to run without arguments."""
         self.redirections: list[str] = []
@@ -305,7 +318,7 @@ class Walk:
         # A folder of another machine is kept as it is named: what it ends in may be a folder of this project.
         named = known or (target is not None and target[:1] == "/")
         self.folder = posixpath.normpath(posixpath.join(self.folder, target or "")) if named else "."
-        self.lost = self.lost or not known
+        self.lost = self.lost or not known or self.submitted
 
     def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:
         """The assignments in front of a command.

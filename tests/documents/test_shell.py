@@ -114,6 +114,22 @@ def test_the_working_folder_is_known_unless_the_script_sets_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "folder", "lost"),
+    [
+        ('D="$(cd "$(dirname "${BASH_SOURCE[0]}")/sft" && pwd)"\ncd "$D"\n', "sft", False),
+        ("cd $SLURM_SUBMIT_DIR\n", ".", True),
+        ('cd "${SLURM_SUBMIT_DIR:-$(pwd)}/sft"\n', "sft", True),
+        ('if [ -n "$SLURM_SUBMIT_DIR" ]; then D="$SLURM_SUBMIT_DIR/sft"; else D=/a; fi\ncd $D\n', "sft", True),
+        ("cd $PBS_O_WORKDIR/sft\n", "sft", True),
+        ("cd $SOMEWHERE/sft\n", ".", True),
+    ],
+)
+def test_where_a_job_was_submitted_from(text: str, folder: str, lost: bool) -> None:
+    command = read(f"{text}torchrun train.py\n").commands[-1]
+    assert (command.folder, command.lost) == (folder, lost)
+
+
+@pytest.mark.parametrize(
     ("path", "folder"), [("jobs/run.sh", "sft"), ("../jobs/run.sh", "../sft"), ("/work/jobs/run.sh", "/work/sft")]
 )
 def test_a_folder_beside_the_scripts_own(path: str, folder: str) -> None:
