@@ -1,9 +1,9 @@
 """How an ms-swift run is spread over GPUs: processes, a device_map, and the DeepSpeed and FSDP configs of the package.
 
 Read in ms-swift 2.0 to 4.6: ``swift/cli/main.py`` (torchrun where ``NPROC_PER_NODE`` or ``NNODES`` is set, else one
-process), ``swift/ray/base.py`` (a worker on each GPU of ``device_groups``, with ``use_ray``), ``swift/utils/env.py:is_mp``
-and ``swift/model/utils.py:get_default_device_map`` (``device_map="auto"`` where a process sees several GPUs),
-``swift/config`` and the older ``swift/llm/ds_config``.
+process), ``swift/ray/base.py`` (a worker on each GPU of ``device_groups``, with ``use_ray``),
+``swift/utils/env.py:is_mp`` and ``swift/model/utils.py:get_default_device_map`` (``device_map="auto"`` where a process
+sees several GPUs), ``swift/config`` and the older ``swift/llm/ds_config``.
 """
 
 from __future__ import annotations
