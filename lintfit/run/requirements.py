@@ -122,6 +122,8 @@ _LOCKS = {
     "conda-lock.yml": _CONDA_LOCKED,
 }
 """Lock files, and how a library and its version stand in them."""
+_LOCKED_REQUIREMENTS = "requirements*.lock"
+"""Lock files in the form of requirements, which rye, pip-compile and uv write."""
 
 
 Asked = tuple[str, str]
@@ -164,7 +166,8 @@ def folders_above(path: Path, root: Path) -> Iterator[Path]:
 
 def speaks_for(file: Path, path: Path, root: Path) -> bool:
     """Whether a file (absolute, its folder resolved) is one that :func:`asked_near` reads for this path, or was one."""
-    if not (file.name in _LOCKS or any(fnmatchcase(file.name, posixpath.basename(pattern)) for pattern in _FILES)):
+    patterns = (_LOCKED_REQUIREMENTS, *map(posixpath.basename, _FILES))
+    if not (file.name in _LOCKS or any(fnmatchcase(file.name, pattern) for pattern in patterns)):
         return False
     below = {resolved(folder) for folder in folders_above(path, root)}
     return file.parent in below or (file.parent.name == "requirements" and file.parent.parent in below)
@@ -207,6 +210,8 @@ def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[tuple[str, str]]]]:
     for name, pattern in _LOCKS.items():
         path = folder / name
         yield path, ((match["name"], match["version"]) for match in pattern.finditer(_text(path)))
+    for path in _in_order(folder, _LOCKED_REQUIREMENTS):
+        yield path, _stated(path)
 
 
 def _stated(path: Path) -> Iterator[tuple[str, str]]:
@@ -260,8 +265,12 @@ def _once(pins: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _matching(folder: Path) -> Iterator[Path]:
     for pattern in _FILES:
-        found = sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))
-        yield from found[:_MOST]
+        yield from _in_order(folder, pattern)
+
+
+def _in_order(folder: Path, pattern: str) -> list[Path]:
+    """The files of a pattern, those with the shortest names first."""
+    return sorted(door.matching(folder, pattern), key=lambda path: (len(path.name), path.name))[:_MOST]
 
 
 def _asked(match: re.Match[str]) -> Iterator[tuple[str, str]]:

@@ -81,6 +81,8 @@ from lintfit.versions import before, concrete
         ("Pipfile.lock", '{"default": {"trl": {"hashes": [], "version": "==0.12.0"}}}', {"trl": "0.12.0"}),
         ("pdm.lock", 'name = "accelerate"\nversion = "1.2.1"\n', {"accelerate": "1.2.1"}),
         ("uv.lock", '[[package]]\nname = "deepspeed"\nversion = "0.17.5"\n', {"deepspeed": "0.17.5"}),
+        ("requirements.lock", "-e file:.\ndeepspeed==0.17.5\n    # via trl\n", {"deepspeed": "0.17.5"}),
+        ("requirements-dev.lock", "deepspeed==0.17.5 \\\n    --hash=sha256:0a\n", {"deepspeed": "0.17.5"}),
     ],
 )  # fmt: skip
 def test_what_a_file_says(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
