@@ -30,6 +30,9 @@ KERNELS: Mapping[str, str] = {
 }  # fmt: skip
 """Attention kernels by ``flash_attn``'s words; FlashAttention 3 saves what 2 saves."""
 _PACKS = ("pt", "sft")
+_WITHOUT_LABELS = "0.9.2"
+"""The first version whose ``CustomSeq2SeqTrainer.prediction_step`` keeps the labels from a model that generates, so that
+there is no loss, and no logits of whole samples; its samples are prompts (``do_generate`` in ``data/loader.py``)."""
 
 
 def trainer(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
@@ -186,7 +189,13 @@ def evaluation(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     if not evaluates(arguments):
         return
     yield from evaluation_of(arguments).values()
-    if arguments.value("stage") in _PACKS and not arguments.on("predict_with_generate"):
+    generates = arguments.found("predict_with_generate")
+    if generates.value is True and arguments.value("stage") == "sft" and arguments.since(_WITHOUT_LABELS):
+        yield generates.setting("eval_generates", "only")
+        new = arguments.found("max_new_tokens")
+        if is_count(new.value):
+            yield new.setting("eval_new_tokens", new.value)
+    elif arguments.value("stage") in _PACKS and generates.value is not True:
         kept = arguments.found("compute_accuracy")
         if kept.value in (None, False):
             yield Setting("eval_predictions", "dropped", arguments.by_default)
