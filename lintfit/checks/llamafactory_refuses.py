@@ -7,6 +7,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import distributed, recipe_of, stated
 from lintfit.checks.helpers.recipes import to_fill_in
 from lintfit.frozen import frozen
+from lintfit.run.model import Run
 from lintfit.sources.recipes import llamafactory_engine as engine
 from lintfit.sources.recipes.llamafactory_arguments import LlamaFactoryArguments
 from lintfit.sources.recipes.llamafactory_model import by_bitsandbytes, stored
@@ -169,6 +170,16 @@ REFUSED: tuple[Refused, ...] = (
 
 def breaks_the_command(context: RunContext) -> bool:
     return any(report.severity is None for report in check_run(context))
+
+
+def refuses_stage_3(run: Run) -> bool:
+    """Whether LLaMA-Factory refuses under ZeRO-3, on several GPUs, what it takes as the run is."""
+    recipe = recipe_of(run)
+    if recipe is None:
+        return False
+    arguments = recipe.arguments
+    now, then = Asked(arguments, engine.zero_stage(arguments), True), Asked(arguments, 3, True)
+    return any(arguments.since(each.since) and each.when(then) and not each.when(now) for each in REFUSED)
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

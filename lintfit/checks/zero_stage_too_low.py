@@ -6,6 +6,7 @@ from typing import Any
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import cards, change, fits, most_states, of_cause, place_of, states_at, strategy
 from lintfit.checks.helpers.wording import rough
+from lintfit.checks.llamafactory_refuses import refuses_stage_3
 from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.result import Estimate, Verdict
 
@@ -33,9 +34,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
     assert estimate.capacity_bytes is not None
     if _states(estimate) <= estimate.capacity_bytes:
         return
-    tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
+    most = 2 if refuses_stage_3(context.run) else 3
+    remedies = [(name, changes) for name, changes in _REMEDIES if changes["zero_stage"] <= most]
+    tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in remedies]
     if all(result is None or _states(result) > estimate.capacity_bytes for _, _, result in tried):
-        return  # no stage holds it: does-not-fit says so
+        return  # no stage that the run can have holds it: does-not-fit says so
     whole = not context.run.doubtful and not estimate.not_modelled
     peaks = ", ".join(_peak(name, result) for name, result in _helping(tried)) if whole else ""
     alone = next((result for _, result in _helping(tried)), None)
