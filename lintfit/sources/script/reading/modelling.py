@@ -173,7 +173,10 @@ def _not_loaded(reading: Reading) -> None:
             value = _of_config(each.call.value(0, "config"))
             if value is not None:
                 reading.put("model", value, each.call)
-            _constructed(reading)
+            if models.is_own_model(each) and models.in_own_module(each):
+                reading.state("weights_dtype", UNKNOWN, each.call.node, "its class loads parts in dtypes of their own")
+            else:
+                _constructed(reading)
             return
     if trainer is not None and handed is not None and not any(objects(handed)):
         _by_name(reading, trainer)
