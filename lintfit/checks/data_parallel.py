@@ -8,6 +8,8 @@ from lintfit.run.model import Run
 from lintfit.sources.script.source import ScriptSource
 
 _WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+_OWN_CLASS = "transformers.PreTrainedModel.from_pretrained"
+"""A load by a class of the script's own, of which only the base class is known."""
 _WHY = "it copies the model in every step and gathers all logits on the first GPU"
 
 
@@ -25,6 +27,8 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
         return
     if run.launch is not None and run.launch.launcher != "python":
         return
+    if not _of_language(run, script):
+        return
     for call in script.calls("DataParallel"):
         if call.function in _WRAPPERS:
             yield Report(
@@ -32,6 +36,12 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
                 f"nn.DataParallel: {_WHY}",
                 help="DistributedDataParallel, one process for each GPU (torchrun)",
             )
+
+
+def _of_language(run: Run, script: ScriptSource) -> bool:
+    """Whether the script trains a language model, as far as is known: of a small net of its own nothing is large."""
+    loads = (load for load in script.facts.loads if load.taken is not False)
+    return run.facts is not None or any(load.function != _OWN_CLASS for load in loads)
 
 
 def _by_the_trainer(run: Run) -> Iterator[Report]:
