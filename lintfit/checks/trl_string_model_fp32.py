@@ -16,7 +16,7 @@ from lintfit.sources.recipes.trl_recipe import TrlRecipe
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     weights = run.settings.get("weights_dtype")
-    if weights is None or weights.value != "fp32" or weights.provenance.kind != "default":
+    if weights is None or weights.value != "fp32" or weights.provenance.kind != "default" or _cast_by_engine(run):
         return
     loader = _loader(run, weights)
     if loader is None or run.value("method") != "lora" or run.facts is None:
@@ -35,6 +35,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if run.recipe is not None
         else 'pass model_init_kwargs={"dtype": "bfloat16"} in the trainer\'s config',
     )
+
+
+def _cast_by_engine(run: Run) -> bool:
+    """Whether DeepSpeed may have the weights in 16 bits whatever they are loaded in
+    (``engine.py:_configure_distributed_model``); ZeRO-3's ``zero.Init`` makes them so."""
+    return run.value("engine") == "deepspeed" and run.value("mixed_precision") != "no"
 
 
 def _loader(run: Run, weights: Setting) -> tuple[str, Place] | None:
