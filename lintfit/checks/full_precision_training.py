@@ -12,6 +12,7 @@ from lintfit.checks.helpers.runs import (
     enough,
     is_sure,
     most,
+    names_unread_file,
     stated_at,
     up_to,
 )
@@ -30,6 +31,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" or "mixed_precision" in run.doubtful:
         return
+    if names_unread_file(run) and stated_at(run, "mixed_precision") is None:
+        return  # that file may well say it
     if spec.facts.parameters < SMALL or spec.quantization is not None:
         return
     gpu = run.hardware.gpu
