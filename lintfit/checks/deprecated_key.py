@@ -51,7 +51,7 @@ def _deepspeed(
         yield _alias(document, root, outdated.entry, runs)
     elif outdated.path[-1] != "max_grad_norm":  # that one has a rule of its own
         section = root.get(*outdated.path[:-1]) or root
-        yield _deprecated(document, section, outdated)
+        yield _deprecated(document, root, section, outdated)
 
 
 def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
@@ -105,7 +105,13 @@ def _boolean(document: DataDocument, root: Node, section: Entry) -> Report:
     )
 
 
-def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) -> Report:
+def _asks_for_disk(root: Node) -> bool:
+    """Whether an offload of a config goes to NVMe, which is all that DeepSpeed reads ``aio`` for."""
+    devices = (root.get(_ZERO, block, "device") for block in _OFFLOAD.values())
+    return any(device is not None and str(device.value).lower() == "nvme" for device in devices)
+
+
+def _deprecated(document: DataDocument, root: Node, section: Node, outdated: OutdatedKey) -> Report:
     key, new = outdated.path[-1], outdated.renamed_to
     place = Place(document, outdated.entry.key_span)
     zero = section.get(_ZERO)
@@ -134,7 +140,8 @@ def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) ->
     fate = f"deprecated{' and off' if off else ''}: DeepSpeed warns at every start"
     if outdated.removed_in is not None:
         fate = f"ignored by DeepSpeed {outdated.removed_in} and later"
-    message, severity = f'"{key}" is {fate}; "{new}" replaced it', Severity.INFO if off else None
+    idle = outdated.path[0] == "aio" and not _asks_for_disk(root)
+    message, severity = f'"{key}" is {fate}; "{new}" replaced it', Severity.INFO if off or idle else None
     return Report(place, message, severity, fix=_successor(document, outdated, new))
 
 
