@@ -40,7 +40,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _cast_by_engine(run: Run) -> bool:
     """Whether DeepSpeed may have the weights in 16 bits whatever they are loaded in
     (``engine.py:_configure_distributed_model``); ZeRO-3's ``zero.Init`` makes them so."""
-    return run.value("engine") == "deepspeed" and run.value("mixed_precision") != "no"
+    return bool(run.value("engine") == "deepspeed" and run.value("mixed_precision") != "no")
 
 
 def _loader(run: Run, weights: Setting) -> tuple[str, Place] | None:

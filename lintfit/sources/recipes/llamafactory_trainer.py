@@ -31,8 +31,8 @@ KERNELS: Mapping[str, str] = {
 """Attention kernels by ``flash_attn``'s words; FlashAttention 3 saves what 2 saves."""
 _PACKS = ("pt", "sft")
 _WITHOUT_LABELS = "0.9.2"
-"""The first version whose ``CustomSeq2SeqTrainer.prediction_step`` keeps the labels from a model that generates, so that
-there is no loss, and no logits of whole samples; its samples are prompts (``do_generate`` in ``data/loader.py``)."""
+"""The first version whose ``CustomSeq2SeqTrainer.prediction_step`` keeps the labels from a model that generates, which
+so makes no logits of whole samples. Its samples are prompts (``do_generate`` in ``data/loader.py``)."""
 
 
 def trainer(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
