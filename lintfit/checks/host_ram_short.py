@@ -6,6 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Severity
+from lintfit.memory.engines.host import loaders
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import Spec
 
@@ -34,7 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     against = "more than machines with such GPUs usually have; a process that runs out is"
     if there is not None:
         against = f"the machine has {gib(there)}: the process is"
-    what, pinned = _needed(spec, host, per_node)
+    what, pinned = _needed(spec, host)
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
         f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",
@@ -44,10 +45,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
     )
 
 
-def _needed(spec: Spec, host: HostMemory, ranks: int) -> tuple[str, str]:
+def _needed(spec: Spec, host: HostMemory) -> tuple[str, str]:
     """What takes the most of the host's memory, and how much of it is page-locked."""
     if host.decided_by == "loading":
-        return f"loading {f'a copy of the model on each of {ranks} ranks' if ranks > 1 else 'the model'}", ""
+        copies = loaders(spec)
+        return f"loading {f'a copy of the model on each of {copies} ranks' if copies > 1 else 'the model'}", ""
     if host.decided_by == "merging":
         return "merging the adapters into the model", ""
     pinned = f" ({gib(host.pinned)} of it pinned)" if host.pinned else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.memory.engines.host import flattens, loaders, ranks_per_node, reads_a_part
+from lintfit.memory.engines.host import flattens, loaders, ranks_per_node, reads_files
 from lintfit.memory.result import Estimate, HostMemory
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
@@ -51,7 +51,9 @@ def _loading(spec: Spec, host: HostMemory, ranks: int) -> str:
     """How many processes read a copy, where ``load_peak`` is a multiple of what one reads."""
     if flattens(spec, inventory(spec), host):
         return "two copies of the parameters, one by one and flat, on their way to the GPU"
-    reading = ranks if spec.quantization is not None or reads_a_part(spec) else loaders(spec)
+    reading = loaders(spec)
+    if spec.made_in_parts and reads_files(spec):
+        return "one file of the checkpoint at a time"
     if reading == 1:
         return "one process reads the weights" if ranks > 1 else "the process reads the weights"
     return f"each of {reading} processes reads {gib(host.load_peak // reading)} GiB"

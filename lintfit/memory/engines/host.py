@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from lintfit.frozen import frozen
 from lintfit.memory.result import HostMemory
-from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
+from lintfit.memory.spec import DTYPE_BYTES, GIB, Dtype, Spec
 from lintfit.memory.tensors.parameters import Inventory, loaded_dtype
 from lintfit.memory.tensors.weights import loaded_parameters
-from lintfit.memory.versions import since
+from lintfit.memory.versions import release, since
 
 
 def pinned(*sizes: int) -> int:
@@ -66,7 +68,9 @@ def reads_a_part(spec: Spec) -> bool:
 
 
 def loaders(spec: Spec) -> int:
-    """Ranks of a machine that read all weights of the checkpoint: one, or each of them."""
+    """Processes of a machine that read the checkpoint on their own: one, or each of its ranks."""
+    if spec.quantization is not None or reads_a_part(spec):
+        return ranks_per_node(spec)
     return 1 if spec.made_in_parts or reads_once(spec) else ranks_per_node(spec)
 
 
@@ -79,11 +83,10 @@ def quantized_on_host(spec: Spec) -> bool:
 def load_peak(spec: Spec, held: Inventory) -> int:
     """Bytes on one node while the ranks load the checkpoint.
 
-    Every rank reads a full copy into host memory before it moves it. Under ``zero.Init`` only one rank a node
-    reads (transformers loads on rank 0, the others build on meta), and under FSDP Accelerate's
-    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor
-    (:func:`quantized_on_host`: and back); of a model that it splits transformers reads a rank's part. PPO's four models
-    are all read before the first is moved.
+    Every rank reads a full copy into host memory before it moves it. Under FSDP one rank a node does (Accelerate's
+    ``cpu_ram_efficient_loading``, by default), under ``zero.Init`` none (:func:`read_in_parts`). Quantised weights go
+    to the GPU tensor by tensor (:func:`quantized_on_host`: and back); of a model that it splits transformers reads a
+    rank's part. PPO's four models are all read before the first is moved.
     """
     if reads_a_part(spec):
         return held.cast(loaded_dtype(spec)).bytes * ranks_per_node(spec)
@@ -91,8 +94,34 @@ def load_peak(spec: Spec, held: Inventory) -> int:
         return held.bytes * ranks_per_node(spec)
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
-    copy = loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)]
-    return copy * loaders(spec)
+    if spec.made_in_parts:
+        return read_in_parts(spec)
+    return loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)] * loaders(spec)
+
+
+FILE = 5 * 10**9
+"""What a file of a checkpoint holds at the most, as it is usually saved (``save_pretrained(max_shard_size="5GB")``)."""
+READS_WHOLE_SINCE = (5, 0)
+"""The first transformers that puts all files of a checkpoint together before it fills what ``zero.Init`` has made."""
+
+
+def stored_dtype(spec: Spec) -> Dtype:
+    """dtype in which a checkpoint is read: its own, where that is known."""
+    stored = spec.facts.checkpoint_dtype
+    return cast("Dtype", stored) if stored in DTYPE_BYTES else loaded_dtype(spec)
+
+
+def reads_files(spec: Spec) -> bool:
+    """Whether one file of the checkpoint after the other is read and let go: surely not by a known transformers 5."""
+    return (release(spec.versions.get("transformers")) or (0,)) < READS_WHOLE_SINCE
+
+
+def read_in_parts(spec: Spec) -> int:
+    """Bytes of what is read at once for a model that ``zero.Init`` makes: the parameters are shards of the enabled
+    precision on the GPUs, and the checkpoint stays in its own dtype on its way there, in files that all ranks map
+    (transformers ``modeling_utils.py:load_shard_file``; ``merged_state_dict`` since 5.0)."""
+    whole = loaded_parameters(spec) * DTYPE_BYTES[stored_dtype(spec)]
+    return min(whole, FILE) if reads_files(spec) else whole
 
 
 def flattens(spec: Spec, held: Inventory, host: HostMemory) -> bool:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from lintfit.memory import framework
-from lintfit.memory.engines.host import flattens, load_peak, pinned, quantized_on_host, ranks_per_node, reads_a_part
+from lintfit.memory.engines.host import (
+    flattens,
+    loaders,
+    pinned,
+    quantized_on_host,
+    ranks_per_node,
+    reads_a_part,
+    reads_files,
+    stored_dtype,
+)
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.moments import at_the_loss
@@ -155,8 +164,14 @@ def _load_terms(spec: Spec, size: int) -> list[Term]:
         factors = ((largest, "elements of the largest tensor"), (DTYPE_BYTES[spec.weights_dtype], "bytes"))
         what = "one tensor at a time is read and quantised on the GPU"
         return [term("host", what, size, *factors, *_ranks(ranks))]
-    dtype = loaded_dtype(spec)
-    copies = round(load_peak(spec, inventory(spec)) / (loaded_parameters(spec) * DTYPE_BYTES[dtype]))
+    if spec.made_in_parts:
+        if reads_files(spec):
+            what = "one file of the checkpoint at a time is read"
+            return [term("host", what, size, source="transformers modeling_utils.py")]
+        dtype = stored_dtype(spec)
+        factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (loaded_parameters(spec), "parameters"))
+        return [term("host", "the checkpoint is read whole", size, *factors, source="transformers merged_state_dict")]
+    dtype, copies = loaded_dtype(spec), loaders(spec)
     what = "every rank reads a full copy of the weights" if copies > 1 else "one full copy of the weights is read"
     factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (loaded_parameters(spec), "parameters"))
     return [term("host", what, size, *factors, *_ranks(copies), source="transformers from_pretrained")]
