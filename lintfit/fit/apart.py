@@ -189,8 +189,10 @@ class Apart:
     def _unscheduled(self, there: Path, path: Path) -> str | None:
         """What tells a config from one that says the same and brings a schedule of its own."""
         texts = (self.workspace.file(each).text if self.workspace.exists(each) else "" for each in (there, path))
-        there_has, own_has = ('"scheduler"' in text for text in texts)
-        return "_no_scheduler" if there_has and not own_has else None
+        there_has, own_has = (_SCHEDULE.search(text) for text in texts)
+        if there_has is None or (own_has is not None and own_has["type"] == there_has["type"]):
+            return None
+        return f"_{own_has['type'].lower()}" if own_has is not None and own_has["type"] else "_no_scheduler"
 
     def _taken(self, path: Path, new: Mapping[Path, str]) -> bool:
         # A fix before this one may have made a file that is not written yet.
@@ -233,6 +235,7 @@ class Apart:
         return f"{plain}_zero{aim['zero_stage']}{offload}"
 
 
+_SCHEDULE = re.compile(r'"scheduler"(?:\s{0,99}:\s{0,99}\{\s{0,99}"type"\s{0,99}:\s{0,99}"(?P<type>\w{1,40})")?')
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
@@ -20,6 +21,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.build import build
 from lintfit.run.discover import not_searched
+from lintfit.run.engine_location import has_trainer
 from lintfit.run.key_reads import root_of
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at, working_directory
@@ -80,7 +82,7 @@ def _in_place_of(
         taken = next((each for each in _named(other) if each.path == candidate), None)
         if taken is None or other.spec is None or other.doubtful or not _as_good(run, other):
             continue
-        if _schedules(taken) and not _schedules(document):
+        if _brings(taken, document, run):
             continue
         if _fits(other) or (not _fits(run) and _may_fit(other)):
             return Existing(other, after, document.path, candidate, name)
@@ -89,31 +91,34 @@ def _in_place_of(
 
 def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> str:
     """Why a file that the tree has for the stage and offload of a new one, or for more offload, is not named instead:
-    it brings a schedule, which the trainer would go by in the place of its own. Empty where there is none."""
+    it trains otherwise, by a schedule of its own above all. Empty where there is none."""
     document = run.deepspeed.document if run.deepspeed is not None else None
-    if document is None or document.path not in texts or workspace.exists(document.path) or _schedules(document):
+    if document is None or document.path not in texts or workspace.exists(document.path):
         return ""
     wanted = _zero(document)
     for other in (*_siblings(document, workspace), *_configs(run, workspace)):
         found = _zero(other)
-        if wanted is None or found is None or not _schedules(other) or not _is_at_home(other.path, run):
+        if wanted is None or found is None or not _is_at_home(other.path, run):
+            continue
+        brings = _brings(other, document, run)
+        if not brings or other.path == document.path:
             continue
         if found[0] == wanted[0] and all(
             has == asked or asked == "none" for has, asked in zip(found, wanted, strict=True)
         ):
-            return f"{other.path.as_posix()} would bring a schedule of its own"
+            return f"{other.path.as_posix()} would bring {brings}"
     return ""
 
 
 def of_stage(run: Run, stage: int, workspace: Workspace) -> Iterator[DataDocument]:
-    """The project's DeepSpeed JSONs that have another stage than the run's, offload nothing and bring no schedule: one
-    for which the run's may be given up, to go on from there."""
+    """The project's DeepSpeed JSONs that have another stage than the run's, offload nothing and train alike: one for
+    which the run's may be given up, to go on from there."""
     document = run.deepspeed.document if run.deepspeed is not None else None
     if document is None or document.reader is not None:
         return
     for other in (*_siblings(document, workspace), *_configs(run, workspace)):
         plain = _zero(other) == (stage, "none", "none")
-        if plain and _is_at_home(other.path, run) and (_schedules(document) or not _schedules(other)):
+        if plain and _is_at_home(other.path, run) and not _brings(other, document, run):
             yield other
 
 
@@ -160,9 +165,45 @@ def _as_good(new: Run, other: Run) -> bool:
     return not left - ({"optimizer"} if adam else set())
 
 
-def _schedules(document: DataDocument) -> bool:
-    """Whether a DeepSpeed JSON brings a scheduler, which beats that of the trainer's arguments."""
-    return document.root is not None and document.root.get("scheduler") is not None
+def _brings(other: DataDocument, document: DataDocument, run: Run) -> str:
+    """What a DeepSpeed JSON decides of the training that the run's own does not, or not so; empty where they are alike.
+
+    A scheduler in it beats that of the trainer's arguments. What is a setting of a run is compared as such, and what a
+    file says of clipping is told by the plan.
+    """
+    if detect.dialect(other) != "deepspeed" or detect.dialect(document) != "deepspeed":
+        return ""
+    if _stated(other, "scheduler") is not None and _stated(other, "scheduler") != _stated(document, "scheduler"):
+        return "a schedule of its own"
+    if _stated(document, "scheduler") is not None and _stated(other, "scheduler") is None:
+        return "no schedule, where the run's own does"
+    if not has_trainer(run) and _numbers(other) != _numbers(document):
+        return "numbers of its own for the optimizer"
+    scales = {_stated(each, "fp16", "loss_scale") or 0 for each in (other, document)}
+    if len(scales) > 1 and run.spec is not None and run.spec.mixed_precision == "fp16":
+        return "a loss scale of its own"
+    if any((_stated(other, key) or None) != (_stated(document, key) or None) for key in _TYPES):
+        return "other data types"
+    return ""
+
+
+_TYPES = ("data_types", "communication_data_type")
+"""Keys by which gradients are summed in another precision."""
+
+
+def _stated(document: DataDocument, *path: str) -> Any:
+    node = document.root.get(*path) if document.root is not None else None
+    return node.plain() if node is not None else None
+
+
+def _numbers(document: DataDocument) -> dict[str, object]:
+    """What the optimizer's section says in the place of a loop's own; a Trainer stops where it says otherwise."""
+    params = _stated(document, "optimizer", "params")
+    found = params.items() if isinstance(params, dict) else ()
+    return {name: value for name, value in found if name in _OF_ARGUMENTS and value != "auto"}
+
+
+_OF_ARGUMENTS = ("lr", "betas", "eps", "weight_decay")
 
 
 def _fits(run: Run) -> bool:

@@ -237,6 +237,28 @@ def test_a_plan_says_why_a_file_that_is_there_does_not_do(tmp_path: Path) -> Non
     assert "; zero3_offload.json would bring a schedule of its own)" in message
 
 
+def test_a_config_of_the_tree_with_another_schedule_does_not_stand_in_for_the_run_s_own(tmp_path: Path) -> None:
+    """DeepSpeed's WarmupLR goes on at the full rate where WarmupDecayLR ends at zero."""
+    offload = {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}
+    auto = dict.fromkeys(("warmup_min_lr", "warmup_max_lr", "warmup_num_steps"), "auto")
+
+    def config(kind: str, **zero: object) -> str:
+        schedule = {"type": kind, "params": auto | ({"total_num_steps": "auto"} if "Decay" in kind else {})}
+        rest = {"bf16": {"enabled": "auto"}, "scheduler": schedule, "train_micro_batch_size_per_gpu": "auto"}
+        return json.dumps({**rest, "gradient_clipping": "auto", "zero_optimization": {"stage": 3, **zero}}, indent=2)
+
+    own, start = config("WarmupDecayLR"), RUN.format(config="zero3.json").replace("node 4", "node 1")
+    files = {"zero3_dot_json": own, "zero3_offload_dot_json": config("WarmupLR", **offload)}
+    tree(tmp_path, a_dot_sh=start, b_dot_sh=start, **files)
+    assert "--deepspeed ./zero3_offload_warmupdecaylr.json" in fixed(tmp_path)
+    copy = json.loads((tmp_path / "zero3_offload_warmupdecaylr.json").read_text())
+    assert copy["scheduler"]["type"] == "WarmupDecayLR" and copy["zero_optimization"]["offload_param"]
+
+    (tmp_path / "zero3_offload_warmupdecaylr.json").unlink()
+    tree(tmp_path, a_dot_sh=start, **{**files, "zero3_offload_dot_json": config("WarmupDecayLR", **offload)})
+    assert "--deepspeed ./zero3_offload.json" in fixed(tmp_path)
+
+
 def test_the_kernel_of_a_model_that_trl_loads_is_written_where_its_argument_is_read(tmp_path: Path) -> None:
     loaded = SFT.replace(
         "args=args,", "args=args, model_init_kwargs=dict(attn_implementation=model_args.attn_implementation),"
