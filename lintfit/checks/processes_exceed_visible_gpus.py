@@ -3,17 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import place_of, starts_too_many
+from lintfit.checks.helpers.runs import VISIBLE, on_other_devices, place_of, starts_too_many, too_few_shown
 from lintfit.checks.helpers.wording import plural
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting, is_count
-from lintfit.sources.launchers.processes import names_devices
-
-_ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
-_OTHERS = frozenset(
-    {"ASCEND_RT_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "HABANA_VISIBLE_MODULES", "MLU_VISIBLE_DEVICES"}
-)
-"""The variables of torch_npu, Gaudi and torch_mlu for the same."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -25,14 +18,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         or not is_count(gpus.value)
         or gpus.provenance.kind == "option"
         or not (nodes is None or nodes.known)
-        or _on_other_devices(run)
+        or on_other_devices(run)
     ):
         return
-    visible = _visible(run) if run.hardware.nodes == 1 else None
-    if visible is not None and visible < gpus.value and gpus.provenance.place is not None:
+    visible = too_few_shown(run)
+    if visible is not None:
         yield Report(
-            gpus.provenance.place,
-            f"{gpus.value} processes, but {_ENVIRONMENT} shows {plural(visible, 'GPU')}: "
+            place_of(run, "gpus"),
+            f"{gpus.value} processes, but {VISIBLE} shows {plural(visible, 'GPU')}: "
             f'rank {visible} stops with "CUDA error: invalid device ordinal"',
             help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
         )
@@ -45,7 +38,7 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
     if processes <= there:
         return Report(
             place_of(run, "visible_devices", "gpus"),
-            f"{_ENVIRONMENT} names GPUs beyond the {there} that there are: the processes on them stop with "
+            f"{VISIBLE} names GPUs beyond the {there} that there are: the processes on them stop with "
             '"CUDA error: invalid device ordinal"',
             help="name GPUs that there are, or state how many there are",
         )
@@ -69,19 +62,3 @@ def _asked_of_slurm(gpus: Setting) -> bool:
         return False
     text = place.document.text
     return text.startswith("#SBATCH", text.rfind("\n", 0, place.span.start) + 1)
-
-
-def _on_other_devices(run: Run) -> bool:
-    """Whether the launch names devices that are no GPUs: what is known of the machine's GPUs says nothing of those."""
-    return run.launch is not None and not _OTHERS.isdisjoint(run.launch.environment)
-
-
-def _visible(run: Run) -> int | None:
-    """How many GPUs the launch line shows, None where it does not say or where the launcher does not listen."""
-    if run.launch is None or run.launch.launcher == "deepspeed":
-        return None  # deepspeed takes the variable for --include, or drops it when --num_gpus is given
-    value = run.launch.environment.get(_ENVIRONMENT)
-    if value is None or not names_devices(value):
-        return None
-    devices = [device for device in value.split(",") if device.strip()]
-    return len(devices) if devices else None

@@ -10,7 +10,7 @@ from lintfit import __version__
 from lintfit.boundary import Mistakes
 from lintfit.checks.helpers.context import RunContext
 from lintfit.checks.helpers.registry import breaks_the_command, errors_of
-from lintfit.checks.helpers.runs import starts_too_many
+from lintfit.checks.helpers.runs import VISIBLE, starts_too_many, too_few_shown
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import shown_diff
@@ -163,6 +163,8 @@ def _unknown(result: RunResult) -> str:
     open_count = run.count_open and result.verdict is not Verdict.FITS
     if result.beyond is not None and not result.beyond.by_settings:
         return f"no change of its settings makes it fit: {result.beyond.reason}"
+    if (shown := too_few_shown(run)) is not None:
+        return f"it starts more processes than the {shown} GPUs that {VISIBLE} shows: what fits is not known"
     if starts_too_many(run):
         return f"it starts more processes than the {run.hardware.available} GPUs that there are: what fits is not known"
     if breaks_the_command(RunContext(run, result.estimate)):

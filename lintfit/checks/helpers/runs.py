@@ -16,6 +16,7 @@ from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, is_count
+from lintfit.sources.launchers.processes import names_devices
 from lintfit.verdict.capped import exact_length, may_be_cap
 
 STATES = ("parameters", "gradients", "optimizer_states", "master_weights")
@@ -262,10 +263,39 @@ def names_unread_file(run: Run) -> bool:
     return bool(named.difference(document.path.name for document in run.documents))
 
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_OTHERS = frozenset(
+    {"ASCEND_RT_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "HABANA_VISIBLE_MODULES", "MLU_VISIBLE_DEVICES"}
+)
+"""The variables of torch_npu, Gaudi and torch_mlu for the same."""
+
+
+def on_other_devices(run: Run) -> bool:
+    """Whether the launch names devices that are no GPUs: what is known of the machine's GPUs says nothing of those."""
+    return run.launch is not None and not _OTHERS.isdisjoint(run.launch.environment)
+
+
+def too_few_shown(run: Run) -> int | None:
+    """How many GPUs the launch line shows, where it starts more processes than that; None where it does not, or nobody
+    knows, or the launcher does not listen."""
+    gpus, nodes, launch = run.settings.get("gpus"), run.settings.get("nodes"), run.launch
+    if launch is None or launch.launcher == "deepspeed" or run.hardware.nodes != 1 or gpus is None:
+        return None  # deepspeed takes the variable for --include, or drops it when --num_gpus is given
+    if gpus.provenance.place is None or (nodes is not None and not nodes.known) or on_other_devices(run):
+        return None
+    value = launch.environment.get(VISIBLE)
+    if value is None or not names_devices(value) or not is_count(gpus.value) or gpus.provenance.kind == "option":
+        return None
+    shown = sum(1 for device in value.split(",") if device.strip())
+    return shown if 0 < shown < gpus.value else None
+
+
 def starts_too_many(run: Run) -> bool:
-    """Whether a launch starts more processes than there are GPUs, or asks for ones by a number beyond: its ranks are
-    others as soon as that is mended, and so is what fits."""
+    """Whether a launch starts more processes than there are GPUs or than it shows, or asks for ones by a number beyond:
+    its ranks are others as soon as that is mended, and so is what fits."""
     gpus, there = run.settings.get("gpus"), run.hardware.available
+    if too_few_shown(run) is not None:
+        return True
     if there is None:
         return False
     visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
