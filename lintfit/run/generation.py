@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lintfit.memory.spec import Generation
+from lintfit.run.engine_location import has_trainer
 from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
 from lintfit.settings.model import Setting, is_count
 from lintfit.settings.registry import TRAINERS, default
@@ -38,6 +39,15 @@ def fills_groups(run: Run, micro: int, ranks: int) -> bool:
     """Whether GRPO takes micro-batches of a size on all ranks, as far as its version is known to look at them."""
     old = "trl" + COMMIT in run.versions or before(run.versions.get("trl"), _BY_STEP) is True
     return run.value("trainer") != "grpo" or not old or micro * ranks % group_size(run) == 0
+
+
+def generates_by_vllm(run: Run) -> bool:
+    """Whether vLLM may generate between the steps: it is handed the weights after each of them, whole."""
+    asked = run.settings.get("use_vllm")
+    if asked is not None and asked.value is not False and asked.value is not None:
+        return True
+    online = run.value("trainer") in ("grpo", "rloo", "ppo") or not has_trainer(run)
+    return online and run.script is not None and run.mentions("from vllm import", "import vllm")
 
 
 def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:

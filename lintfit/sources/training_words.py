@@ -45,8 +45,12 @@ _FLASH = lazy_pattern(r"(flash_attention_3|kernels-community/(vllm-)?flash-attn[
 (``modeling_utils.py:_check_and_adjust_attn_implementation``), and which save the same tensors."""
 
 _WRAPS_UNASKED = (5, 9)
-"""The last transformers whose Trainer wraps layers only where ``fsdp`` says ``auto_wrap``; the next takes
-``TRANSFORMER_BASED_WRAP`` where ``fsdp_config`` has no policy (``TrainingArguments._process_fsdp_args``)."""
+"""The last transformers whose Trainer wraps layers only where ``fsdp`` says ``auto_wrap``, and has FSDP 1 where
+``fsdp_config`` says no version; the next takes ``TRANSFORMER_BASED_WRAP`` where that has no policy, and FSDP 2
+(``TrainingArguments._process_fsdp_args`` of 5.0, 5.9, 5.10 and 5.24)."""
+
+FSDP_2 = f"{_WRAPS_UNASKED[0]}.{_WRAPS_UNASKED[1] + 1}"
+"""The first transformers whose Trainer has FSDP 2 unasked."""
 
 
 def version_numbers(text: str | None) -> tuple[int, ...] | None:
@@ -79,14 +83,14 @@ def kernel_of(word: Any) -> Any:
 def trainer_fsdp(asked: Any, config: Mapping[Any, Any], versions: Mapping[str, str]) -> tuple[Fsdp, bool | None]:
     """FSDP as ``fsdp="full_shard offload"`` and the keys of ``fsdp_config`` ask the Trainer for it.
 
-    The bool is whether the arguments make units of layers; None where they leave it to Accelerate's. FSDP 2 from
-    transformers 5 on.
+    The bool is whether the arguments make units of layers; None where they leave it to Accelerate's. FSDP 2 unasked
+    from :data:`FSDP_2` on.
     """
     words = asked.split() if isinstance(asked, str) else asked
     options = [str(word).rpartition(".")[2].lower() for word in words] if isinstance(words, list) else []
     said = {str(key).removeprefix("fsdp_"): value for key, value in config.items()}
-    newest = 2 if at_least(versions, "transformers", 5) else 1
-    version = 2 if str(said.get("version", newest)) == "2" else 1
+    unasked = at_least(versions, "transformers", _WRAPS_UNASKED[0], _WRAPS_UNASKED[1] + 1)
+    version = 2 if str(said.get("version", 2 if unasked else 1)) == "2" else 1
     reshard = said.get("reshard_after_forward")
     if version == 2:
         partly = str(reshard).lower() == "false" or (reshard is None and "shard_grad_op" in options)
@@ -96,7 +100,7 @@ def trainer_fsdp(asked: Any, config: Mapping[Any, Any], versions: Mapping[str, s
         strategy = named[0] if named else "FULL_SHARD"
     offload = said.get("cpu_offload") is True or "offload" in options
     by_layer: bool | None = True if "auto_wrap" in options else None
-    if at_least(versions, "transformers", _WRAPS_UNASKED[0], _WRAPS_UNASKED[1] + 1):
+    if unasked:
         policy = said.get("auto_wrap_policy")
         by_layer = not (isinstance(policy, str) and policy.upper() == "NO_WRAP")
     return Fsdp(2 if version == 2 else 1, strategy, offload), by_layer

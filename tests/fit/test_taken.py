@@ -9,6 +9,7 @@ import pytest
 
 from lintfit.commands.check import check
 from lintfit.findings.results import RunResult
+from lintfit.fit.axes import fsdp
 from lintfit.fit.options import Effect, Subject
 from lintfit.fit.space import Space
 from lintfit.fit.taken import has_liger_plugin, takes
@@ -71,3 +72,50 @@ def test_the_plugin_of_liger(tmp_path: Path, kind: str, versions: dict[str, str]
     judged = _judged(tmp_path / "sft.yaml", RECIPE.format(kind=kind), **versions)
     assert has_liger_plugin(judged.run) is known
     assert ("Liger's fused loss" in _names(judged)) is known
+
+
+GRPO = """\
+from transformers import AutoModelForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+args = GRPOConfig("out", bf16=True, per_device_train_batch_size=8, max_completion_length=512{more})
+GRPOTrainer(model=model, args=args, reward_funcs=len, train_dataset=data).train()
+"""
+
+
+def _sharded(folder: Path, launch: str, **versions: str) -> set[str]:
+    (folder / "run.sh").write_text(launch)
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 4, "versions": versions}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    run = next(each.run for each in check([folder / "run.sh"], options).runs if each.run.launch is not None)
+    assert run.spec is not None and run.spec.engine == "ddp"
+    return {option.name for option in fsdp.options(Subject(run, run.spec))}
+
+
+@pytest.mark.parametrize(
+    ("more", "known"),
+    [("", True), (', use_vllm=True, vllm_mode="server"', False), (', use_vllm=True, vllm_mode="colocate"', False)],
+)
+def test_no_fsdp_where_vllm_generates(tmp_path: Path, more: str, known: bool) -> None:
+    (tmp_path / "train.py").write_text(GRPO.format(more=more))
+    launch = "accelerate launch --num_processes 4 --mixed_precision bf16 train.py\n"
+    assert bool(_sharded(tmp_path, launch)) is known
+
+
+@pytest.mark.parametrize(
+    ("transformers", "launch", "version"),
+    [
+        ("4.57.0", "torchrun --nproc_per_node 4 train.py\n", 1),
+        ("5.5.4", "torchrun --nproc_per_node 4 train.py\n", 1),
+        ("5.10.1", "torchrun --nproc_per_node 4 train.py\n", 2),
+        ("5.5.4", "accelerate launch --config_file ddp.yaml train.py\n", 2),
+    ],
+)
+def test_the_version_of_fsdp_that_a_trainer_has_unasked(
+    tmp_path: Path, transformers: str, launch: str, version: int
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "ddp.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 4\n")
+    names = _sharded(tmp_path, launch, transformers=transformers)
+    assert names == {f"FSDP{version}", f"FSDP{version} offloaded to the host"}

@@ -48,6 +48,8 @@ def test_at_least(version: str | None, answer: bool) -> None:
         ("full_shard auto_wrap", {}, "4.57", (Fsdp(1, "FULL_SHARD"), True)),
         (["shard_grad_op", "offload"], {}, "4.57", (Fsdp(1, "SHARD_GRAD_OP", True), None)),
         ("full_shard", {"fsdp_version": 2, "reshard_after_forward": False}, "4.57", (Fsdp(2, "SHARD_GRAD_OP"), None)),
+        ("full_shard auto_wrap", {}, "5.9.0", (Fsdp(1, "FULL_SHARD"), True)),
+        ("full_shard auto_wrap", {"version": 2}, "5.5.4", (Fsdp(2, "FULL_SHARD"), True)),
         (True, {}, "5.13", (Fsdp(2, "FULL_SHARD"), True)),
         ("", {"auto_wrap_policy": "no_wrap", "cpu_offload": True}, "5.13", (Fsdp(2, "FULL_SHARD", True), False)),
     ],

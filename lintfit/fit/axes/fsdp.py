@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Literal
 
 from lintfit.fit.options import NEW_ENGINE, Effect, Option, Subject
+from lintfit.run.engine_location import by_launcher
+from lintfit.run.generation import generates_by_vllm
 from lintfit.run.offloaded_optimizer import is_bitsandbytes
 from lintfit.settings.values import Fsdp
+from lintfit.sources.training_words import FSDP_2
 from lintfit.versions import before
 
 
@@ -54,6 +57,8 @@ def _new(subject: Subject) -> Iterator[Option]:
         return
     if run.recipe is not None or (run.launch is not None and run.launch.launcher == "deepspeed"):
         return
+    if generates_by_vllm(run):
+        return  # TRL hands a server no weights that FSDP shards with adapters on them (``VLLMGeneration.sync_weights``)
     version = _version(subject)
     for name, offloads in ((f"FSDP{version}", False), (f"FSDP{version} offloaded to the host", True)):
         changes = {"engine": "fsdp", "fsdp": Fsdp(version, "FULL_SHARD", offloads)}
@@ -62,7 +67,8 @@ def _new(subject: Subject) -> Iterator[Option]:
 
 
 def _version(subject: Subject) -> Literal[1, 2]:
-    """FSDP 2 where the Trainer (transformers 5) or an Accelerate YAML (1.6) asks for it."""
-    versions = subject.run.versions
-    old = before(versions.get("transformers"), "5") is True or before(versions.get("accelerate"), "1.6") is True
-    return 1 if old else 2
+    """FSDP 2 where an Accelerate YAML asks for it (1.6), and where the Trainer has it unasked by its ``fsdp``."""
+    run = subject.run
+    if by_launcher(run, "fsdp"):
+        return 1 if before(run.versions.get("accelerate"), "1.6") is True else 2
+    return 1 if before(run.versions.get("transformers"), FSDP_2) is True else 2
