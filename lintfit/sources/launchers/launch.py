@@ -11,7 +11,7 @@ from lintfit.documents.shell_words import Word
 from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources.launchers import launcher_settings
-from lintfit.sources.launchers.command_line import Invocation
+from lintfit.sources.launchers.command_line import Invocation, Option
 from lintfit.sources.launchers.flags import Flag
 
 _NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
@@ -276,8 +276,28 @@ def set_flag(
         # The same flag in front of the script is the launcher's own.
         return None
     written = present.flag.text.partition("=")[0] if present is not None else f"--{flag.lstrip('-')}"
+    if value is not None and value.lower() in _BOOLEANS:
+        value = _as_others(value, invocation, present)
     try:
         edits = shell_edits.set_flag(document, command, written, value)
     except ValueError:
         return None
     return tuple(FileEdit(document.path, edit, document) for edit in edits)
+
+
+_BOOLEANS = ("true", "false")
+
+
+def _as_others(value: str, invocation: Invocation, present: Option | None) -> str:
+    """A boolean as the flag itself, or most of the command's other flags, spell theirs: ``true`` or ``True``."""
+    options = (present,) if present is not None else ()
+    for said in (options, invocation.arguments):
+        words = [each.value for each in said if each.value is not None and each.value.lower() in _BOOLEANS]
+        if words:
+            lower = 2 * sum(word.islower() for word in words) >= len(words)
+            return value.lower() if lower else value.capitalize()
+    return value.lower() if invocation.launcher in _LOWER else value
+
+
+_LOWER = ("swift", "llamafactory")
+"""Front ends whose own examples write ``true``."""

@@ -559,3 +559,27 @@ def test_a_flag_that_switches_something_on(launch: Callable[[str], Launch], flag
 @pytest.mark.parametrize(("flag", "count"), [("--help", 0), ("-h", 0), ("--learning_rate 1e-5", 1)])
 def test_a_command_that_asks_for_help_trains_nothing(shell_document: Read, flag: str, count: int) -> None:
     assert len(read_launches(shell_document(f"python train.py {flag}\n"))) == count
+
+
+@pytest.mark.parametrize(
+    ("flags", "flag", "value", "written"),
+    [
+        ("--bf16 true --do_eval false --tf32 True", "use_liger_kernel", "True", "--use_liger_kernel true"),
+        ("--do_train True --max_samples 5", "enable_liger_kernel", "true", "--enable_liger_kernel True"),
+        (
+            "--gradient_checkpointing false --bf16 True",
+            "gradient_checkpointing",
+            "True",
+            "--gradient_checkpointing true",
+        ),
+        ("--bf16 --lr 1e-5", "use_liger_kernel", "True", "--use_liger_kernel True"),
+        ("--bf16 true", "model", "True/x", "--model True/x"),
+    ],
+)
+def test_a_boolean_is_spelled_as_the_others(
+    launch: Callable[[str], Launch], flags: str, flag: str, value: str, written: str
+) -> None:
+    found = launch(f"torchrun --nproc_per_node 2 train.py {flags}\n")
+    edits = found.set_flag(flag, value)
+    assert edits is not None
+    assert written in apply(found.document.text, [each.edit for each in edits])

@@ -466,9 +466,9 @@ def written(found: SwiftRecipe, name: str, value: Any) -> str:
         ("micro_batch_size", 2, "--per_device_train_batch_size 2"),
         ("gradient_accumulation_steps", 4, "--gradient_accumulation_steps 4"),
         ("seq_len", 1024, "--max_length 1024"),
-        ("gradient_checkpointing", True, "--gradient_checkpointing True"),
+        ("gradient_checkpointing", True, "--gradient_checkpointing true"),
         ("attention", "flash_attention_2", "--attn_impl flash_attn"),
-        ("loss", "liger", "--use_liger_kernel True"),
+        ("loss", "liger", "--use_liger_kernel true"),
         ("weights_dtype", "bf16", "--torch_dtype bfloat16"),
         ("optimizer", "adafactor", "--optim adafactor"),
         ("method", Adapters(16, "ddp"), "--tuner_type lora"),
@@ -484,7 +484,7 @@ def test_the_words_of_older_versions(shell_document: Read) -> None:
     older = recipe(shell_document, "NPROC_PER_NODE=2 swift sft --model_id_or_path m --sft_type full --batch_size 4")
     assert "--batch_size 1" in written(older, "micro_batch_size", 1)
     assert "--sft_type lora" in written(older, "method", Adapters(8, "ddp"))
-    assert "--use_flash_attn True" in written(older, "attention", "flash_attention_2")
+    assert "--use_flash_attn true" in written(older, "attention", "flash_attention_2")
 
 
 def test_zero_by_its_name(shell_document: Read) -> None:
