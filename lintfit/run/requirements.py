@@ -56,7 +56,10 @@ _MOST = 30
 """Files of one pattern that are read."""
 _LEVELS = 7
 
-_NAMES = "|".join(LIBRARIES)
+_ALSO: Mapping[str, str] = {"liger_kernel": "liger-kernel"}
+"""Other names that a library is asked for by."""
+
+_NAMES = "|".join((*LIBRARIES, *_ALSO))
 _REQUIREMENT = lazy_pattern(
     rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]{{0,200}}\])?["']?\s*+(?:=\s*+(?:{{\s*+version\s*+=\s*+)?["'])?[( ]*+"""
     r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
@@ -183,7 +186,8 @@ def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
 def _first(asked: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, version in asked:
-        found.setdefault(name, version)
+        library, floor = name.removesuffix(FLOOR), FLOOR if name.endswith(FLOOR) else ""
+        found.setdefault(f"{_ALSO.get(library, library)}{floor}", version)
     return found
 
 

@@ -74,6 +74,15 @@ def test_the_plugin_of_liger(tmp_path: Path, kind: str, versions: dict[str, str]
     assert ("Liger's fused loss" in _names(judged)) is known
 
 
+@pytest.mark.parametrize(("pin", "known"), [("", True), ("==0.5.2", False), ("==0.5.9", True), (">=0.5.2", True)])
+def test_what_the_pinned_liger_fuses(tmp_path: Path, pin: str, known: bool) -> None:
+    (tmp_path / "setup.py").write_text(f'install_requires = [\n    "liger_kernel{pin}",\n]\n')
+    judged = _judged(tmp_path / "train.py", SCRIPT.replace("Qwen2.5-1.5B", "Qwen3-1.7B"))
+    assert ("Liger's fused loss" in _names(judged)) is known
+    older = _judged(tmp_path / "train.py", SCRIPT)
+    assert "Liger's fused loss" in _names(older)
+
+
 GRPO = """\
 from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer

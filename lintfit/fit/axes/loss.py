@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.catalog.liger import fused_since
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.fit.taken import has_liger_plugin
 from lintfit.memory.spec import Spec
@@ -12,10 +13,13 @@ from lintfit.versions import COMMIT, before
 
 
 def has_liger(run: Run, spec: Spec) -> bool:
-    """Whether a flag gives this model Liger's loss: transformers' ``use_liger_kernel``, since 4.45."""
+    """Whether a flag gives this model Liger's loss: transformers' ``use_liger_kernel``, since 4.45,
+    with a release of Liger that knows its type."""
     if "transformers" + COMMIT in run.versions:
         return False  # of one commit nobody knows
     if run.recipe is not None and run.recipe.dialect == "axolotl" and not has_liger_plugin(run):
+        return False
+    if before(run.versions.get("liger-kernel"), fused_since(spec.facts.model_type)) is True:
         return False
     return spec.facts.code.liger and before(run.versions.get("transformers"), "4.45") is not True
 
