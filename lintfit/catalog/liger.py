@@ -26,8 +26,7 @@ _TYPES: Mapping[str, str] = {
     "0.8.5": "deepseek_v2",
 }
 """``MODEL_TYPE_TO_APPLY_LIGER_FN`` in the ``transformers/monkey_patch.py`` of the wheels from 0.2.0 to 0.8.5, where the
-function has ``fused_linear_cross_entropy`` on by default; those of 0.2.0 are left out, and
-those that the catalogue has not."""
+function has ``fused_linear_cross_entropy`` on by default: all that the catalogue has but those of 0.2.0."""
 
 _SINCE: Mapping[str, str] = {name: version for version, names in _TYPES.items() for name in names.split()}
 

@@ -18,6 +18,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, Example, LeftToPerson, apply_changes, uncasts
+from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -30,6 +31,7 @@ from lintfit.fit.speed import relative_step_time, rounded
 from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.verdict.seeing import with_images
@@ -222,6 +224,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         if isinstance(applied, LeftToPerson):
             feasibility.left(found.candidate.changes, applied)
         return applied
+    found = _without_unwritten(found, applied)
     if reason := unfit_for_stage_3(run, found.candidate.changes) or next(unsupported(applied.run), ""):
         return LeftToPerson(reason, applied)
     result = _as_claimed(run, found, search, applied, feasibility)
@@ -251,6 +254,23 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         relative_step_time=relative_step_time(run.spec, applied.run.spec),
         beyond=_beyond(run, found.candidate.changes),
     )
+
+
+def _without_unwritten(found: Fitting, applied: Applied) -> Fitting:
+    """A candidate without the sizes of buffers that are not written: a config of the tree that stands in for a new one
+    has others, and does with them."""
+    spec, candidate = applied.run.spec, found.candidate
+    if spec is None or spec.engine != "deepspeed" or buckets.NAMES.isdisjoint(candidate.changes):
+        return found
+    there = buckets.sizes(zero_config(spec))
+    left = {name for name, size in there.items() if candidate.changes.get(name, size) != size} - applied.refused
+    changes = {name: value for name, value in candidate.changes.items() if name not in left}
+    if len(changes) == len(candidate.changes):
+        return found
+    options = tuple(
+        each for each in candidate.options if not each.changes or not changes.keys().isdisjoint(each.changes)
+    )
+    return replace(found, candidate=replace(candidate, options=options, changes=changes))
 
 
 def _as_claimed(run: Run, found: Fitting, search: Search, applied: Applied, feasibility: Feasibility) -> Estimate | str:
@@ -327,9 +347,9 @@ _OWN = frozenset({"lora_rank", "lora_targets", "quantization"})
 
 def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
     """A plan that fits but that lintfit cannot write into these files, with the reason."""
-    plan = replace(_plan(run, found, search, None), by_hand=why)
     if not isinstance(why, LeftToPerson):
-        return plan
+        return replace(_plan(run, found, search, None), by_hand=why)
+    plan = replace(_plan(run, _without_unwritten(found, why.applied), search, None), by_hand=why)
     done = actions(run, plan.fix.changes, why.applied)
     return replace(plan, actions=done, fix=replace(plan.fix, message="; ".join(action.said() for action in done)))
 

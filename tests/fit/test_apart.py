@@ -5,8 +5,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from lintfit.commands.check import load_runs
+from lintfit.documents.workspace import Workspace
+from lintfit.fit.applying import Applied, apply_changes
+from lintfit.fit.options import Candidate, Option
+from lintfit.fit.planner import _without_unwritten
+from lintfit.fit.search import Fitting
+from lintfit.frozen import replace
+from lintfit.memory import estimate
 from lintfit.options.model import Options
 from lintfit.run.write import write_one
 from tests.support import lintfit
@@ -257,6 +267,34 @@ def test_a_config_of_the_tree_with_another_schedule_does_not_stand_in_for_the_ru
     (tmp_path / "zero3_offload_warmupdecaylr.json").unlink()
     tree(tmp_path, a_dot_sh=start, **{**files, "zero3_offload_dot_json": config("WarmupDecayLR", **offload)})
     assert "--deepspeed ./zero3_offload.json" in fixed(tmp_path)
+
+
+def test_a_plan_lists_no_buffers_that_a_config_of_the_tree_has_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = RUN.format(config="zero3.json")
+    own = {"bf16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": "auto"}
+    offload = {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}
+    plain, there = ({**own, "zero_optimization": {"stage": 3, **more}} for more in ({}, offload))
+    files = {"zero3_dot_json": json.dumps(plain, indent=2), "zero3_offload_dot_json": json.dumps(there, indent=2)}
+    tree(tmp_path, a_dot_sh=start, b_dot_sh=start, **files)
+    monkeypatch.chdir(tmp_path)
+    stated: dict[str, Any] = {"gpu": "A100-SXM4-80GB", "seq_len": 1024, "host_memory_bytes": 512 << 30}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    workspace = Workspace()
+    run = load_runs([Path("a.sh")], options, workspace)[1][0].run
+    assert run.spec is not None
+    changes = {"offload_optimizer": "cpu", "offload_param": "cpu", "sub_group_size": 100_000_000}
+    made = apply_changes(run, changes, workspace, options)
+    assert isinstance(made, Applied) and made.run.deepspeed is not None
+    assert made.run.deepspeed.document.path.name == "zero3_offload.json"
+    parts = {name: {key: changes[key]} for name, key in (("ZeRO-3", "offload_param"), ("buffers", "sub_group_size"))}
+    candidate = Candidate(tuple(Option(name, part) for name, part in parts.items()), changes)
+    found = Fitting(candidate, run.spec, estimate(run.spec), 1.0, ())
+    left = _without_unwritten(found, made).candidate
+    assert left.name == "ZeRO-3" and "sub_group_size" not in left.changes and "offload_param" in left.changes
+    refused = replace(made, refused=frozenset({"sub_group_size"}))
+    assert _without_unwritten(found, refused).candidate is candidate
 
 
 def test_the_kernel_of_a_model_that_trl_loads_is_written_where_its_argument_is_read(tmp_path: Path) -> None:

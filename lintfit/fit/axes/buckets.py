@@ -38,7 +38,7 @@ def options(subject: Subject) -> Iterator[Option]:
     by_json = spec.engine == "deepspeed" and (run.deepspeed is not None or not run.documents or in_dict)
     if not by_file and not by_json:
         return
-    current = _current(zero_config(spec))
+    current = sizes(zero_config(spec))
     for name, wanted in (("smaller reduce buckets", REDUCE), ("smaller ZeRO-3 buffers", GATHER)):
         changes = {key: size for key, size in wanted.items() if current[key] >= _WORTH * size}
         if changes and (wanted is GATHER or spec.zero_stage != 3):
@@ -57,7 +57,7 @@ def _accumulates_by_file(run: Run) -> bool:
     return stated is not None and not has_trainer(run) and (own is None or own.value != stated.value)
 
 
-def _current(config: ZeroConfig) -> dict[str, int]:
+def sizes(config: ZeroConfig) -> dict[str, int]:
     """The sizes that count for a run, defaults included, by the JSON's keys."""
     return {
         "reduce_bucket_size": config.reduce_bucket,
