@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from lintfit.documents.markdown import is_page
@@ -31,6 +32,7 @@ from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
 from lintfit.options.model import Options
 from lintfit.run.engine_location import by_launcher, has_trainer
+from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
 from lintfit.run.write import why_not
 from lintfit.settings.model import Place
@@ -105,7 +107,7 @@ class Feasibility:
             return "which engine the run has is in a file that is not here"
         if self.run.missing:
             return f"{self.run.missing[0].name} is not here"
-        if reason := _starts_too_many(self.run) or _called_full(self.run, changes):
+        if reason := _starts_too_many(self.run) or _called_full(self.run, changes) or _loads_for_nothing(self.run):
             return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
@@ -119,6 +121,8 @@ class Feasibility:
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
         if reason := self.not_told(changes) or unfit_for_stage_3(self.run, changes) or _hard_wired(self.run, changes):
+            return reason
+        if reason := _told_too_late(self.run, changes):
             return reason
         for name in changes if self._undone else ():
             if (known := self._undone.get(_in_its_place(changes, name))) is not None:
@@ -140,7 +144,8 @@ class Feasibility:
 
     def for_person(self, candidate: Candidate, made: Applied) -> str:
         """Why what could be written is shown instead, with its lines; empty where it may be written."""
-        reason = _hard_wired(self.run, candidate.changes) or self._lacks(candidate)
+        reason = _hard_wired(self.run, candidate.changes) or _told_too_late(self.run, candidate.changes)
+        reason = reason or self._lacks(candidate)
         if reason or (reason := _generates_less(self.run, candidate.changes)):
             return LeftToPerson(reason, made)
         launch = self.run.launch
@@ -178,6 +183,29 @@ def _hard_wired(run: Run, changes: Mapping[str, Any]) -> str:
     return (
         "" if by_launcher(run, engine) else "nothing here starts the script with a launcher, which it would then need"
     )
+
+
+def _loads_for_nothing(run: Run) -> str:
+    """Why a plan for the model that trains does not do: another, which it takes the place of, is on the GPU before."""
+    moved = run.script.facts.moves_replaced if run.script is not None else ()
+    return f"{moved[0].call.place} puts a model on the GPU that is then loaded anew: take that out" if moved else ""
+
+
+def _told_too_late(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a Trainer's arguments cannot give DeepSpeed to a script: by the time that it makes them, the model is on the
+    GPU whole, which ZeRO-3 is to spare it, or an ``Accelerator`` has settled on another engine."""
+    if changes.get("engine") != "deepspeed" or run.script is None or not has_trainer(run):
+        return ""
+    facts = run.script.facts
+    made = [each.order for each in (facts.training_arguments, facts.parse_call) if each is not None]
+    if not made or by_launcher(run, "deepspeed"):
+        return ""
+    if facts.accelerator is not None and facts.accelerator.taken is not False and facts.accelerator.order < min(made):
+        return f"{facts.accelerator.place} makes an Accelerator before the arguments can name DeepSpeed"
+    loads = (place for load in facts.loads if (place := on_own_gpu(load)) is not None and load.order < min(made))
+    moves = (each.call.place for each in facts.moves if each.call.taken is not False and each.call.order < min(made))
+    where = next(chain((each.place for each in loads), moves), None) if changes.get("zero_stage") == 3 else None
+    return f"{where} puts the whole model on the GPU before the arguments can name DeepSpeed" if where else ""
 
 
 _WORDS = re.compile(r"[^\s=]+")

@@ -105,7 +105,9 @@ def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:
         return False
     tell: list[Call] = list(script.partitioning)
     if not _init_is_off(sources, versions):
-        tell += [call for call in (script.training_arguments, script.parse_call, script.accelerator) if call]
+        named = script.training_arguments is not None and sources.said("script", "deepspeed") is not None
+        accelerator = None if named else script.accelerator  # which knows nothing of the Trainer's own config
+        tell += [call for call in (script.training_arguments, script.parse_call, accelerator) if call]
     trains = script.training_arguments or script.accelerator or script.initialize
     return trains is not None and all(call.order > load.order for call in tell)
 

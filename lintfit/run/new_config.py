@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents import door
-from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.documents.model import Edit, FileEdit, Kind, Span
+from lintfit.errors import CannotWrite
 from lintfit.run.engine_location import has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.naming import working_directory
@@ -42,7 +43,18 @@ def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] |
     named = author.write("deepspeed", Path(os.path.relpath(path, home)).as_posix())
     if named is None:
         return None
+    library = next((each for each in named if _is_library(each, run)), None)
+    if library is not None:
+        raise CannotWrite(f"{library.path.as_posix()} makes the arguments for all that import it: no place for a path")
     return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)
+
+
+def _is_library(edit: FileEdit, run: Run) -> bool:
+    """Whether an edit is in a module that the script of a launch imports from another folder, as others may."""
+    document = edit.document
+    if document is None or document.kind is not Kind.PYTHON or run.script is None or run.launch is None:
+        return False
+    return document.path.parent != run.script.document.path.parent
 
 
 def handed_over(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:

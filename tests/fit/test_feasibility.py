@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lintfit.commands.check import load_runs
-from lintfit.fit.feasibility import unfit_for_stage_3
+from lintfit.documents.workspace import Workspace
+from lintfit.fit.feasibility import Feasibility, unfit_for_stage_3
 from lintfit.options.model import Options
 from tests.support import lintfit
 
@@ -127,3 +129,70 @@ def test_a_script_that_may_refuse_zero3_is_left_to_a_person(
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
     assert unfit_for_stage_3(judged.run, {"zero_stage": 3}) == "train.py:6 may refuse ZeRO-3" * refused
     assert unfit_for_stage_3(judged.run, {"zero_stage": 1}) == ""
+
+
+LATE = """\
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+{first}
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B"{how}){then}
+args = TrainingArguments("out", bf16=True, per_device_train_batch_size=1, gradient_checkpointing=True)
+Trainer(model=model, args=args).train()
+"""
+
+
+def _by_hand(run_sh: str = "torchrun --nproc_per_node 8 train.py\n", **files: str) -> str:
+    for name, text in {**files, "run.sh": run_sh}.items():
+        path = Path(name.replace("__", "/").replace("_py", ".py"))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 8, "seq_len": 1024, "host_memory_bytes": 1 << 40}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    workspace = Workspace()
+    judged = load_runs([Path("run.sh")], options, workspace)[1][0]
+    zero = {"engine": "deepspeed", "zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu"}
+    return Feasibility(judged.run, workspace, options).why_not({**zero, "mixed_precision": "bf16"})
+
+
+@pytest.mark.parametrize(
+    ("first", "how", "then", "why"),
+    [
+        ("", "", "", ""),
+        ("accelerator = Accelerator()", "", "", "train.py:5 makes an Accelerator before the arguments"),
+        ("", "", ".to(torch.cuda.current_device())", "train.py:6 puts the whole model on the GPU before"),
+        ("", ', device_map={"": 0}', "", "train.py:6 puts the whole model on the GPU before"),
+    ],
+)
+def test_arguments_that_come_too_late_for_deepspeed(
+    first: str, how: str, then: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reason = _by_hand(train_py=LATE.format(first=first, how=how, then=then))
+    assert reason.startswith(why) and bool(reason) is bool(why)
+
+
+def test_a_model_on_the_gpu_that_is_loaded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan changes the second load, and the first is on the GPU before."""
+    monkeypatch.chdir(tmp_path)
+    first = 'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B"){moved}'
+    moved = LATE.format(first=first.format(moved='.to("cuda")'), how="", then="")
+    assert _by_hand(train_py=moved) == "train.py:5 puts a model on the GPU that is then loaded anew: take that out"
+    assert _by_hand(train_py=LATE.format(first=first.format(moved=""), how="", then="")) == ""
+
+
+def test_a_config_is_not_named_in_code_that_others_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    library = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+def train(name):
+    args = TrainingArguments("out", bf16=True, per_device_train_batch_size=1, gradient_checkpointing=True)
+    model = AutoModelForCausalLM.from_pretrained(name)
+    Trainer(model=model, args=args).train()
+"""
+    start = 'import sys\n\nfrom lib.training import train\n\ntrain("Qwen/Qwen2.5-7B")\n'
+    reason = _by_hand(train_py=start, lib__training_py=library)
+    assert reason == "lib/training.py makes the arguments for all that import it: no place for a path"

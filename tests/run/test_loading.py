@@ -51,6 +51,7 @@ def _spec(folder: Path, script: tuple[str, ...], launch: str = "deepspeed --num_
     [
         ((ARGUMENTS.format(config=OWN), LOAD, TRAIN), True),
         ((LOAD, ARGUMENTS.format(config=OWN), TRAIN), False),
+        (("accelerator = Accelerator()", LOAD, ARGUMENTS.format(config=OWN), TRAIN), False),
         (('alive = HfDeepSpeedConfig("ds.json")', LOAD, ARGUMENTS.format(config=OWN), TRAIN), True),
         ((LOAD, 'engine, *_ = deepspeed.initialize(model=model, config="ds.json")', "engine.step()"), False),
         (

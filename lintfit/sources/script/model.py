@@ -92,6 +92,8 @@ class ScriptFacts:
     """``model.half()``, ``.bfloat16()``, ``.to(torch.float16)`` on the trained model as a whole."""
     moves: tuple[Statement, ...] = ()
     """``.cuda()``, ``.to(device)`` of the trained model."""
+    moves_replaced: tuple[Statement, ...] = ()
+    """The same of a model that another load then takes the place of, under its name."""
     training_arguments: Call | None = None
     """The ``TrainingArguments``-like object that the run uses (also one filled by ``HfArgumentParser``)."""
     trainer: Call | None = None

@@ -65,6 +65,7 @@ class FoundCalls:
     casts: list[tuple[Record, str]] = field(default_factory=list)
     """Calls that change the dtype of the trained model as a whole, with the dtype."""
     moves: list[Record] = field(default_factory=list)
+    moves_replaced: list[Record] = field(default_factory=list)
     trains: bool = False
     batches_out_of_sight: bool = False
 
@@ -139,6 +140,15 @@ def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
                 found.casts.append((record, target))
             if record.name in _MOVES and moves(record):
                 found.moves.append(record)
+    replaced = [load for load in found.loads if load.taken is True and _not_replaced(load, found.loads) is not load]
+    found.moves_replaced = [
+        record
+        for record in (records if replaced else ())
+        if record.name in _MOVES
+        and record.taken is True
+        and moves(record)
+        and any(is_of(record, load) for load in replaced)
+    ]
     return found
 
 
@@ -163,6 +173,7 @@ def facts(found: FoundCalls, calls: Calls) -> ScriptFacts:
         upcasts=tuple(_statements((r for r, target in found.casts if target in ("fp32", "fp64")), calls)),
         downcasts=tuple(_statements((r for r, target in found.casts if target in ("fp16", "bf16")), calls)),
         moves=tuple(_statements(found.moves, calls)),
+        moves_replaced=tuple(_statements(found.moves_replaced, calls)),
         training_arguments=_arguments_call(found.arguments, calls),
         trainer=_call(found.trainer, calls),
         checkpointing=tuple(calls.call(record) for record in found.checkpointing),
@@ -338,7 +349,7 @@ def _trained(records: list[Record], found: FoundCalls) -> None:
         if is_model:
             break
     if found.trained is None or not any(models.is_model(each) for each in objects(found.trained)):
-        load = certain(found.loads)
+        load = _not_replaced(certain(found.loads), found.loads)
         if load is not None and found.trained_name is None:
             found.trained_name = load.assigned_to
         found.trained_load = load
@@ -347,6 +358,13 @@ def _trained(records: list[Record], found: FoundCalls) -> None:
     found.trained_load = certain(loads)
     if found.trained_name is None:
         found.trained_name = next((load.assigned_to for load in loads if load.assigned_to), None)
+
+
+def _not_replaced(load: Record | None, loads: Iterable[Record]) -> Record | None:
+    """A load, or the one whose model surely takes its place under the same name later (``m = load(); m = load()``)."""
+    name = load.assigned_to if load is not None else None
+    again = [each for each in loads if name is not None and each.taken is True and each.assigned_to == name]
+    return again[-1] if any(each is load for each in again) else load
 
 
 def _held(trained: Value) -> list[Record]:
