@@ -40,6 +40,7 @@ from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.gpu_support import unsupported
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken
+from lintfit.verdict.capped import fits_up_to
 from lintfit.verdict.reasons import IMAGES
 
 _ATTEMPTS = 6
@@ -243,6 +244,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     if reason := feasibility.for_person(found.candidate, applied):
         return reason
     plan = _plan(run, found, search, applied)
+    plan = replace(plan, effects=(*plan.effects, *_up_to(applied.run.spec)))
     fix = feasibility.care.weighed(plan.fix)
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
@@ -254,6 +256,13 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         relative_step_time=relative_step_time(run.spec, applied.run.spec),
         beyond=_beyond(run, found.candidate.changes),
     )
+
+
+def _up_to(spec: Spec) -> Iterator[str]:
+    """What a plan counts on where nobody states how long the samples are."""
+    longest = fits_up_to(spec) if spec.generation is None else None
+    if longest is not None:
+        yield f"it fits while no sample has more than {longest:,} tokens: no file states their length"
 
 
 def _without_unwritten(found: Fitting, applied: Applied) -> Fitting:

@@ -18,6 +18,8 @@ MEAN: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sample of public scripts' data in the mean, where that is short."""
 STEP = 64
 """Tokens to which the longest sequence is told."""
+LONGEST = 131_072
+"""Tokens up to which a longer sequence is tried, where the model does not say how many it takes."""
 
 
 _PICTURES = lazy_pattern(r"(^|_)(image|vision|video|visual|mm|audio|speech|pixel)s?(_|$)")
@@ -111,3 +113,16 @@ def with_shorter(run: Run, spec: Spec, result: Estimate) -> tuple[Estimate, int]
     peak = replace(result.peak, low=low.peak.low)
     verdict = Verdict.UNKNOWN if low.verdict is Verdict.UNKNOWN else Verdict.TIGHT
     return replace(result, peak=peak, verdict=verdict, assumptions=(line, *result.assumptions)), longest
+
+
+def fits_up_to(spec: Spec) -> int | None:
+    """Tokens up to which a run fits whose sequences nobody states the length of; None where the longest fit, too."""
+    longest = spec.facts.max_positions or LONGEST
+    if "seq_len" in spec.stated:
+        return None
+    fitting = spec.seq_len
+    while fitting < longest:
+        if estimate(replace(spec, seq_len=min(2 * fitting, longest))).verdict is not Verdict.FITS:
+            return fitting
+        fitting *= 2
+    return None

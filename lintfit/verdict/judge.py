@@ -14,7 +14,7 @@ from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
-from lintfit.verdict.capped import STEP, is_cap, with_shorter
+from lintfit.verdict.capped import STEP, fits_up_to, is_cap, with_shorter
 from lintfit.verdict.found_batch import with_found_batch
 from lintfit.verdict.model import Judged
 from lintfit.verdict.reasons import HOST, IMAGES, of_length, why_unknown
@@ -24,10 +24,6 @@ from lintfit.verdict.versions import over_versions
 SHORT: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sequence, or of a prompt, that is as short as those of public scripts: a run that does not fit even with
 these does not fit."""
-
-
-LONGEST = 131_072
-"""Tokens up to which a longer sequence is tried, where the model does not say how many it takes."""
 
 
 COMPILED = "the model as it is, not compiled (torch.compile fuses operations, and as a rule keeps less)"
@@ -99,7 +95,7 @@ def _judge(run: Run) -> Judged:
     if run.value("torch_compile") is True:
         result = replace(result, assumptions=(*result.assumptions, COMPILED))
     result = replace(result, verdict=verdict)
-    longest = _longest(spec) if verdict is Verdict.FITS and scaled is None else None
+    longest = fits_up_to(spec) if verdict is Verdict.FITS and scaled is None else None
     if longest is not None:
         line = f"sequences of no more than {longest} tokens (no length is stated; longer ones may not fit)"
         result = replace(result, assumptions=(line, *result.assumptions))
@@ -201,19 +197,6 @@ def _fitting(spec: Spec) -> int | None:
         fits = estimate(replace(spec, seq_len=middle)).verdict is Verdict.FITS
         fitting, over = (middle, over) if fits else (fitting, middle)
     return fitting
-
-
-def _longest(spec: Spec) -> int | None:
-    """Tokens up to which a run fits whose sequences nobody states the length of; None where the longest fit, too."""
-    longest = spec.facts.max_positions or LONGEST
-    if "seq_len" in spec.stated:
-        return None
-    fitting = spec.seq_len
-    while fitting < longest:
-        if estimate(replace(spec, seq_len=min(2 * fitting, longest))).verdict is not Verdict.FITS:
-            return fitting
-        fitting *= 2
-    return None
 
 
 def decided_by_images(spec: Spec, scaled: Scaling | None) -> bool:

@@ -148,7 +148,8 @@ def test_every_rank_of_a_node_loads_a_copy(baichuan_7b: ModelFacts) -> None:
     ddp = Spec(baichuan_7b, engine="ddp", gpus=16, nodes=2)
     assert states(ddp).host.load_peak == 8 * copy
     zero3 = Spec(baichuan_7b, engine="deepspeed", zero_stage=3, gpus=8, mixed_precision="bf16")
-    assert states(zero3).host.load_peak == 5 * 10**9
+    assert states(zero3).host.load_peak == copy
+    assert states(replace(zero3, versions={"transformers": "4.57.0"})).host.load_peak == 5 * 10**9
     stored = replace(baichuan_7b, checkpoint_dtype="bf16")
     newest = replace(zero3, facts=stored, weights_dtype="fp32", versions={"transformers": "5.1.0"})
     assert states(newest).host.load_peak == copy

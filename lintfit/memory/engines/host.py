@@ -112,8 +112,9 @@ def stored_dtype(spec: Spec) -> Dtype:
 
 
 def reads_files(spec: Spec) -> bool:
-    """Whether one file of the checkpoint after the other is read and let go: surely not by a known transformers 5."""
-    return (release(spec.versions.get("transformers")) or (0,)) < READS_WHOLE_SINCE
+    """Whether one file of the checkpoint after the other is read and let go: by a transformers known to be old."""
+    known = release(spec.versions.get("transformers"))
+    return known is not None and known < READS_WHOLE_SINCE
 
 
 def read_in_parts(spec: Spec) -> int:
