@@ -5,7 +5,9 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,11 +63,36 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
         return True
     if re.search(rf"(?:\[|\btest)\s+(?:!\s+)?-[efrs]\s+[^\]\n]*{re.escape(base)}", text):
         return True  # the script itself reckons with its absence
+    if _by_text(text[: launch.place.span.start], base):
+        return True
     if is_makefile(document.path) and re.search(rf"^[^\t#=\n]*{re.escape(base)}[^=\n]*:", text, re.MULTILINE):
         return True
     brings, asked = _FIRST.get(document, (name, launch.command.folder), lambda: _first(document, name, launch, locator))
     locator.workspace.ask(asked)
     return brings < launch.place.span.start
+
+
+_HERE = lazy_pattern(r"<<-?[ \t]*['\"\\\\]?(\w+)")
+_MOST_TEXTS = 50
+"""Here-documents of one script that are looked at."""
+
+
+def _by_text(text: str, base: str) -> bool:
+    """Whether a program that stands in a here-document (``python - <<PY``) writes files and speaks of this one, by its
+    name or by a variable that holds it."""
+    names = "|".join({re.escape(base), *(rf"\b{name}\b" for name in _holding(text, base))})
+    bodies = (_body(text, found) for found in islice(_HERE.finditer(text), _MOST_TEXTS))
+    return any(_DUMPS.search(body) is not None and re.search(names, body) is not None for body in bodies)
+
+
+def _holding(text: str, base: str) -> Iterator[str]:
+    """The variables that are set to a path with this name."""
+    return (found[1] for found in re.finditer(rf"\b(\w+)=[\"']?[^\s\"';&|]{{0,300}}{re.escape(base)}", text))
+
+
+def _body(text: str, found: re.Match[str]) -> str:
+    end = text.find(f"\n{found[1]}", found.end())
+    return text[found.end() : end if end >= 0 else len(text)]
 
 
 _FIRST: Memo[tuple[int, set[Path]]] = Memo()

@@ -57,6 +57,8 @@ def test_a_config_that_nothing_makes_is_surely_missing(
 @pytest.mark.parametrize(
     "launch",
     [
+        'CONFIG=out/ds.json\npython - <<PY\nimport pathlib\npathlib.Path("${CONFIG}").write_text("{}")\nPY\n',
+        "python3 <<'EOF'\njson.dump({}, open('ds.json', 'w'))\nEOF\n",
         "jq . base.json > ds.json\n",
         "{ echo a; echo b; } > ds.json\n",
         "cat <<EOF | tee ds.json\n{}\nEOF\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
@@ -43,7 +44,8 @@ def of_launch(
     if launch is not None:
         from lintfit.sources.flag_grammars import programs
 
-        found += programs.of_launcher(launch, versions)
+        # Behind the first it is not known any more what is an option's value, and what the script.
+        found += islice(programs.of_launcher(launch, versions), 1)
     if recipe is not None:
         found += recipe.refused
     found = [each for each in found if not _is_to_be_filled_in(each.place, each.refusal.message)]
