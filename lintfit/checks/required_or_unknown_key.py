@@ -186,6 +186,12 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     if key.startswith("offload_"):
         device = root.get(section, f"{'_'.join(key.split('_')[:2])}_device")
         return device is None or device.value in ("none", None)
+    if key in ("bf16", "fp16"):  # what takes its place is mixed_precision
+        said, enabled = root.get("mixed_precision"), unknown.entry.value.get("enabled")
+        return enabled is not None and enabled.value is (said is not None and said.value == key)
+    stage = root.get(section, "zero_stage")
+    if key == "overlap_comm" and stage is not None and stage.value == 3:
+        return value is True
     whole = load("deepspeed")["properties"]
     known = whole["zero_optimization"]["properties"].get(key) or whole.get(key, {})
     return "default" in known and known["default"] in (value, _number(value))

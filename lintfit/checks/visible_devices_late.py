@@ -19,11 +19,11 @@ _WRITTEN = re.compile(
 )
 _BLOCK = re.compile(r"^([ \t]*)(\S+)[^\n]*$", re.MULTILINE)
 _STARTS = re.compile(
-    r"torch\.cuda\.(is_available|device_count|set_device|current_device|init|synchronize|get_device_\w+|mem_get_info)"
+    r"torch\.cuda\.(is_available|set_device|current_device|init|synchronize|get_device_\w+|mem_get_info)"
     r"|.*\.cuda"
 )
-"""Calls that start CUDA, or ask the driver how many devices there are. ``empty_cache`` does nothing until then, and
-``manual_seed`` waits for it (``torch/cuda/memory.py``, ``_lazy_call``)."""
+"""Calls that start CUDA. ``device_count`` asks NVML (``_device_count_nvml``), ``empty_cache`` does nothing until then,
+and ``manual_seed`` waits for it (``torch/cuda/memory.py``, ``_lazy_call``)."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

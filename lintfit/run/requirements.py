@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -179,8 +179,21 @@ def speaks_for(file: Path, path: Path, root: Path) -> bool:
 @cache
 def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
     """The files of a folder, those that count more first, with what each asks of libraries."""
-    stated = ((path, _stated(path)) for path in _matching(folder))
-    return tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder), *stated))
+    stated = [(path, _first(_stated(path))) for path in _matching(folder)]
+    first = tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder)))
+    return (*first, *_agreed(stated))
+
+
+def _agreed(stated: Sequence[tuple[Path, Mapping[str, str]]]) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """What several files of requirements ask for, without the libraries that they pin to different versions: which of
+    them somebody installs is not known (``requirements.txt`` beside ``requirements-qwen3.txt``)."""
+    pinned: dict[str, set[str]] = {}
+    for _, asked in stated:
+        for name, version in asked.items():
+            if not name.endswith(FLOOR):
+                pinned.setdefault(name, set()).add(version)
+    for path, asked in stated:
+        yield path, {name: version for name, version in asked.items() if len(pinned.get(name, ())) < 2}
 
 
 def _first(asked: Iterable[tuple[str, str]]) -> Mapping[str, str]:

@@ -435,3 +435,10 @@ def test_a_bound_of_transformers_beyond_5_gives_way_to_an_old_trl(tmp_path: Path
 )
 def test_a_range_is_told_by_both_its_ends(known: dict[str, str], words: str) -> None:
     assert range_of(known, "transformers") == words
+
+
+def test_files_that_pin_different_versions_tell_of_none(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers==4.34.0\npeft==0.9.0\n")
+    (tmp_path / "requirements-qwen3.txt").write_text("transformers==4.51.3\npeft==0.9.0\n")
+    found = versions_of(tmp_path / "train.py", tmp_path, Options())
+    assert "transformers" not in found and found["peft"] == "0.9.0"
