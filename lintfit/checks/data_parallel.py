@@ -67,6 +67,9 @@ def _one_device(run: Run) -> bool:
     assert run.script is not None and run.script.facts.trainer is not None
     if not run.script.facts.trainer.function.startswith(("transformers.", "trl.")):
         return False
+    handed = run.script.facts.trainer.argument("model")
+    if handed is not None and isinstance(handed.value, str):
+        return False  # TRL's trainer loads it, from 0.26 on over all GPUs (``create_model_from_path``)
     load = one_load(run)
     if load is None or load.spreads or not load.function.startswith("transformers."):
         return False
