@@ -7,11 +7,10 @@ from lintfit.checks.helpers.runs import anchor, at_length, engine_assumed, place
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.verdict.capped import exact_length
+from lintfit.verdict.capped import SAMPLE, exact_length
 
-_LONG = 2048
-"""Tokens that few samples have where a length is only their cap: of eight such findings on public repositories, read by
-two readers each (``bench/precision``), those that fit to less are mostly right, and none that fits beyond."""
+_LONG = 2 * SAMPLE
+"""Tokens that few samples have where a length is only their cap: twice those of the longest of public data."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

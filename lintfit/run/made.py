@@ -63,7 +63,7 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
         return True
     if re.search(rf"(?:\[|\btest)\s+(?:!\s+)?-[efrs]\s+[^\]\n]*{re.escape(base)}", text):
         return True  # the script itself reckons with its absence
-    if _by_text(text[: launch.place.span.start], base):
+    if _BY_TEXT.get(document, base, lambda: _by_text(document, base)) < launch.place.span.start:
         return True
     if is_makefile(document.path) and re.search(rf"^[^\t#=\n]*{re.escape(base)}[^=\n]*:", text, re.MULTILINE):
         return True
@@ -72,27 +72,35 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
     return brings < launch.place.span.start
 
 
-_HERE = lazy_pattern(r"<<-?[ \t]*['\"\\\\]?(\w+)")
+_HERE = lazy_pattern(r"<<-?[ \t]*['\"\\]?(\w+)")
+_SET = lazy_pattern(r"\b(\w+)=[\"']?[^\s\"';&|]*\Z")
 _MOST_TEXTS = 50
-"""Here-documents of one script that are looked at."""
+"""Here-documents of one script that are looked at, and places in it that speak of a file."""
+_BEFORE = 300
+"""Characters within which the variable stands in front of a file's name that is set to its path."""
+_BY_TEXT: Memo[int] = Memo()
 
 
-def _by_text(text: str, base: str) -> bool:
-    """Whether a program that stands in a here-document (``python - <<PY``) writes files and speaks of this one, by its
-    name or by a variable that holds it."""
-    names = "|".join({re.escape(base), *(rf"\b{name}\b" for name in _holding(text, base))})
-    bodies = (_body(text, found) for found in islice(_HERE.finditer(text), _MOST_TEXTS))
-    return any(_DUMPS.search(body) is not None and re.search(names, body) is not None for body in bodies)
+def _by_text(document: ShellDocument, base: str) -> int:
+    """Where a program in a here-document (``python - <<PY``) stands that writes files and speaks of this one, by its
+    name or by a variable that holds it; behind the file's end if none does."""
+    text = document.text
+    if "<<" in text and base in text:
+        names = "|".join({re.escape(base), *(rf"\b{name}\b" for name in _holding(text, base))})
+        for found in islice(_HERE.finditer(text), _MOST_TEXTS):
+            end = text.find(f"\n{found[1]}", found.end())
+            body = text[found.end() : end if end >= 0 else len(text)]
+            if _DUMPS.search(body) is not None and re.search(names, body) is not None:
+                return found.start()
+    return len(text) + 1
 
 
 def _holding(text: str, base: str) -> Iterator[str]:
     """The variables that are set to a path with this name."""
-    return (found[1] for found in re.finditer(rf"\b(\w+)=[\"']?[^\s\"';&|]{{0,300}}{re.escape(base)}", text))
-
-
-def _body(text: str, found: re.Match[str]) -> str:
-    end = text.find(f"\n{found[1]}", found.end())
-    return text[found.end() : end if end >= 0 else len(text)]
+    for found in islice(re.finditer(re.escape(base), text), _MOST_TEXTS):
+        named = _SET.search(text[max(0, found.start() - _BEFORE) : found.start()])
+        if named is not None:
+            yield named[1]
 
 
 _FIRST: Memo[tuple[int, set[Path]]] = Memo()

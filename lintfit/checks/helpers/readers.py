@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
@@ -128,7 +129,8 @@ def flag_given(context: FileContext, name: str) -> bool | None:
 
 
 _IN_PLACE = frozenset({"perl", "sed", "yq"})
-"""Programs that change files in place, when told to (``-i``)."""
+"""Programs that change files in place, when told to."""
+_TOLD = lazy_pattern(r"-[a-z]*i\S*|--in-?place\S*")
 
 
 def changed_by_script(context: FileContext) -> bool:
@@ -140,5 +142,7 @@ def changed_by_script(context: FileContext) -> bool:
 def _writes(script: ShellDocument, name: str) -> bool:
     if any(PurePosixPath(written).name == name for written in script.redirected):
         return True
-    edits = (command for command in script.commands if PurePosixPath(command.words[0].text).name in _IN_PLACE)
-    return any(PurePosixPath(word.text).name == name for command in edits for word in command.words)
+    commands = (command.words for command in script.commands)
+    edits = (words for words in commands if PurePosixPath(words[0].text).name in _IN_PLACE)
+    told = (words for words in edits if any(_TOLD.fullmatch(word.text) for word in words))
+    return any(PurePosixPath(word.text).name == name for words in told for word in words)
