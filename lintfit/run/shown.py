@@ -36,9 +36,10 @@ def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
 
 
 def _leads_to(script: str, path: Path) -> bool:
-    """Whether a script's name, with its folders, is this file's from a folder above it."""
+    """Whether a script's name, with its folders, is this file's from a folder above it, or may be on the machine of
+    whoever wrote it down."""
     parts = tuple(part for part in Path(script).parts if part != ".")
-    return ".." in parts or path.parts[-len(parts) :] == parts
+    return ".." in parts or script[:1] in ("/", "~", "$") or path.parts[-len(parts) :] == parts
 
 
 def _below_top(path: Path) -> Iterator[Path]:

@@ -59,7 +59,13 @@ def test_a_page_of_the_library_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "severity"), [("src/open_r1/sft.py", "info"), ("sft.py", "error"), ("training/sft.py", "error")]
+    ("path", "severity"),
+    [
+        ("src/open_r1/sft.py", "info"),
+        ("sft.py", "error"),
+        ("training/sft.py", "error"),
+        ("/home/me/training/sft.py", "error"),
+    ],
 )
 def test_a_docstring_that_names_another_place(path: str, severity: str, tmp_path: Path) -> None:
     write(tmp_path, {"training/sft.py": SCRIPT.format(path=path)})
