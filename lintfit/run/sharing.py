@@ -22,7 +22,7 @@ from lintfit.frozen import frozen
 from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
-from lintfit.run.discover import NAMES, SUFFIXES, not_searched
+from lintfit.run.discover import NAMES, NOTEBOOK, SUFFIXES, not_searched
 from lintfit.run.key_reads import root_of
 from lintfit.run.model import Origin, Run
 from lintfit.settings.model import UNKNOWN
@@ -35,15 +35,15 @@ MAX_FILES = 3000
 MAX_RUNS = 8
 """Other runs of one file that are read. One that changes is enough to leave the file alone."""
 
-_LONGEST = 1 << 20
-"""Characters of a file that is searched: launches, recipes and modules are far shorter."""
+_LONGEST = 1 << 22
+"""Characters of a file that is searched: launches, recipes and modules are far shorter, notebooks hold pictures."""
 
 _STEPS = 3
 """How far names are followed: a module, what imports it, and what imports that."""
 
 _SEARCHED = frozenset(
-    suffix for suffix, kind in SUFFIXES.items() if kind in (Kind.SHELL, Kind.PYTHON, Kind.YAML)
-)  # fmt: skip
+    (NOTEBOOK, *(suffix for suffix, kind in SUFFIXES.items() if kind in (Kind.SHELL, Kind.PYTHON, Kind.YAML)))
+)
 
 
 @frozen
@@ -129,7 +129,8 @@ class Sharing:
         stems = {Path(name).stem for name in names}
         pattern = re.compile("|".join(_mention(name) for name in sorted(names)))
         for each in texts:
-            kind = kind_of(each.path, each.text)
+            # Of a notebook the commands count, as a script's do: its cells are one run alone.
+            kind = Kind.SHELL if each.path.suffix == NOTEBOOK else kind_of(each.path, each.text)
             if kind not in (Kind.SHELL, Kind.YAML) or not any(stem in each.text for stem in stems):
                 continue
             if pattern.search(each.text) is None:

@@ -67,6 +67,15 @@ def test_a_json_that_another_launch_reads_gets_a_copy(tmp_path: Path) -> None:
     assert zero["offload_optimizer"] == {"device": "cpu"}
 
 
+def test_a_json_that_a_notebook_s_command_reads_gets_a_copy(tmp_path: Path) -> None:
+    command = "!" + RUN.format(config="ds.json").replace(" \\\n   ", "")
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": [command]}]
+    notebook = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), b_dot_ipynb=notebook, ds_dot_json=ZERO2)
+    assert "--deepspeed ./ds_zero3_offload.json" in fixed(tmp_path)
+    assert (tmp_path / "ds.json").read_text() == ZERO2
+
+
 def test_a_json_that_only_one_launch_reads_is_edited(tmp_path: Path) -> None:
     tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
     assert "--deepspeed ./ds.json" in fixed(tmp_path)
