@@ -175,8 +175,21 @@ def _tested(text: str, at: int, node: tree_sitter.Node, source: Source, scope: S
         found = [_unsplit(source.text, token, scope) for token in tokens(source.text, inner)]
     else:
         found = [(word.text, word.value) for word, _ in words(source.text, inner, scope)]
-    parts = [[_of_words(words, scope, bare) for words in _parted(side, _AND)] for side in _parted(found, _OR)]
+    around = _around(node, source)
+    parts = [[_of_words(words, scope, bare, around) for words in _parted(side, _AND)] for side in _parted(found, _OR)]
     return _any([_all(part) for part in parts])
+
+
+def _around(node: tree_sitter.Node, source: Source) -> str:
+    """What stands in the ``if``, or is joined by ``&&`` and ``||``, around a test."""
+    outer = node
+    while outer.type != "if_statement" and outer.parent is not None and outer.parent.type in _HOLD_TESTS:
+        outer = outer.parent
+    whole, inner = source.span(outer), source.span(node)
+    return source.text[whole.start : inner.start] + source.text[inner.end : whole.end]
+
+
+_HOLD_TESTS = frozenset(("if_statement", "elif_clause", "list", "negated_command"))
 
 
 _Words = Sequence[tuple[str, str | None]]
@@ -193,11 +206,14 @@ def _parted(found: _Words, by: frozenset[str]) -> list[list[tuple[str, str | Non
     return parts
 
 
-def _of_words(found: _Words, scope: Scope, bare: bool) -> bool | None:
+def _of_words(found: _Words, scope: Scope, bare: bool, around: str) -> bool | None:
     values = [value for _, value in found]
     if scope.positional is None and _asks_for_nothing(values):
         # An argument that is not given is empty, as it is for ${1:-default}; so is what only a cluster sets.
-        values = ["" if value is None and _is_left_out(text) else value for text, value in found]
+        values = [
+            "" if value is None and (_is_left_out(text) or _has_default(text, scope, around)) else value
+            for text, value in found
+        ]
     if scope.positional is None and bare:
         pairs = zip(found, values, strict=True)
         values = ["0" if text in _NUMBER_OF_ARGUMENTS else value for (text, _), value in pairs]
@@ -217,6 +233,21 @@ _OF_A_CLUSTER = re.compile(r"\$\{?(?:MASTER_(?:ADDR|PORT)|WORLD_SIZE|NNODES|NODE
 def _is_left_out(word: str) -> bool:
     """Whether a word is what a script is not given where somebody starts it by hand, with no arguments."""
     return is_argument(word) or _OF_A_CLUSTER.fullmatch(word) is not None
+
+
+_PLAIN_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_OF_SURROUNDINGS = re.compile(r"HOME|USER|(?:SLURM|PBS|LSB|CONDA|VIRTUAL)_\w+")
+"""Variables that a login, a batch system or an environment sets."""
+
+
+def _has_default(word: str, scope: Scope, around: str) -> bool:
+    """Whether a word is a variable that nothing above sets and that what is tested sets or uses: the long form of
+    ``${name:-default}``, whose variable counts as unset."""
+    variable = _PLAIN_VARIABLE.fullmatch(word)
+    name = (variable[1] or variable[2]) if variable is not None else ""
+    if not name or name in scope.variables or _OF_SURROUNDINGS.fullmatch(name):
+        return False
+    return re.search(rf"(?<![\w-]){name}=|\$\{{?{name}\b", around) is not None
 
 
 def _asks_for_nothing(words: Sequence[str | None]) -> bool:

@@ -24,6 +24,12 @@ _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _EXPR = lazy_pattern(r"""expr(?:\s+(?:-?[0-9]+|\$\{?[A-Za-z_]\w*\}?|[-+/%]|\\[*()]|["'][*()]["']))+""")
 """``expr 16 / $processes`` with numbers and variables alone."""
+_HOSTS = lazy_pattern(
+    r"scontrol\s+show\s+hostnames?(?:\s+\"?\$\{?SLURM_(?:JOB_)?NODELIST\}?\"?)?(?P<count>\s*\|\s*wc\s+-l)?"
+)
+"""The nodes of the batch job, one a line (scontrol, "show hostnames"), or how many they are."""
+_MAX_NODES = 256
+"""Nodes of a job that are counted one by one."""
 _SUBSTITUTED_FOLDER = lazy_pattern(
     r"(?:cd\s+(?:--\s+)?)?\"?(?:\$\(\s*)?(?:dirname\s+(?:--\s+)?)?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"
     r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/[\w.-]+)*)/?\"?"
@@ -150,6 +156,14 @@ class _Reference:
         (blank,) = self.computed(" ")
         return [[part for index, parts in enumerate(lists) for part in ((*blank, *parts) if index else parts)]]
 
+    def hosts(self, nodes: int) -> _Lists:
+        """The names of a batch job's nodes, which nobody knows: as many words as there are."""
+        if not 0 < nodes <= _MAX_NODES:
+            return self.unknown()
+        name = replace(self.unknown()[0][0], quoted=True)  # of one word
+        (blank,) = self.computed(" ")
+        return [[part for index in range(nodes) for part in ((*blank, name) if index else (name,))]]
+
     def parameter(self, name: str) -> _Lists:
         positional, variable = self.scope.positional, self.scope.variables.get(name)
         if positional is not None:
@@ -181,6 +195,9 @@ def _expansion(reference: _Reference) -> _Lists:
         command = (source[2:-1] if source.startswith("$(") else source[1:-1]).strip()
         if _EXPR.fullmatch(command):
             return reference.computed(_arithmetic(f"$(({_operators(command[4:])}))", reference.scope))
+        if hosts := _HOSTS.fullmatch(command):
+            nodes = natural(reference.scope.batch.get("SLURM_NNODES"))
+            return reference.computed(nodes) if hosts["count"] else reference.hosts(nodes or 0)
         return reference.computed("." if command == "pwd" else _own_folder(command, reference.scope))
     return _braced(reference) if source.startswith("${") else reference.parameter(source[1:])
 
@@ -285,7 +302,13 @@ def _arithmetic(source: str, scope: Scope) -> int | None:
         name = match.group()
         return scope.batch[name] if name in scope.batch else _integer(scope.variables.get(name), scope)
 
-    inner = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", source[3:-2])
+    def elements(match: re.Match[str]) -> str:
+        variable = scope.variables.get(match[1])
+        count = _count(variable) if variable is not None else None
+        return "?" if count is None else str(count)
+
+    inner = re.sub(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}", elements, source[3:-2])
+    inner = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", inner)
     return calculate(_NAME.sub(number, inner), scope.steps)
 
 

@@ -36,6 +36,38 @@ def test_any_other_loop_leaves_what_it_sets_unknown(head: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('if [ -z "$N" ]; then\n  N=8\nfi\na $N\n', "8"),
+        ('if [[ -n "${GIVEN}" ]]; then\n  N=$GIVEN\nelse\n  N=8\nfi\na $N\n', "8"),
+        ('N=4\nif [ -z "$N" ]; then\n  N=8\nfi\na $N\n', "4"),
+        ('N=4\nif [ -n "$OTHER" ]; then\n  N=8\nfi\na $N\n', None),
+        ('N=4\nif [ -n "$SLURM_JOB_ID" ]; then\n  N=8$SLURM_JOB_ID\nfi\na $N\n', None),
+    ],
+)
+def test_a_variable_that_a_test_gives_a_default_counts_as_unset(text: str, value: str | None) -> None:
+    assert last(text) == ["a", value]
+
+
+HOSTS = "scontrol show hostnames $SLURM_JOB_NODELIST"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"NODES=( $({HOSTS}) )\na ${{#NODES[@]}}\n", "4"),
+        (f"NODES=($({HOSTS}))\na $(( ${{#NODES[@]}} - 1 ))\n", "3"),
+        (f"N=$({HOSTS} | wc -l)\na $N\n", "4"),
+        (f"FIRST=$({HOSTS} | head -n 1)\na $FIRST\n", None),
+        (f"NODES=( $({HOSTS}) )\na ${{NODES[0]}}\n", None),
+    ],
+)
+def test_the_nodes_of_a_batch_job_are_counted_and_not_named(text: str, value: str | None) -> None:
+    assert last(f"#SBATCH --nodes=4\n{text}") == ["a", value]
+    assert last(text) == ["a", None]
+
+
+@pytest.mark.parametrize(
     ("test", "value"),
     [
         ("[ $MASTER_ADDR ]", "1"),
