@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lintfit.settings.model import UNKNOWN, Provenance, Setting
+from lintfit.documents.numerals import natural
+from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.recipes.swift_arguments import SwiftArguments
 from lintfit.sources.recipes.trainer import evaluation_of
 
@@ -81,7 +82,9 @@ def vllm(arguments: SwiftArguments) -> Iterator[Setting]:
     uses, mode = arguments.get("use_vllm"), arguments.get("vllm_mode")
     if uses is None or uses.value is not True:
         return
-    if mode is not None and mode.value is not None:
+    if _infers_apart(arguments):
+        yield Setting("vllm_mode", "server", itself(arguments))
+    elif mode is not None and mode.value is not None:
         yield mode.setting("vllm_mode", mode.value)
     elif arguments.stated("vllm_server_host", "vllm_server_base_url") is not None:
         yield Setting("vllm_mode", "server", itself(arguments))
@@ -90,6 +93,15 @@ def vllm(arguments: SwiftArguments) -> Iterator[Setting]:
         level = sleeps.value
         value = UNKNOWN if level is UNKNOWN else isinstance(level, int) and level > 0
         yield sleeps.setting("vllm_enable_sleep_mode", value)
+
+
+def _infers_apart(arguments: SwiftArguments) -> bool:
+    """Whether vLLM has GPUs of its own behind the trainer's, as it has in ms-swift 3.2 to 3.5 unless every GPU has an
+    inference worker (``swift/llm/argument/rlhf_args.py``: ``device_count == num_infer_workers``)."""
+    workers, processes = arguments.stated("num_infer_workers"), arguments.environment.get("NPROC_PER_NODE")
+    if workers is None or processes is None:
+        return False
+    return is_count(workers.value) and workers.value < (natural(processes.value) or 0)
 
 
 def reference(arguments: SwiftArguments, kind: str) -> Setting:

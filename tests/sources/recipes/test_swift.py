@@ -238,6 +238,13 @@ def test_vllm_on_the_trainers_gpus(shell_document: Read) -> None:
     assert found["vllm_enable_sleep_mode"] is True
 
 
+@pytest.mark.parametrize(("workers", "mode"), [(1, "server"), (4, "colocate")])
+def test_vllm_on_gpus_of_its_own(shell_document: Read, workers: int, mode: str) -> None:
+    flags = f"--use_vllm true --num_infer_workers {workers} --vllm_gpu_memory_utilization 0.4"
+    found = values(recipe(shell_document, f"NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo {QWEN} {flags}"))
+    assert found["vllm_mode"] == mode
+
+
 def test_what_is_frozen_of_a_model_that_sees(shell_document: Read) -> None:
     command = "swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --tuner_type full"
     assert values(recipe(shell_document, command))["frozen_modules"] == ("visual",)
