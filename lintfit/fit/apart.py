@@ -78,11 +78,18 @@ class Apart:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
             text = _TRAILING.sub("", apply(document.text, own).lstrip("\r\n"))
-            text = _renamed(text, document.path.name, path.name)
+            text = self._without_old_engine(_renamed(text, document.path.name, path.name))
             copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
         return edits
+
+    def _without_old_engine(self, text: str) -> str:
+        """A copy's text without the comments that speak of the engine that the run has no more: they stay true of the
+        file that is copied."""
+        before = self._run.spec.engine if self._run.spec is not None else None
+        spoken_of = _SPOKEN_OF.get(before or "")
+        return text if spoken_of is None or before == self._aim["engine"] else _without_comments_of(text, spoken_of)
 
     def is_kept(self, document: DataDocument) -> bool:
         """Whether a config stays as it is: others read it, its name would not be true any more, or the run only comes
@@ -242,6 +249,26 @@ _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 def _renamed(text: str, old: str, new: str) -> str:
     """A config's text with another name of the file in its comments, which may say how a run is started with it."""
     return _COMMENT.sub(lambda found: found[0].replace(old, new), text)
+
+
+_SPOKEN_OF: Mapping[str, re.Pattern[str]] = {
+    "fsdp": re.compile(r"fsdp|fully[ -]sharded", re.IGNORECASE),
+    "ddp": re.compile(r"\bddp\b|multi[-_]?gpu|distributed data[ -]parallel", re.IGNORECASE),
+    "deepspeed": re.compile(r"deepspeed|\bzero\b|\bzero[-_ ]?[0-3]\b", re.IGNORECASE),
+}
+"""How comments speak of an engine."""
+_BLOCK = re.compile(r"(?:^[ \t]*#[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_BEHIND = re.compile(r"^([^#\"'\n]*[^#\"'\s])[ \t]+(#[^\n]*)$", re.MULTILINE)
+_BLANKS = re.compile(r"\n(?:[ \t]*\n){2,}")
+
+
+def _without_comments_of(text: str, spoken_of: re.Pattern[str]) -> str:
+    """The text without the comments that a pattern is found in: blocks of lines, and what stands behind a value."""
+    if spoken_of.search(text) is None:
+        return text
+    kept = _BLOCK.sub(lambda block: "" if spoken_of.search(block[0]) else block[0], text)
+    kept = _BEHIND.sub(lambda line: line[1] if spoken_of.search(line[2]) else line[0], kept)
+    return f"{_BLANKS.sub(chr(10) * 2, kept).strip(chr(10))}\n"
 
 
 def _changed(before: DataDocument, after: DataDocument) -> Iterator[str]:

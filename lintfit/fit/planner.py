@@ -244,8 +244,11 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     if reason := feasibility.for_person(found.candidate, applied):
         return reason
     plan = _plan(run, found, search, applied)
-    plan = replace(plan, effects=(*plan.effects, *_up_to(applied.run.spec)))
+    limits = tuple(_up_to(applied.run.spec))
+    plan = replace(plan, effects=(*plan.effects, *limits))
     fix = feasibility.care.weighed(plan.fix)
+    if limits and fix.applicability is Applicability.SAFE:
+        fix = replace(fix, applicability=Applicability.UNSAFE)
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
     return replace(

@@ -11,6 +11,7 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
+from lintfit.fit.apart import _SPOKEN_OF, _without_comments_of
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.options import Candidate, Option
 from lintfit.fit.planner import _without_unwritten
@@ -404,6 +405,19 @@ def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
     first = "# accelerate launch --config_file fsdp_offload.yaml train.py\ncompute_environment: LOCAL_MACHINE\n"
     assert copy.startswith(first)
     assert (tmp_path / "fsdp_zero3.yaml").read_text() == yaml
+
+
+def test_a_copy_for_another_engine_does_not_speak_of_the_old_one() -> None:
+    yaml = (
+        "# DDP for small models.\n# Copies everything.\n\ncompute_environment: LOCAL_MACHINE\n\n"
+        "distributed_type: DEEPSPEED  # plain DDP\nmixed_precision: bf16  # never fp16\n\n"
+        "# One process a GPU.\nnum_processes: 4\n\n# DDP\n\nnum_machines: 1\n# notes: DDP needs NCCL\n"
+    )
+    assert _without_comments_of(yaml, _SPOKEN_OF["ddp"]) == (
+        "compute_environment: LOCAL_MACHINE\n\ndistributed_type: DEEPSPEED\nmixed_precision: bf16  # never fp16\n\n"
+        "# One process a GPU.\nnum_processes: 4\n\nnum_machines: 1\n"
+    )
+    assert _without_comments_of(yaml, _SPOKEN_OF["fsdp"]) == yaml
 
 
 def test_what_fsdp_steps_on_the_host_is_torch_s_adamw(tmp_path: Path) -> None:
