@@ -176,8 +176,12 @@ class Feasibility:
 
 
 def _hard_wired(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why an engine is not written into a script that nothing starts: it would need a launcher from then on."""
-    engine = changes.get("engine")
+    """Why an engine is not written into a script or a recipe that nothing starts: it would need a launcher from then
+    on."""
+    engine, recipe = changes.get("engine"), run.recipe if run.origin.kind == "recipe" else None
+    if engine == "deepspeed" and recipe is not None and recipe.dialect == "llamafactory" and run.hardware.gpus == 1:
+        # "Please use `FORCE_TORCHRUN=1` to launch DeepSpeed training" (LLaMA-Factory, hparams/parser.py)
+        return "LLaMA-Factory starts DeepSpeed on one GPU only with FORCE_TORCHRUN=1"
     if engine not in ("deepspeed", "fsdp") or run.launch is not None or run.recipe is not None or run.script is None:
         return ""
     return (

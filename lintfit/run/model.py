@@ -135,7 +135,8 @@ class Run:
     usual_command: str | None = None
     """The command that a recipe on its own is taken to be started with."""
     all_gpus: str | None = None
-    """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
+    """Says that the run is taken to use every GPU that there is, or one by a file's name; None where its files tell how
+    many."""
     missing: tuple[Missing, ...] = ()
     """The script or configs that it names and that were not found: without them nothing is known of its memory."""
     but_for_config: Run | None = None

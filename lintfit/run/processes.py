@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from lintfit.frozen import replace
 from lintfit.run.precedence import Sources, first
 from lintfit.settings.kinds import LARGEST_COUNT
@@ -20,8 +23,24 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     stated = _stated(sources, recipe)
     if stated is not None and stated.known:
         return stated
-    found = seen(sources) or available(sources)
+    found = _by_file_name(sources) or seen(sources) or available(sources)
     return found.over(stated) if found is not None else stated
+
+
+_ONE_GPU = re.compile(r"(?<![a-z0-9])(?:single|one|1)[-_ ]?(?:gpu|card|device)(?![a-z0-9])", re.IGNORECASE)
+
+
+def _by_file_name(sources: Sources) -> Setting | None:
+    """One GPU, where the file that starts or states a run says so by its name, or by its folder's
+    (``lora_single_gpu/``), and nothing else says how many."""
+    there = available(sources)
+    if there is not None and there.value == 1:
+        return None
+    for source in (sources.launch, sources.recipe, sources.accelerate):
+        path = source.document.path if source is not None else Path()
+        if _ONE_GPU.search(path.stem) or _ONE_GPU.search(path.parent.name):
+            return Setting("gpus", 1, Provenance("assumed", f"one GPU, by the name of {path.as_posix()}"))
+    return None
 
 
 def seen(sources: Sources) -> Setting | None:
@@ -68,8 +87,14 @@ def _by_name(sources: Sources) -> Setting | None:
 
 
 def all_there_are(sources: Sources, gpus: Setting | None) -> str | None:
-    """Says that a run is taken to use every GPU that there is, or that it sees, where nothing tells how many it has."""
-    if gpus is None or sources.what_if("gpus") is not None or gpus.value == 1:
+    """Says that a run is taken to use every GPU that there is, that it sees, or the one that a name speaks of, where
+    nothing tells how many it has."""
+    if gpus is None or sources.what_if("gpus") is not None:
+        return None
+    named = _by_file_name(sources)
+    if named is not None and gpus.provenance.detail == named.provenance.detail:
+        return named.provenance.detail
+    if gpus.value == 1:
         return None
     silent = "nothing says how many the run uses" if sources.launch is None else "the launch line does not say how many"
     shown = seen(sources)

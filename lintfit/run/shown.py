@@ -32,7 +32,7 @@ def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     path = resolved(workspace.root / run.origin.path)
     if path.suffix == ".py" and launch.script:
         return Path(launch.script).name == path.name and not _leads_to(launch.script, path)
-    return is_page(path) and any(_is_library(folder) for folder in _below_top(path))
+    return is_page(path) and any(_is_library(folder) for folder in _below_top(path, resolved(workspace.root)))
 
 
 def _leads_to(script: str, path: Path) -> bool:
@@ -42,11 +42,11 @@ def _leads_to(script: str, path: Path) -> bool:
     return ".." in parts or script[:1] in ("/", "~", "$") or path.parts[-len(parts) :] == parts
 
 
-def _below_top(path: Path) -> Iterator[Path]:
-    """The folders above a file that lie below the top of its repository."""
-    top = door.repository_of(path.parent)
+def _below_top(path: Path, root: Path) -> Iterator[Path]:
+    """The folders above a file that lie below the top of its repository, or below the root where there is none."""
+    top = door.repository_of(path.parent) or root
     for folder in path.parents:
-        if top is None or folder == top:
+        if folder == top or not folder.is_relative_to(top):
             return
         yield folder
 

@@ -56,6 +56,15 @@ def test_it_takes_all_the_gpus_that_there_are(tmp_path: Path) -> None:
     assert run["settings"]["engine"]["value"] == "ddp"
 
 
+@pytest.mark.parametrize("path", ["sft_single_gpu.yaml", "1gpu/sft.yaml"])
+def test_it_takes_one_of_them_where_its_name_says_so(path: str, tmp_path: Path) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(TRL)
+    (run,) = _checked(tmp_path, path, "--gpu", "a100-80gb", "--gpus", "4")["runs"]
+    assert run["settings"]["gpus"]["value"] == 1 and run["settings"]["engine"]["value"] == "single"
+    assert f"one GPU, by the name of {path}" in run["estimate"]["assumptions"]
+
+
 def test_a_launch_line_that_names_it_takes_it(tmp_path: Path) -> None:
     (tmp_path / "sft.yaml").write_text(TRL)
     (tmp_path / "run.sh").write_text("trl sft --config sft.yaml --per_device_train_batch_size 2\n")

@@ -39,16 +39,18 @@ def severities(folder: Path, *named: str) -> set[str]:
     return {each["severity"] for each in found["findings"] if each["rule"] == "does-not-fit"}
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
-    (folder / ".git").mkdir()
+def write(folder: Path, files: dict[str, str], git: bool = True) -> None:
+    if git:
+        (folder / ".git").mkdir()
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
 
 
-def test_a_page_of_a_library_that_the_project_has_a_copy_of(tmp_path: Path) -> None:
+@pytest.mark.parametrize("git", [True, False])
+def test_a_page_of_a_library_that_the_project_has_a_copy_of(git: bool, tmp_path: Path) -> None:
     files = {"README.md": PAGE, "examples/full.yaml": RECIPE, "setup.py": "", "src/llamafactory/__init__.py": ""}
-    write(tmp_path, {f"LLaMA-Factory/{name}": text for name, text in files.items()})
+    write(tmp_path, {f"LLaMA-Factory/{name}": text for name, text in files.items()}, git)
     assert severities(tmp_path, ".") == {"info"}
     assert severities(tmp_path, "LLaMA-Factory/README.md") == {"error"}
 
