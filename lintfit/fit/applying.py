@@ -78,8 +78,9 @@ class LeftToPerson(str):
         return made
 
 
-class Example(LeftToPerson):
-    """Why a launch in a page is left as it is: the text around it speaks of it, and it is run in another form."""
+class Shown(LeftToPerson):
+    """Why a plan is shown and no other is looked for that could be written: a page's text speaks of the launch, samples
+    may be shorter than their cap, or only a person knows what a cut of them loses."""
 
 
 Change = tuple[str, Any]

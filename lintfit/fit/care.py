@@ -144,6 +144,42 @@ class Care:
         return self._workspace.with_overlay({file.path: text}).read(file.path, file.kind)
 
 
+_MEANT = lazy_pattern(r"\b(?:same|fair|equal|compar\w*|match\w*|must|never|keep|don'?t|do not)\b", re.IGNORECASE)
+"""Words of a comment that says that a number is meant as it stands."""
+_NUMBER = re.compile(r"[\"']?(?P<digits>\d+)[\"']?")
+
+
+def spoken_of(edits: Iterable[FileEdit]) -> str:
+    """Where a comment beside or right above a number that would change speaks of that number, or says that it is meant:
+    afterwards it would not be true any more. Empty where none does."""
+    for document, own in _by_document(edits):
+        if is_notebook(document.path) or document.file.within is not None:
+            continue
+        for edit in own:
+            number = _NUMBER.fullmatch(document.slice(edit.span))
+            if number is None:
+                continue
+            said = re.compile(rf"(?<![\w.]){number['digits']}(?![\w.])")
+            for span in _around(document, edit.span):
+                comment = document.slice(span)
+                if said.search(comment) or _MEANT.search(comment):
+                    return f"{Place(document, span)} says why it is {number['digits']}"
+    return ""
+
+
+def _around(document: Document, span: Span) -> Iterator[Span]:
+    """The comments on the line of a place, and those on lines of their own right above it."""
+    text, line = document.text, line_start(document.text, span.start)
+    above = line
+    for comment in reversed(comments(document)):
+        start = line_start(text, comment.start)
+        if line <= comment.start < line_end(text, span.end):
+            yield comment
+        elif comment.start < line and not text[start : comment.start].strip() and line_end(text, comment.end) == above:
+            yield comment
+            above = start
+
+
 def _why_unsafe(taken: Taken) -> tuple[str, str]:
     """What the message says of what goes along, and why the fix is unsafe for it; both empty where nothing does."""
     notes: list[str] = []

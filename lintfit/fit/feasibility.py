@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
+from lintfit.documents import door
 from lintfit.documents.markdown import is_page
-from lintfit.documents.model import Kind, Span
+from lintfit.documents.model import DataDocument, Kind, Span
 from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
@@ -20,16 +22,18 @@ from lintfit.fit.applying import (
     PATHS,
     Applied,
     Change,
-    Example,
     LeftToPerson,
+    Shown,
     applied,
     ordered,
     uncasts,
     with_edits,
 )
-from lintfit.fit.care import Care
+from lintfit.fit.care import Care, spoken_of
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
+from lintfit.memory import estimate
+from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.run.engine_location import by_launcher, has_trainer
 from lintfit.run.loading import on_own_gpu
@@ -37,7 +41,9 @@ from lintfit.run.model import Run
 from lintfit.run.write import why_not
 from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
+from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
+from lintfit.verdict.capped import is_cap, with_shorter
 
 Stops = Callable[[Run], Mapping[str, Finding]]
 """The errors that a run stops with, whatever its memory: what each rule says."""
@@ -48,6 +54,8 @@ def no_errors(_: Run) -> Mapping[str, Finding]:
     return {}
 
 
+_LONGEST_PATH = 200
+"""Characters of a value that may be a path."""
 _MENDS = 2
 """Errors of a plan's own that are mended with it."""
 
@@ -96,6 +104,21 @@ class Feasibility:
                 return LeftToPerson(after or f"once written, {error.message}", made)
             made = after
         raise AssertionError("the last error is not mended")
+
+    def on_one_gpu(self, made: Applied) -> Applied | str:
+        """What a plan leaves, with the one GPU shown to the run that it is judged on; why not, where nobody can write
+        that.
+
+        A Trainer in one plain process makes an ``nn.DataParallel`` of all GPUs that it sees, which gathers their logits
+        on the first and takes no 4-bit weights (transformers ``Trainer._wrap_model``).
+        """
+        launch = made.run.launch
+        if launch is None or not _sees_all(made.run, launch):
+            return made
+        edits = launch.set_variable("CUDA_VISIBLE_DEVICES", "0")
+        if edits is None:
+            return LeftToPerson("one process sees all GPUs: show it one (CUDA_VISIBLE_DEVICES=0)", made)
+        return with_edits(self.run, made, "visible_devices", edits, self.workspace, self.cli)
 
     @cached_property
     def _stops_now(self) -> Mapping[str, Finding]:
@@ -146,15 +169,40 @@ class Feasibility:
         """Why what could be written is shown instead, with its lines; empty where it may be written."""
         reason = _hard_wired(self.run, candidate.changes) or _told_too_late(self.run, candidate.changes)
         reason = reason or self._lacks(candidate)
+        if self.run.spec is not None and (shown := _of_samples(self.run, self.run.spec, candidate)):
+            return Shown(shown, made)
         if reason or (reason := _generates_less(self.run, candidate.changes)):
             return LeftToPerson(reason, made)
+        if reason := spoken_of(each.edit for each in made.written):
+            return LeftToPerson(reason, made)
+        if self._makes_a_file(made) and not self._counts_paths():
+            return LeftToPerson(
+                "nothing here starts the recipe: from which folder the path of a new file counts is not known", made
+            )
         launch = self.run.launch
         page = launch.document.path if launch is not None and is_page(launch.document.path) else None
         if page is not None and page in made.texts:
             before = self.workspace.file(page).text
             if not _values_alone(before, made.texts[page]):
-                return Example(f"{page.as_posix()} shows an example, which its text speaks of", made)
+                return Shown(f"{page.as_posix()} shows an example, which its text speaks of", made)
         return ""
+
+    def _makes_a_file(self, made: Applied) -> bool:
+        return any(not self.workspace.exists(path) for path in made.texts)
+
+    def _counts_paths(self) -> bool:
+        """Whether it is known from where the paths of a run's files count: a launch says so, and of a recipe that
+        nothing starts a path that leads somewhere from here."""
+        recipe = self.run.recipe
+        if self.run.origin.kind != "recipe" or recipe is None or not isinstance(recipe.document, DataDocument):
+            return True
+        root = recipe.document.root
+        values = (node.value for _, node in root.walk() if node.shape == "scalar") if root is not None else ()
+        named = (value for value in values if isinstance(value, str) and "/" in value and len(value) < _LONGEST_PATH)
+        return any(not value.startswith(("/", "~")) and self._leads_somewhere(Path(value)) for value in named)
+
+    def _leads_somewhere(self, path: Path) -> bool:
+        return self.workspace.exists(path) or door.is_folder(self.workspace.root / path)
 
     def _lacks(self, candidate: Candidate) -> str:
         packages = packages_of(self.run, self.workspace)
@@ -187,6 +235,28 @@ def _hard_wired(run: Run, changes: Mapping[str, Any]) -> str:
     return (
         "" if by_launcher(run, engine) else "nothing here starts the script with a launcher, which it would then need"
     )
+
+
+def _sees_all(run: Run, launch: Launch) -> bool:
+    """Whether the launch starts one process for a Trainer that sees several GPUs."""
+    if launch.launcher != "python" or run.value("engine") != "single" or run.script is None or not has_trainer(run):
+        return False
+    if (run.hardware.available or 1) < 2 or launch.seen_gpus is not None or "visible_devices" in launch.settings:
+        return False
+    text = run.script.document.text
+    own = "CUDA_VISIBLE_DEVICES" in text or "unsloth" in text  # Unsloth trains on one GPU, whatever it sees
+    return not own and not any(load.spreads for load in run.script.facts.loads)
+
+
+def _of_samples(run: Run, spec: Spec, candidate: Candidate) -> str:
+    """Why a plan hangs on how long the samples are, which a person knows."""
+    if "seq_len" in candidate.changes:
+        cut = f"it cuts samples at {candidate.changes['seq_len']:,} tokens instead of {spec.seq_len:,}"
+        return f"{cut}: what that loses is for a person to say"
+    if not is_cap(run):
+        return ""
+    shorter = with_shorter(run, spec, estimate(spec))
+    return f"the run fits as it is while no sample has more than {shorter[1]:,} tokens" if shorter is not None else ""
 
 
 def _loads_for_nothing(run: Run) -> str:
@@ -268,6 +338,9 @@ def unfit_for_stage_3(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a change to ZeRO-3 would end a script, or leave it without its weights."""
     if changes.get("zero_stage") != 3 or run.spec is None or run.spec.zero_stage == 3:
         return ""
+    if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
+        # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
+        return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
     return _refuses_stage_3(run) or _saves_shards(run)
 
 

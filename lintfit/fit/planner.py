@@ -17,7 +17,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, Example, LeftToPerson, apply_changes, uncasts
+from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, Shown, apply_changes, uncasts
 from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
@@ -158,7 +158,7 @@ class _Best:
             if first is not None and not known:
                 continue
             plan_or_why = attempted(self.run, found, self.search, self.feasibility)
-            if isinstance(plan_or_why, Example):
+            if isinstance(plan_or_why, Shown):
                 self.refused += attempts
                 return _Chosen(found, displayed(self.run, found, plan_or_why, self.search), cheaper(self.search, found))
             if isinstance(plan_or_why, Plan):
@@ -198,8 +198,8 @@ class _Best:
 
 
 def _settles(plan: Plan) -> bool:
-    """Whether a plan is as good as written: it is, or what is an example in a page is not to be."""
-    return not plan.by_hand or isinstance(plan.by_hand, Example)
+    """Whether a plan is as good as written: it is, or it is not to be, whatever another would do."""
+    return not plan.by_hand or isinstance(plan.by_hand, Shown)
 
 
 def _closer(search: Search, found: Fitting) -> Fitting | None:
@@ -234,8 +234,11 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     mended = feasibility.mended(applied)
     if isinstance(mended, str):
         return mended
-    if mended is not applied:
-        applied, result = mended, _as_claimed(run, found, search, mended, feasibility)
+    alone = feasibility.on_one_gpu(mended)
+    if isinstance(alone, str):
+        return alone
+    if alone is not applied:
+        applied, result = alone, _as_claimed(run, found, search, alone, feasibility)
         if isinstance(result, str):
             return result
     if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):

@@ -26,6 +26,11 @@ class Stop:
     loads: int = 0
 
 
+def refuses_its_command(run: Run) -> bool:
+    """Whether the parser refuses a flag of the command, so that the run stops before it loads a model."""
+    return any(each.stops and not each.ignored and not each.decided_by for each in run.refused)
+
+
 def evaluates_nothing(run: Run) -> Stop | None:
     """A trainer that is to evaluate as it trains, and has no data for that."""
     call = run.script.evaluates_nothing if run.script is not None else None

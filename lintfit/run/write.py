@@ -326,7 +326,9 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     states_it = False
     for source in (run.deepspeed, run.accelerate, run.launch):
         setting = source.settings.get(name) if source is not None else None
-        if source is not None and setting is not None and setting.value is not AUTO:
+        if source is run.deepspeed and source is not None and _leaves_accumulation_out(run, name, value):
+            edits.extend(source.write(name, AUTO) or ())
+        elif source is not None and setting is not None and setting.value is not AUTO:
             written = source.write(name, value)
             if written is None:
                 return None
@@ -345,6 +347,15 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return None
         edits.extend(written)
     return tuple(edits) if edits or states_it else None
+
+
+def _leaves_accumulation_out(run: Run, name: str, value: Any) -> bool:
+    """Whether a Trainer is to accumulate, which does not now, with a DeepSpeed JSON that says nothing of it: accelerate
+    fills in 1 (``DeepSpeedPlugin.__post_init__``), and before 1.11 DeepSpeed steps after every micro-batch then."""
+    if name != "gradient_accumulation_steps" or value == 1 or run.value(name) not in (None, 1) or not has_trainer(run):
+        return False
+    said = run.deepspeed.config if run.deepspeed is not None else {}
+    return run.deepspeed is not None and name not in said and "train_batch_size" not in said
 
 
 def _handed_on(run: Run, name: str) -> bool:

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from lintfit.commands.check import check
+from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
+from lintfit.fit.care import spoken_of
 from lintfit.options.model import Options
 
 SCRIPT = """\
@@ -33,10 +36,16 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _plan(file: Path, gpus: int = 1) -> Plan:
-    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": gpus, "seq_len": 1024}
+def _plan(file: Path, gpus: int = 1, seq_len: int | None = 1024) -> Plan:
+    return next(each for each in _plans(file, gpus, seq_len) if each is not None)
+
+
+def _plans(file: Path, gpus: int = 1, seq_len: int | None = 1024) -> list[Plan | None]:
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": gpus}
+    if seq_len is not None:
+        stated["seq_len"] = seq_len
     options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
-    return next(each.plan for each in check([file], options).runs if each.plan is not None)
+    return [each.plan for each in check([file], options).runs]
 
 
 def test_an_engine_is_not_hard_wired_into_a_script_that_nothing_launches(tmp_path: Path) -> None:
@@ -120,3 +129,123 @@ def test_nothing_is_planned_where_vllm_does_not_start(tmp_path: Path, share: flo
     options = Options(gpu="RTX 3090", isolated=True, origins={"gpu": "--gpu"})
     (run,) = check([script], options).runs
     assert (run.plan is not None) is planned
+
+
+RECIPE = """\
+model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: {method}
+dataset: alpaca
+template: qwen
+packing: {packing}
+cutoff_len: {length}
+output_dir: out
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+bf16: true
+"""
+
+
+def test_what_a_shorter_sample_loses_is_for_a_person_to_say(tmp_path: Path) -> None:
+    recipe = tmp_path / "full.yaml"
+    more = "enable_liger_kernel: true\nflash_attn: fa2\ndeepspeed: ds.json\n"
+    text = RECIPE.format(method="full", packing="true", length=32768).replace("7B", "32B") + more
+    recipe.write_text(text)
+    offload = '"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}'
+    batch = '"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"'
+    (tmp_path / "ds.json").write_text(f'{{"zero_optimization": {{"stage": 3, {offload}}}, {batch}}}\n')
+    plan = _plan(recipe, gpus=8, seq_len=None)
+    assert plan.by_hand == "it cuts samples at 8,192 tokens instead of 32,768: what that loses is for a person to say"
+    assert plan.actions[0].lines
+
+
+def test_a_run_that_fits_with_shorter_samples_is_left_as_it_is(tmp_path: Path) -> None:
+    recipe = tmp_path / "lora.yaml"
+    recipe.write_text(RECIPE.format(method="lora", packing="false", length=16384))
+    plan = _plan(recipe, gpus=8, seq_len=None)
+    assert plan.by_hand.startswith(("the run fits as it is while no sample has more than", "it cuts samples at"))
+    recipe.write_text(RECIPE.format(method="lora", packing="true", length=16384))
+    assert not (_plan(recipe, gpus=8, seq_len=None).by_hand or "").startswith("the run fits as it is")
+
+
+@pytest.mark.parametrize(("data", "by_hand"), [(False, True), (True, False)])
+def test_a_new_file_for_a_recipe_that_nothing_starts(tmp_path: Path, data: bool, by_hand: bool) -> None:
+    """Its path counts from the folder where the command is typed, which another path of the recipe may tell."""
+    recipe = tmp_path / "full.yaml"
+    recipe.write_text(RECIPE.format(method="full", packing="true", length=1024) + "dataset_dir: ./my/data\n")
+    if data:
+        (tmp_path / "my" / "data").mkdir(parents=True)
+    plan = _plan(recipe, gpus=8, seq_len=None)
+    assert plan.fix.changes["engine"] == "deepspeed"
+    assert ("from which folder" in plan.by_hand) is by_hand
+
+
+def test_one_gpu_is_not_given_deepspeed_by_a_recipe_that_nothing_starts(tmp_path: Path) -> None:
+    recipe = tmp_path / "full_single_gpu.yaml"
+    recipe.write_text(RECIPE.format(method="full", packing="true", length=1024))
+    plan = _plan(recipe, gpus=8, seq_len=None)
+    if plan.fix.changes.get("engine") == "deepspeed":
+        assert "FORCE_TORCHRUN=1" in plan.by_hand
+
+
+def test_a_command_that_its_parser_refuses_gets_no_plan(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FLAGS)
+    command = "python train.py --output_dir out --bf16 True --per_device_train_batch_size 64"
+    for flags, plans in (("", 1), (" --logging_steps1 --report_to none", 0)):
+        (tmp_path / "run.sh").write_text(f"{command}{flags}\n")
+        assert sum(each is not None for each in _plans(tmp_path / "run.sh")) == plans
+
+
+@pytest.mark.parametrize(
+    ("launch", "gpus", "shown"),
+    [
+        ("python train.py", 8, True),
+        ("python train.py", 1, False),
+        ("CUDA_VISIBLE_DEVICES=1 python train.py", 8, False),
+        ("torchrun --nproc_per_node 8 train.py", 8, False),
+    ],
+)
+def test_a_trainer_in_one_process_is_shown_the_gpu_that_it_is_judged_on(
+    tmp_path: Path, launch: str, gpus: int, shown: bool
+) -> None:
+    (tmp_path / "train.py").write_text(FLAGS)
+    (tmp_path / "run.sh").write_text(f"{launch} --output_dir out --bf16 True --per_device_train_batch_size 64\n")
+    plan = _plan(tmp_path / "run.sh", gpus=gpus)
+    assert not plan.by_hand
+    texts = [edit.edit.text for edit in plan.fix.edits if edit.path.name == "run.sh"]
+    assert any("CUDA_VISIBLE_DEVICES=0 python" in text for text in texts) is shown
+
+
+@pytest.mark.parametrize(
+    ("stated", "filled"),
+    [("", True), ('"gradient_accumulation_steps": "auto",', False), ('"train_batch_size": "auto",', False)],
+)
+def test_deepspeed_is_told_of_an_accumulation_that_is_new(tmp_path: Path, stated: str, filled: bool) -> None:
+    (tmp_path / "train.py").write_text(FLAGS)
+    zero = '"zero_optimization": {"stage": 1}'
+    (tmp_path / "ds.json").write_text(f'{{{stated}"train_micro_batch_size_per_gpu": "auto", {zero}}}\n')
+    command = "torchrun --nproc_per_node 8 train.py --output_dir out --per_device_train_batch_size 64"
+    (tmp_path / "run.sh").write_text(f"{command} --gradient_checkpointing True --deepspeed ds.json\n")
+    plan = _plan(tmp_path / "run.sh", gpus=8)
+    assert not plan.by_hand and plan.fix.changes["gradient_accumulation_steps"] > 1
+    texts = "".join(edit.edit.text for edit in plan.fix.edits if edit.path.suffix == ".json")
+    assert ("gradient_accumulation_steps" in texts) is filled
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "said"),
+    [
+        ("", "", False),
+        ("# Same batch size for a fair comparison\n", "", True),
+        ("# Same data.\n\n", "", False),
+        ("", "  # was 32 before, 64 is faster", True),
+        ("# per GPU\n", "  # samples", False),
+    ],
+)
+def test_a_number_of_which_a_comment_speaks(tmp_path: Path, before: str, behind: str, said: bool) -> None:
+    (tmp_path / "a.yaml").write_text(f"lr: 64\n{before}batch: 64{behind}\nother: 2  # keep\n")
+    document = Workspace(tmp_path).read(Path("a.yaml"))
+    at = document.text.index("batch: 64") + len("batch: ")
+    edit = FileEdit(document.path, Edit(Span(at, at + 2), "8"), document)
+    assert spoken_of([edit]).endswith("says why it is 64") is said
