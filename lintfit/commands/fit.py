@@ -19,6 +19,7 @@ from lintfit.errors import LintfitError
 from lintfit.findings.model import Plan
 from lintfit.findings.results import RunResult
 from lintfit.fit.alternatives import Alternatives, alternatives, written
+from lintfit.fit.applying import Shown
 from lintfit.fit.confirm import text_of, texts_after
 from lintfit.fit.extremes import Goal, extremes, limit_of
 from lintfit.fit.feasibility import Feasibility
@@ -213,6 +214,8 @@ def _numbered(answers: Sequence[Answer], number: int) -> Plan:
         there = f"there are {len(plans)}" if plans else "there is none"
         raise LintfitError(f"no plan {number}: {there}")
     plan = plans[number - 1]
+    if isinstance(plan.by_hand, Shown):  # whoever picks it by its number has said what was for a person to say
+        return replace(plan, fix=replace(plan.fix, edits=plan.by_hand.applied.edits))
     if not plan.fix.edits:
         raise LintfitError(f"plan {number} ({plan.name}) is to be carried out by hand: {plan.by_hand}")
     return plan

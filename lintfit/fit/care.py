@@ -146,6 +146,7 @@ class Care:
 
 _MEANT = lazy_pattern(r"\b(?:same|fair|equal|compar\w*|match\w*|must|never|keep|don'?t|do not)\b", re.IGNORECASE)
 """Words of a comment that says that a number is meant as it stands."""
+_DIRECTIVE_OF_JOB = re.compile(r"#(?:SBATCH|PBS|BSUB)\b")
 _NUMBER = re.compile(r"[\"']?(?P<digits>\d+)[\"']?")
 
 
@@ -173,6 +174,8 @@ def _around(document: Document, span: Span) -> Iterator[Span]:
     above = line
     for comment in reversed(comments(document)):
         start = line_start(text, comment.start)
+        if _DIRECTIVE_OF_JOB.match(text, comment.start):
+            continue
         if line <= comment.start < line_end(text, span.end):
             yield comment
         elif comment.start < line and not text[start : comment.start].strip() and line_end(text, comment.end) == above:

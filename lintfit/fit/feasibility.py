@@ -54,6 +54,8 @@ def no_errors(_: Run) -> Mapping[str, Finding]:
     return {}
 
 
+_LONG = 4096
+"""Tokens that few samples have more of."""
 _LONGEST_PATH = 200
 """Characters of a value that may be a path."""
 _MENDS = 2
@@ -174,7 +176,7 @@ class Feasibility:
         if reason or (reason := _generates_less(self.run, candidate.changes)):
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
-            return LeftToPerson(reason, made)
+            return Shown(reason, made)
         if self._makes_a_file(made) and not self._counts_paths():
             return LeftToPerson(
                 "nothing here starts the recipe: from which folder the path of a new file counts is not known", made
@@ -256,7 +258,9 @@ def _of_samples(run: Run, spec: Spec, candidate: Candidate) -> str:
     if not is_cap(run):
         return ""
     shorter = with_shorter(run, spec, estimate(spec))
-    return f"the run fits as it is while no sample has more than {shorter[1]:,} tokens" if shorter is not None else ""
+    if shorter is None or shorter[1] < min(spec.seq_len // 2, _LONG):
+        return ""
+    return f"the run fits as it is while no sample has more than {shorter[1]:,} tokens"
 
 
 def _loads_for_nothing(run: Run) -> str:

@@ -18,6 +18,7 @@ def parse_args():
     parser.add_argument("--zero_stage", type=int, default=0)
     parser.add_argument("--offload", action="store_true")
     parser.add_argument("--output_dir", type=str, default=None)
+    parser.add_argument("--local_rank", type=int, default=-1)
     parser = deepspeed.add_config_arguments(parser)
     return parser.parse_args()
 
