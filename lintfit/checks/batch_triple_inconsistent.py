@@ -102,7 +102,7 @@ def _ranks(run: Run) -> int | None:
     gpus = run.settings.get("gpus")
     if gpus is None or not gpus.known or gpus.provenance.kind == "assumed":
         return None
-    if run.launch is None and gpus.provenance.kind == "option":
+    if gpus.provenance.kind == "option" and run.launch is None:
         return None
     parallel = 1
     for name in SPLITS:

@@ -348,7 +348,8 @@ class _Pass:
         if self.store is None:
             return self._file_findings_now(document, part_of, opened)
         # What the parser says of functions hangs on who has looked at them.
-        about = (self.workspace.located(document.path), document.path, document.kind, document.problems)
+        here = self.workspace.here.name_of(document)
+        about = (self.workspace.located(document.path), document.path, document.kind, document.problems, here)
         first, watched = reader_of(document, part_of), Watched(part_of)
         name = ("file", *about, named, opened, first.origin if first is not None else None)
         make = partial(self._file_findings_now, document, watched, opened)

@@ -15,9 +15,9 @@ from lintfit.sources.base import Source
 def source_of(document: Document, runs: Sequence[Run]) -> Source | None:
     """The document read as its dialect: as a run has read it, else from its content."""
     first = reader_of(document, runs)
-    for source in _all_of(first) if first is not None else ():
-        if source.document is document:
-            return source
+    found = next((each for each in _all_of(first) if each.document is document), None) if first is not None else None
+    if found is not None:
+        return found
     if not isinstance(document, DataDocument) or document.root is None:
         return None
     match detect.dialect(document):
@@ -39,9 +39,12 @@ def reader_of(document: Document, runs: Sequence[Run]) -> Run | None:
     return next((run for run in every if own in run.says("sources", partial(_sources, run))), None)
 
 
-def _all_of(run: Run) -> list[Source]:
-    found = (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch)
-    return [each for each in found if each is not None]
+def _all_of(run: Run) -> Iterator[Source]:
+    """What a run has read, the configs first: of a kept run, all else is read anew where somebody asks for it."""
+    for name in ("deepspeed", "accelerate", "script", "recipe", "launch"):
+        source: Source | None = getattr(run, name)
+        if source is not None:
+            yield source
 
 
 def _sources(run: Run) -> list[list[str]]:

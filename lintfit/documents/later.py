@@ -69,6 +69,18 @@ class LaterData(DataDocument):
         return _looked_into(self, name, DataDocument, self._make)
 
 
+def written_later(document: Document, index: int, kind: Kind) -> LaterData:
+    """The ``index``-th file that a shell script writes itself, of which nothing is wrong."""
+
+    def make() -> Document:
+        from lintfit.documents.here_documents import read_here
+
+        assert isinstance(document, ShellDocument)
+        return read_here(document, index, kind)
+
+    return LaterData(document.file, kind, make)
+
+
 def _begin(document: Document, file: FileText, kind: Kind) -> None:
     Document.__init__(document, file, kind)
 

@@ -12,6 +12,7 @@ from lintfit.documents import seen
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.door import is_file, walk
 from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, write_files
+from lintfit.documents.here_files import HereFiles
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, located, resolved
 from lintfit.documents.steps import Steps
@@ -50,6 +51,8 @@ class Workspace:
         self.below = below
         self._trusted = frozenset(resolved(self.root / path) for path in trusted)
         self._documents: dict[tuple[Path, Kind], Document] = {}
+        self.here = HereFiles()
+        """What shell scripts write themselves."""
         self._roles: dict[Path, Kind] = {}
         """As what a run has read a file whose name does not tell (``--config_file fsdp.conf``)."""
         self._files: dict[Path, FileText] = {}
@@ -125,7 +128,8 @@ class Workspace:
     def hangs_on(self, document: Document) -> frozenset[Path]:
         """The files that a document is read from."""
         resolved = self._resolve(document.path)
-        return self._asked_by.get((resolved, document.kind), frozenset()) | {resolved}
+        kind = document.kind if self.here.name_of(document) is None else Kind.SHELL
+        return self._asked_by.get((resolved, kind), frozenset()) | {resolved}
 
     def holds(self, document: Document) -> bool:
         """Whether this is the document of its path here, as it lies on the disk."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.documents.files import ReadError
+from lintfit.documents.here_files import HereName
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
@@ -137,9 +138,13 @@ class RunFiles:
         if index is None:
             return None
         if (index, kind) not in self.written:
-            python = kind is Kind.PYTHON
-            made = read_here_script(document, index) if python else read_here(document, index, kind)
-            self.written[index, kind] = made
+            self.written[index, kind] = (
+                read_here_script(document, index)
+                if kind is Kind.PYTHON
+                else self.workspace.here.get(
+                    HereName(self.origin, document.path, index, kind), lambda: read_here(document, index, kind)
+                )
+            )
             self.documents.append(self.written[index, kind])
         return self.written[index, kind]
 

@@ -37,6 +37,15 @@ CASES = (
 WORDS = (("true", "false"), ("False", "True"), ("bf16", "fp16"), ("stage", "stages"), ("Trainer", "Trainr"), ("e", ""))
 
 
+PARSED = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+Trainer(model=model, args=args).train()
+"""
+
+
 @pytest.fixture(autouse=True)
 def fresh(tmp_path: Path) -> Iterator[None]:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "LINTFIT_NO_CACHE": ""}
@@ -84,6 +93,44 @@ def test_an_edit_has_read_again_what_hangs_on_it(built: list[str], tmp_path: Pat
     found = checked(".", *flags, cwd=folder)
     assert "one/run.sh" not in built
     assert found == checked(".", *flags, "--no-cache", cwd=folder)
+
+
+def test_what_is_said_of_a_config_needs_no_launch_read_again(built: list[str], tmp_path: Path) -> None:
+    """Whether code reads a key that no library knows hangs on all code; who reads the file, not."""
+    folder = two_projects(tmp_path / "tree")
+    (folder / "one" / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "no_such_key": 1}')
+    flags = ("--gpu", "4090", "--gpus", "8")
+    assert "no_such_key" in checked(".", *flags, cwd=folder).out
+    built.clear()
+    append(folder / "two" / "helper.py", "\nx = config['no_such_key']\n")
+    found = checked(".", *flags, cwd=folder)
+    assert built == []
+    assert "no_such_key" not in found.out
+    assert found == checked(".", *flags, "--no-cache", cwd=folder)
+
+
+def test_a_launch_whose_script_writes_its_configs_is_kept(built: list[str], tmp_path: Path) -> None:
+    """Two launches of one script, and two files that it writes: what is said of each stays with it."""
+    folder = two_projects(tmp_path / "tree")
+    written = [
+        f'cat > {name} <<EOF\n{{"zero_optimization": {{"stage": 3}}, {key}}}\nEOF\n'
+        for name, key in (
+            ("a.json", '"fp16": {"enabled": true}, "bf16": {"enabled": true}'),
+            ("b.json", '"wall_clock_breakdown": false'),
+        )
+    ]
+    launches = [f"deepspeed --num_gpus 8 train.py --deepspeed {name}\n" for name in ("a.json", "b.json", "a.json")]
+    (folder / "one" / "run.sh").write_text("".join((*written, *launches)))
+    (folder / "one" / "train.py").write_text(PARSED)
+    first = checked(".", "--output-format", "json", cwd=folder)
+    rules = ("precision-block-conflict", "deepspeed-without-precision")
+    assert all(rule in first.out for rule in rules)
+    for edited in ("two/train.py", "one/run.sh", "two/train.py"):
+        built.clear()
+        append(folder / edited)
+        found = checked(".", "--output-format", "json", cwd=folder)
+        assert ("one/run.sh" in built) == (edited == "one/run.sh")
+        assert found == checked(".", "--output-format", "json", "--no-cache", cwd=folder)
 
 
 @pytest.mark.parametrize("name", ["new.py", "one/helper/__init__.py", "requirements.txt", "lintfit.toml"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -23,7 +24,7 @@ _OLD_PPO = frozenset({"ppo_epochs", "init_kl_coef", "adap_kl_ctrl", "log_with", 
 
 def reader_of(runs: Iterable[Run]) -> Reader | None:
     """Who reads the DeepSpeed JSON of these runs; None where no script says so, or where they disagree."""
-    readers = {_reader(run) for run in runs}
+    readers = {run.says("reader", partial(_reader, run)) for run in runs}
     return readers.pop() if len(readers) == 1 else None
 
 

@@ -1,8 +1,9 @@
 """Records as JSON, and back: what a kept part of a check is written as.
 
 A record is its class and its fields; what stands in several places is written once and is one object again. A document
-is its path and kind, to be asked of a workspace. Only records and words of lintfit's own are made again, whatever
-somebody has written into a file; what is neither those nor plain data is not kept at all.
+is its path and kind, to be asked of a workspace; one that a shell script writes itself is told by its number and
+by the run that reads it. Only records and words of lintfit's own are made again, whatever somebody has written into a
+file; what is neither those nor plain data is not kept at all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from importlib import import_module
 from pathlib import Path, PosixPath
 from typing import Any
 
+from lintfit.documents.here_files import HereName
+from lintfit.documents.later import written_later
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
@@ -43,10 +46,10 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 
 
 class Encoder:
-    """Writes what belongs together."""
+    """Writes what belongs together. ``facts``: with what is known of documents that have no entry of their own."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    def __init__(self, workspace: Workspace, facts: bool = True) -> None:
+        self.workspace, self._facts = workspace, facts
         self._known: dict[int, int] = {}
         self._kept: list[object] = []
         """What is known, so that nothing else gets its identity."""
@@ -88,9 +91,7 @@ class Encoder:
         if known is not None:
             return ["#", known]
         if isinstance(value, Document):
-            if not self.workspace.holds(value):
-                raise NotKept(f"a document of its own: {value.path}")
-            found: list[Any] = ["D", str(value.path), str(value.kind)]
+            found: list[Any] = self._document(value, depth)
         elif isinstance(value, Plan):
             found = self._record(value, {"proves": None}, depth)
             found.append(value.proof)
@@ -100,6 +101,15 @@ class Encoder:
         self._known[id(value)] = len(self._kept)
         self._kept.append(value)
         return found
+
+    def _document(self, value: Document, depth: int) -> list[Any]:
+        if self.workspace.holds(value):
+            return ["D", str(value.path), str(value.kind)]
+        name = self.workspace.here.name_of(value)
+        if name is None or value.problems or not self.workspace.holds(self.workspace.read(name.path, Kind.SHELL)):
+            raise NotKept(f"a document of its own: {value.path}")
+        facts = value.facts if self._facts else {}
+        return ["H", self.plain(name.owner, depth + 1), str(name.path), name.index, str(name.kind), facts]
 
     def _record(self, value: Any, instead: Mapping[str, object], depth: int) -> list[Any]:
         kind: Any = Place if type(value) is LatePlace else type(value)
@@ -147,6 +157,15 @@ class Decoder:
         path, kind = found
         return self._made(self._workspace.read(Path(path), Kind(kind)))
 
+    def _written(self, found: list[Any]) -> object:
+        """What a shell script writes itself, for the run that has read it."""
+        owner, path, index, kind, facts = found
+        name = HereName(self.value(owner), Path(path), index, Kind(kind))
+        document = self._workspace.read(name.path, Kind.SHELL)
+        made = self._workspace.here.get(name, lambda: written_later(document, name.index, name.kind))
+        made.facts.update(facts)
+        return self._made(made)
+
     def _record(self, found: list[Any]) -> object:
         name, *fields = found
         kind = _named(name)
@@ -186,6 +205,7 @@ class Decoder:
         "i": lambda _, found: _BY_IDENTITY[found[0]],
         "#": lambda self, found: self._known[found[0]],
         "D": _document,
+        "H": _written,
         "r": _record,
         "o": _slotted,
         "v": lambda self, found: self._made(Versions(*self._all(found))),

@@ -13,7 +13,7 @@ from lintfit.frozen import names
 from lintfit.run.model import Origin, Run
 
 _AT_ONCE = ("id", "documents", "opened")
-_NEVER = frozenset({"origin", "told", "launch", "script", "recipe", "deepspeed", "accelerate", "facts", "older"})
+_NEVER = frozenset({"origin", "told", "launch", "script", "recipe", "facts", "older"})
 """What is not written: where it begins is known, the others are read from the files where somebody asks for them."""
 _LATER = tuple(name for name in names(Run) if name not in _AT_ONCE and name not in _NEVER)
 

@@ -199,7 +199,7 @@ class Store:
     def in_words(self, findings: Sequence[Finding]) -> str | None:
         """Findings as a part of a name; None where they have no form in JSON."""
         try:
-            return json.dumps(Encoder(self._workspace).plain([*findings]))
+            return json.dumps(Encoder(self._workspace, facts=False).plain([*findings]))
         except NotKept:
             return None
 

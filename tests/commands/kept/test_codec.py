@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from lintfit.commands.kept.codec import Decoder, Encoder, NotKept
-from lintfit.documents.model import Edit, FileEdit, Kind, Span
+from lintfit.documents.here_documents import read_here
+from lintfit.documents.here_files import HereName
+from lintfit.documents.model import DataDocument, Edit, FileEdit, Kind, Span
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
+from lintfit.frozen import replace
 from lintfit.memory.result import Moment, Verdict
 from lintfit.run import model as runs
-from lintfit.run.model import OF_THE_MACHINE
+from lintfit.run.model import OF_THE_MACHINE, Origin
 from lintfit.settings.model import UNKNOWN, LatePlace, Place, Provenance, Setting
 
 
@@ -76,6 +80,36 @@ def test_a_document_of_its_own_has_no_form(tmp_path: Path) -> None:
     changed = Workspace(tmp_path).with_overlay({Path("a.json"): "[]"})
     with pytest.raises(NotKept):
         Encoder(changed).plain(changed.read(Path("a.json"), Kind.JSON))
+
+
+def test_what_a_script_writes_is_a_document_of_the_run_that_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text('cat > a.json <<EOF\n{"a": 1}\nEOF\ncat > b.json <<EOF\n{\nEOF\n')
+    names = [HereName(Origin("launch", Path("run.sh"), index), Path("run.sh"), 0, Kind.JSON) for index in (0, 1)]
+
+    def read(workspace: Workspace, name: HereName) -> DataDocument:
+        script = workspace.read(Path("run.sh"), Kind.SHELL)
+        assert isinstance(script, ShellDocument)
+        return workspace.here.get(name, lambda: read_here(script, name.index, name.kind))
+
+    workspace = Workspace(tmp_path)
+    one, other = (read(workspace, name) for name in names)
+    one.facts["dialect"] = None
+    written = Encoder(workspace).plain((one, one, other))
+    assert Decoder(workspace).value(json.loads(json.dumps(written))) == (one, one, other)
+    later = Workspace(tmp_path)
+    found, same, second = Decoder(later).value(json.loads(json.dumps(written)))
+    assert found is same is read(later, names[0])
+    assert second is read(later, names[1]) is not found
+    assert (found.facts, found.text[found.root.span.start : found.root.span.end]) == ({"dialect": None}, '{"a": 1}')
+    for document in (
+        read(workspace, replace(names[0], index=1)),  # which is broken
+        read_here(workspace.read(Path("run.sh"), Kind.SHELL), 0, Kind.JSON),  # which nobody knows
+    ):
+        with pytest.raises(NotKept):
+            Encoder(workspace).plain(document)
+    changed = workspace.with_overlay({Path("run.sh"): "cat > a.json <<EOF\n[]\nEOF\n"})
+    with pytest.raises(NotKept):
+        Encoder(changed).plain(read(changed, names[0]))
 
 
 @pytest.mark.parametrize("value", [object(), len, lambda: 1, b"x", range(3), {Span(0, 1)}])
