@@ -87,6 +87,8 @@ def _loader(reading: Reading) -> None:
 def _slice(reading: Reading) -> tuple[Value, bool] | None:
     """How much of a batch goes through the model at a time, where a loop around the backward pass takes slices of it
     (``for start in range(0, len(batch), micro_batch_size)``), and whether these are rows by its name."""
+    if not reading.walk.strides:
+        return None  # the backward passes need not be looked for, of which the places take long to find
     for one in own_pass.passes(reading):
         for each in loops.around(one.document, one.backward):
             stride = reading.walk.strides.get(id(each))

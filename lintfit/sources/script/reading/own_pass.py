@@ -68,7 +68,9 @@ def passes(reading: Reading) -> Iterator[Pass]:
         for record in records.values()
         if record.name == "backward" and reading.calls.document_of(record.node) is document
     ]
-    for node in sorted(backward, key=lambda call: document.span(call).start):
+    if len(backward) > 1:  # places take long to find
+        backward.sort(key=lambda call: document.span(call).start)
+    for node in backward:
         scope = scope_of(document, node)
         if scope is not None:
             yield Pass(document, scope, node, _last(reading.found.trained_name), records)
