@@ -27,7 +27,8 @@ _MOST_FOLDERS = 5000
 _MOST_CALLERS = 1000
 """Scripts and pages that are searched for the lines that start a script."""
 ANY_SHELL = Path("/any shell script or page")
-"""Stands among what is asked for where every shell script and page of the tree is: one may start what is read."""
+"""Stands, with a script below it, among what is asked for where every shell script and page of the tree is: one may
+start the script."""
 _NOT_OWN = frozenset({"site-packages", "node_modules", "__pycache__", "venv", "env", "build", "dist"})
 
 
@@ -219,7 +220,7 @@ class Workspace:
         document = read_shell(file, self._sourced)
         if document.open_text is None or file.within is not None or not asks(document):
             return document
-        self.ask((ANY_SHELL,))
+        self.ask((ANY_SHELL / file.path,))
         same = (path for path in self.named(file.path.name) if path != file.path)
         given = given_to(file.path, file.text, self._callers(file.path), same)
         return document if given is None else read_shell(file, self._sourced, given)
@@ -370,6 +371,10 @@ class Workspace:
             raise ReadError(path, error.reason) from None
         finally:
             seen.reading_for = None
+
+    def text_of(self, resolved: Path) -> str:
+        """The text of a file by where it lies, of which no run has anything yet. Raises ReadError."""
+        return self._stored(resolved, resolved, None).text
 
     def _overlaid(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
         text = self._overlay[resolved]

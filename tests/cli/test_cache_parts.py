@@ -203,12 +203,18 @@ def test_a_script_is_read_again_when_another_begins_to_start_it(built: list[str]
     built.clear()
     append(folder / "notes.py")
     assert checked(*flags, cwd=folder) == checked(*flags, "--no-cache", cwd=folder)
+    (folder / "other.sh").write_text("echo nothing more\n")
+    assert checked(*flags, cwd=folder) == checked(*flags, "--no-cache", cwd=folder)
     assert "run.sh" not in built
     for model in ("google/gemma-2b", "Qwen/Qwen2.5-7B"):
         (folder / "other.sh").write_text(f"bash run.sh {model}\n")
         found = checked(*flags, cwd=folder)
         assert model in found.out
         assert found == checked(*flags, "--no-cache", cwd=folder)
+    (folder / "other.sh").write_text("echo nothing\n")
+    found = checked(*flags, cwd=folder)
+    assert "Qwen2.5-7B" not in found.out
+    assert found == checked(*flags, "--no-cache", cwd=folder)
 
 
 @pytest.mark.parametrize("circular", [False, True])

@@ -21,6 +21,7 @@ from lintfit.documents import seen
 from lintfit.documents.files import kind_of
 from lintfit.documents.later import Expected
 from lintfit.documents.model import Document, Kind
+from lintfit.documents.shell_callers import mentions
 from lintfit.documents.workspace import ANY_SHELL, Workspace
 from lintfit.findings.model import Finding
 from lintfit.findings.results import RunResult
@@ -90,8 +91,8 @@ class Store:
     ) -> None:
         self._workspace = workspace
         self._changed = frozenset(map(Path, changed))
-        if any(kind_of(path) is Kind.SHELL for path in self._changed):
-            self._changed |= {ANY_SHELL}
+        self._circular = False
+        """Whether scripts of the earlier check may start each other."""
         self._parts: dict[str, Part] = {}
         self._earlier: dict[str, Part] = {}
         self._runs: dict[int, tuple[Run, str]] = {}
@@ -105,7 +106,8 @@ class Store:
 
     def _read(self, kept: Mapping[str, Any]) -> None:
         paths = self._paths = _Paths(kept["paths"])
-        changed = set(paths.of_known(self._changed))
+        self._circular = kept["circular"]
+        changed = {*paths.of_known(self._changed), *self._started_anew(paths)}
         self._ambiguous = frozenset(map(paths.path, kept["ambiguous"]))
         for name, (asked, content) in kept["parts"].items():
             if changed.isdisjoint(asked):
@@ -114,6 +116,18 @@ class Store:
             if where not in changed and changed.isdisjoint(asked):
                 found = frozenset(map(paths.path, asked))
                 self._expected[paths.path(where), Kind(kind)] = Expected(Path(path), found, facts)
+
+    def _started_anew(self, paths: _Paths) -> Iterator[int]:
+        """The numbers of what stands for a script that a changed script or page starts now, as far as its text tells;
+        what it has started hangs on it by name. Where scripts may start each other: of any script that has callers."""
+        callers = [path for path in self._changed if kind_of(path) is Kind.SHELL]
+        above = f"{ANY_SHELL}/"
+        asking = [(number, text) for number, text in enumerate(paths.all) if text.startswith(above)] if callers else []
+        texts = [self._workspace.text_of(path) for path in callers] if asking else []
+        for number, text in asking:
+            script = Path(text.removeprefix(above))
+            if self._circular or any(mentions(each, script) for each in texts):
+                yield number
 
     # Runs
 
@@ -215,6 +229,7 @@ class Store:
         paths = self._paths
         indices = paths.of(self._workspace.ambiguous | self._ambiguous)
         ambiguous = frozenset(indices)
+        circular = self._circular or self._workspace.circular
         parts = {}
         for name, part in self._parts.items():
             asked = part.numbers if part.numbers is not None else paths.of(part.asked)
@@ -226,7 +241,7 @@ class Store:
         documents = [
             [paths.of_one(where), str(kind), str(document.path), paths.of(asked), document.facts]
             for where, kind, document, asked in self._workspace.documents()
-            if _is_plain(document) and not (ANY_SHELL in asked and self._workspace.circular)
+            if _is_plain(document) and not (circular and any(ANY_SHELL in path.parents for path in asked))
         ]
         parsed = {(where, kind) for where, kind, _, _ in self._workspace.documents()}
         documents += [
@@ -234,7 +249,8 @@ class Store:
             for (where, kind), found in self._expected.items()
             if (where, kind) not in parsed
         ]
-        return {"paths": paths.all, "ambiguous": indices, "parts": parts, "documents": documents}
+        found = {"paths": paths.all, "ambiguous": indices, "circular": circular}
+        return {**found, "parts": parts, "documents": documents}
 
     def _content(self, part: Part) -> Any:
         if isinstance(part.value, list) and part.value and isinstance(part.value[0], Run):
