@@ -34,8 +34,11 @@ def without_call(source: ScriptSource, call: Call) -> Edits:
 
 
 def moved_above(source: ScriptSource, call: Call, target: Call) -> Edits | None:
-    """Move the statement of a call above that of an earlier one; None where it cannot stand there."""
-    return moving.moved_above(source.document, _record(source, call), _record(source, target))
+    """Move the statement of a call above that of an earlier one; None where it cannot stand there, or where the call
+    stands for what a parser makes and has no statement of its own."""
+    records = source.reading.calls.records
+    moved, above = records.get(id(call)), records.get(id(target))
+    return moving.moved_above(source.document, moved, above) if moved is not None and above is not None else None
 
 
 def _record(source: ScriptSource, call: Call) -> Record:
