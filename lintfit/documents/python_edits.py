@@ -201,13 +201,28 @@ def _remove_small(
 
 
 def insert_statement_before(document: PythonDocument, statement: Statement, code: str) -> tuple[Edit, ...]:
-    """Insert lines of code, given without indentation, above a statement and in its block."""
+    """Insert lines of code, given without indentation, above a statement with its comments, and in its block."""
     line = _whole_line(document, statement)
     if isinstance(line, cst.BaseSmallStatement):
         return (Edit.insert(document.span(line).start, f"{code}; "),)
     start = _statement_start(document, line)
     indent, newline = _indent(document, start), document.file.newline
+    if not code.startswith("@"):
+        start = _above_comments(document, start, indent)
     return (Edit.insert(start, _lines(code, indent, newline) + newline + indent),)
+
+
+def _above_comments(document: PythonDocument, start: int, indent: str) -> int:
+    """Where the comments begin that stand right above a statement, of which they speak; the statement where none do."""
+    text, line = document.text, line_start(document.text, start)
+    if document.file.within is not None or text[line:start] != indent:
+        return start  # a notebook's line above may be of another cell
+    while line > 0:
+        above = line_start(text, line - 1)
+        if not text.startswith(f"{indent}#", above) or text.startswith("#!", above):
+            break
+        line = above
+    return line + len(indent)
 
 
 def insert_statement_after(document: PythonDocument, statement: Statement, code: str) -> tuple[Edit, ...]:

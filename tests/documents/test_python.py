@@ -206,6 +206,12 @@ INSERT = [
     ("a()\nx()\n", "a()\nn(1)\nm()\nx()\n", "a()\nx()\nn(1)\nm()\n"),
     ("if a:\n\tx()  # c\nb()\n", "if a:\n\tn(1)\n\tm()\n\tx()  # c\nb()\n", "if a:\n\tx()  # c\n\tn(1)\n\tm()\nb()\n"),
     ("x()", "n(1)\nm()\nx()", "x()\nn(1)\nm()"),
+    (
+        "if a:\n    b()\n    # Why.\n    # More.\n    x()\n",
+        "if a:\n    b()\n    n(1)\n    m()\n    # Why.\n    # More.\n    x()\n",
+        "if a:\n    b()\n    # Why.\n    # More.\n    x()\n    n(1)\n    m()\n",
+    ),
+    ("#!/bin/python\nx()\n", "#!/bin/python\nn(1)\nm()\nx()\n", "#!/bin/python\nx()\nn(1)\nm()\n"),
     ("a()\r\nx()\r\n", "a()\r\nn(1)\r\nm()\r\nx()\r\n", "a()\r\nx()\r\nn(1)\r\nm()\r\n"),
 ]
 
