@@ -12,6 +12,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.settings.model import UNKNOWN
+from lintfit.sources.script.interpreter.modules import MAX_CHARACTERS
 from lintfit.sources.script.source import ScriptSource, read_script
 from tests.sources.scripts import flags_of, script, values
 
@@ -321,3 +322,41 @@ def test_a_package_with_a_folder_of_its_own(tmp_path: Path, folder: str) -> None
     }
     found = values(project(tmp_path, files, script="scripts/train.py"))
     assert (found.get("model"), found.get("weights_dtype")) == (("m", "bf16") if folder == "kit/kit" else (None, None))
+
+
+WRAPPER = """
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
+def recompute(model):
+    apply_activation_checkpointing(model, check_fn=lambda module: isinstance(module, LlamaDecoderLayer))
+"""
+LOOP = """
+import torch
+from transformers import AutoModelForCausalLM
+from copied import Other
+from kit import recompute
+model = AutoModelForCausalLM.from_pretrained("m")
+layer = Other()
+recompute(model)
+optimizer = torch.optim.AdamW(model.parameters())
+for batch in loader:
+    model(**batch).loss.backward()
+    optimizer.step()
+"""
+COPY = "class Other:\n    @classmethod\n    def from_pretrained(cls, name): ...\n" + "# a line\n" * 27_500
+
+
+def test_a_copy_of_modelling_code_leaves_room_for_the_short_module_that_has_layers_recomputed(tmp_path: Path) -> None:
+    files = {"train.py": LOOP, "copied.py": COPY, "kit.py": WRAPPER + "# a line\n" * 500}
+    assert len(COPY) < MAX_CHARACTERS < len(COPY) + len(files["kit.py"])
+    assert values(project(tmp_path, files))["gradient_checkpointing"] is True
+
+
+def test_a_model_that_is_handed_to_a_module_which_is_not_read_may_have_its_layers_recomputed(tmp_path: Path) -> None:
+    long = "\n# a line" * 1_000
+    found = values(project(tmp_path, {"train.py": LOOP, "copied.py": COPY, "kit.py": WRAPPER + long}))
+    assert found["gradient_checkpointing"] is UNKNOWN
+    plain = "def recompute(model):\n    print(model)\n"
+    assert "gradient_checkpointing" not in values(
+        project(tmp_path, {"train.py": LOOP, "copied.py": COPY, "kit.py": plain + long})
+    )

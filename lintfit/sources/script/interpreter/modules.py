@@ -16,6 +16,8 @@ from lintfit.frozen import word_set
 
 MAX_CHARACTERS = 250_000
 """Text that the modules drawn in by one script may have together; what the rest holds stays unknown."""
+MAX_OF_SHORT = 100_000
+"""The same for short ones alone, so that a copy of a library's modelling code leaves room for what calls it."""
 _SHORT = 6_000
 """Characters of a module that is read whatever it says."""
 _ABOVE = 6
@@ -126,8 +128,7 @@ class Modules:
             if document is None:
                 continue
             if document.path not in self._by_path:
-                drawn_in = sum(len(known.text) for known in self.documents[1:])
-                if drawn_in + len(document.text) > MAX_CHARACTERS or not _tells(document.text):
+                if not self._has_room(len(document.text)) or not _tells(document.text):
                     self.unread[name] = document.text
                     return None
                 self._add(document)
@@ -135,6 +136,13 @@ class Modules:
                 self._packages.add(name)
             return document.module
         return None
+
+    def _has_room(self, characters: int) -> bool:
+        """Whether a module of so many characters may be drawn in beside the others."""
+        drawn_in = [len(known.text) for known in self.documents[1:]]
+        if characters <= _SHORT and characters + sum(size for size in drawn_in if size <= _SHORT) <= MAX_OF_SHORT:
+            return True
+        return characters + sum(drawn_in) <= MAX_CHARACTERS
 
 
 @lru_cache(maxsize=4096)

@@ -60,6 +60,10 @@ class Calls:
         yield from (document.text for document in self._documents)
         yield from self._unread.values()
 
+    def unread(self, module: str) -> str:
+        """The text of a module of the repository that is at hand and not parsed; empty for any other."""
+        return self._unread.get(module, "")
+
     def say(self, pattern: re.Pattern[str]) -> bool:
         """Whether one of these texts has what a pattern matches."""
         return any(occurs(pattern, text) for text in self.texts())

@@ -15,11 +15,13 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.settings.registry import ZERO
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Value, objects, plain
-from lintfit.sources.script.reading import engines
+from lintfit.sources.script.reading import engines, facts
 from lintfit.sources.script.reading.collector import Reading, dtype_name, sure_none
 
 _AUTOCAST = re.compile(r"\bautocast\b")
 _RECOMPUTES = re.compile(r"\butils\.checkpoint\b|\bcheckpoint_sequential\b|\bcheckpoint_wrapper\b")
+_WRAPS = re.compile(r"\bapply_activation_checkpointing\(|\bcheckpoint_wrapper\(|\.gradient_checkpointing_enable\(")
+"""What has the layers of a model recomputed that somebody else made."""
 _FSDP = frozenset({"FullyShardedDataParallel", "FSDP"})
 _DDP = frozenset({"DistributedDataParallel", "DDP"})
 _FOREIGN = re.compile(r"^(colossalai|megatron|nemo|fairscale|horovod|alpa|oneflow|paddle)\b")
@@ -168,13 +170,21 @@ def steps_optimizer(record: Record) -> bool:
 
 
 def recomputing(reading: Reading) -> None:
-    """Models of the script's own that call ``torch.utils.checkpoint`` decide themselves whether they do."""
-    own = any(models.is_own_model(each) for each in objects(reading.found.trained))
-    if "gradient_checkpointing" in reading.settings or not own:
+    """What ``torch.utils.checkpoint`` does where it is not followed: within models of the script's own, which decide
+    themselves whether they call it, and in functions of modules that are not read and get the model."""
+    if "gradient_checkpointing" in reading.settings:
         return
+    own = any(models.is_own_model(each) for each in objects(reading.found.trained))
     texts = (text for text in reading.calls.texts() if "gradient_checkpointing" not in text)
-    if any(occurs(_RECOMPUTES, text) for text in texts):
+    if own and any(occurs(_RECOMPUTES, text) for text in texts):
         reading.derive("gradient_checkpointing", UNKNOWN, "torch.utils.checkpoint is called by code of the project")
+        return
+    for record in reading.records:
+        text = reading.calls.unread(record.function.rpartition(".")[0]) if record.taken is not False else ""
+        if occurs(_WRAPS, text) and any(facts.is_trained(reading.found, passed.value) for passed in record.passed):
+            why = f"{record.name} is handed the model, and may have its layers recomputed"
+            reading.state("gradient_checkpointing", UNKNOWN, record.node, why)
+            return
 
 
 def batch(loader: Record) -> Value | None:
