@@ -46,3 +46,14 @@ def test_trls_reward_trainer_has_pairs() -> None:
     )
     text = text.replace('Trainer(model=model, args=TrainingArguments(output_dir="out"))', "RewardTrainer(model=model)")
     assert values(script(text.format(model="AutoModelForSequenceClassification")))["trainer"] == "reward"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("GPTNeoXForSequenceClassification", "classification"), ("GPTNeoXForCausalLM", "causal-lm")]
+)
+def test_a_copy_of_modelling_code_in_the_project(name: str, found: str) -> None:
+    text = LOOP.replace("from transformers import {model}", "from transformers import PreTrainedModel\n{classes}")
+    classes = (
+        f"class GPTNeoXPreTrainedModel(PreTrainedModel):\n    pass\nclass {name}(GPTNeoXPreTrainedModel):\n    pass\n"
+    )
+    assert values(script(text.format(model=name, classes=classes))).get("trainer", "causal-lm") == found

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from lintfit.catalog import sft
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import (
+    Class,
     Function,
     Object,
     Record,
@@ -127,11 +129,18 @@ _CLASSIFIERS = re.compile(r"For(SequenceClassification|TokenClassification|Quest
 def _classifies(reading: Reading) -> None:
     """Whether transformers' Trainer, or a loop of the script's own, trains a model without an output layer."""
     load, trainer = reading.found.trained_load, reading.settings.get("trainer")
-    owner = models.owner_of(load) if load is not None else ""
-    if load is None or _CLASSIFIERS.search(owner) is None:
+    if load is None or not (named := [name for name in _classes_of(load) if _CLASSIFIERS.search(name) is not None]):
         return
     if trainer is None or trainer.value == "causal-lm":
-        reading.state("trainer", "classification", load.node, f"{owner} has scores in the place of an output layer")
+        reading.state("trainer", "classification", load.node, f"{named[0]} has scores in the place of an output layer")
+
+
+def _classes_of(load: Record) -> Iterator[str]:
+    """The class that a model is loaded by: the library's, and the project's own (a copy of modelling code) that stands
+    before it."""
+    yield models.owner_of(load)
+    if isinstance(load.receiver, Class):
+        yield load.receiver.name
 
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:
