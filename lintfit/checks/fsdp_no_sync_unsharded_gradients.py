@@ -38,7 +38,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         severity=min(severity, Severity.WARNING),
         help="reduce the gradients of every micro-batch ("
         + (
-            'accelerator_config={"gradient_accumulation_kwargs": {"sync_each_batch": True}})' if by_trainer else _PLUGIN
+            'accelerator_config={"gradient_accumulation_kwargs": {"sync_each_batch": True}}, which transformers heeds '
+            "up to 4.46.1 and from 5.2 on)"
+            if by_trainer
+            else _PLUGIN
         ),
     )
 

@@ -207,6 +207,7 @@ class Spec:
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False
     """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
+    sync_each_batch: bool = default("sync_each_batch")
     gradient_as_bucket_view: bool = default("gradient_as_bucket_view")
     """DDP: whether gradients are views of its buckets, not a copy beside them."""
     saves: bool = default("saves")

@@ -287,6 +287,9 @@ _RECORDS = (
     Record("fsdp_upcast", by="script"),
     _spec("optimizer_in_backward", FLAG, "true or false.", as_it_is=True, by="script",
           values="whether it steps inside the backward pass", default=False),
+    _spec("sync_each_batch", FLAG, "true or false.", as_it_is=True, by="script",
+          values="FSDP: whether the gradients of every micro-batch are reduced, not only those of a step's last "
+          "(Accelerate's `sync_each_batch`)", default=False),
     _spec("gradient_as_bucket_view", FLAG, "DDP: whether gradients are views of its buckets (default false).",
           as_it_is=True, by="script",
           values="DDP: whether gradients are views of its buckets, not a copy beside them: `true`, `false` (torch's "

@@ -66,6 +66,19 @@ def at_least(versions: Mapping[str, str], library: str, *numbers: int) -> bool:
     return known is None or known >= numbers
 
 
+def heeds_each_batch(versions: Mapping[str, str]) -> bool:
+    """Whether transformers' Trainer heeds ``sync_each_batch`` of its ``accelerator_config``.
+
+    Up to 4.46.1 it runs a micro-batch in ``accelerator.accumulate``, which does, and from 5.2 on it asks for it itself;
+    between them it calls ``no_sync`` whatever is asked for (``Trainer._inner_training_loop``, ``_run_epoch``).
+    """
+    return at_least(versions, "transformers", 5, 2) or not at_least(versions, "transformers", 4, 46, 2)
+
+
+EACH_BATCH = ("gradient_accumulation_kwargs", "sync_each_batch")
+"""Where ``accelerator_config`` says so."""
+
+
 def dtype_of(word: Any) -> Any:
     """The dtype that a word asks for in lintfit's spelling, ``"auto"``, None for None; anything else is ``UNKNOWN``."""
     if word is None:

@@ -167,7 +167,7 @@ method of this name, which modules of FSDP 2 do not have."""
 
 def reduces_each(spec: Spec) -> bool:
     """Whether the gradients of every micro-batch are reduced, not only those of the last."""
-    return (spec.fsdp or Fsdp()).version == 2 and not since(spec, "accelerate", HELD_BACK)
+    return spec.sync_each_batch or ((spec.fsdp or Fsdp()).version == 2 and not since(spec, "accelerate", HELD_BACK))
 
 
 def accumulated(spec: Spec, held: Inventory, shard: Inventory) -> int:

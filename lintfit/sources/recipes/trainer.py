@@ -16,7 +16,14 @@ from lintfit.sources.recipes.base import OpenFile
 from lintfit.sources.recipes.keys import Keys, Stated, of_node
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
 from lintfit.sources.training_defaults import default_of
-from lintfit.sources.training_words import CHECKPOINTING, COMPILING, at_least, trainer_fsdp
+from lintfit.sources.training_words import (
+    CHECKPOINTING,
+    COMPILING,
+    EACH_BATCH,
+    at_least,
+    heeds_each_batch,
+    trainer_fsdp,
+)
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -107,6 +114,10 @@ def settings_of(arguments: Arguments) -> Settings:
         found["resumes"] = resumed.setting("resumes", True)
     _liger(arguments, found)
     _fsdp(arguments, found)
+    config = arguments.stated("accelerator_config")
+    each = config.inner(*EACH_BATCH) if config is not None and heeds_each_batch(arguments.versions) else None
+    if each is not None:
+        found["sync_each_batch"] = each.setting("sync_each_batch", each.value)
     _reentrant(arguments, found)
     return found
 

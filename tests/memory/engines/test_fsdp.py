@@ -96,6 +96,11 @@ def test_fsdp_accumulates_whole_gradients(baichuan_7b: ModelFacts) -> None:
         Spec(baichuan_7b, engine="fsdp", gpus=8, mixed_precision="bf16", gradient_accumulation_steps=4, fsdp=Fsdp(2))
     )
     assert held.forward["gradients"] == 2 * baichuan_7b.parameters
+    each = states(
+        Spec(baichuan_7b, engine="fsdp", gpus=8, mixed_precision="bf16", gradient_accumulation_steps=4,
+             fsdp=Fsdp(1), sync_each_batch=True)
+    )  # fmt: skip
+    assert each.forward["gradients"] == each.reduced["gradients"] == 4 * baichuan_7b.parameters // 8
 
 
 @pytest.mark.parametrize(("version", "whole"), [(1, True), (2, False)])

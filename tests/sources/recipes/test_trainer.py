@@ -13,6 +13,7 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
+from lintfit.frozen import replace
 from lintfit.settings.model import UNKNOWN
 from lintfit.settings.values import Fsdp
 from lintfit.sources.launchers.launcher import read_launches
@@ -46,6 +47,13 @@ def test_defaults_stand_below_keys(fill: Fill) -> None:
     assert found["optimizer"].provenance.detail == "transformers 4.57.1 default"
     assert (found["gradient_checkpointing"].value, found["use_reentrant"].value) == (True, True)
     assert not {"deepspeed", "fsdp"} & found.keys()
+
+
+@pytest.mark.parametrize(("version", "heeded"), [("4.46.1", True), ("4.57.1", None), ("5.2.0", True)])
+def test_whether_every_micro_batch_is_reduced(fill: Fill, version: str, heeded: bool | None) -> None:
+    arguments = fill("accelerator_config:\n  gradient_accumulation_kwargs: {sync_each_batch: true}\n")
+    found = settings_of(replace(arguments, versions={"transformers": version}))
+    assert (found["sync_each_batch"].value if "sync_each_batch" in found else None) is heeded
 
 
 def test_nothing_is_known_beside_a_file_that_is_not_read(fill: Fill) -> None:

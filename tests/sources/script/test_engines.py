@@ -126,6 +126,28 @@ def test_accelerates_fsdp_plugin(arguments: str, expected: Fsdp) -> None:
 def test_the_accumulation_plugin() -> None:
     found = accelerate("Accelerator(gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=6))")
     assert found["gradient_accumulation_steps"] == 6
+    found = accelerate("Accelerator(gradient_accumulation_plugin=GradientAccumulationPlugin(6, sync_each_batch=True))")
+    assert (found["gradient_accumulation_steps"], found["sync_each_batch"]) == (6, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "heeded"), [("4.46.1", True), ("4.46.2", None), ("4.57.1", None), ("5.1.0", None), ("5.2.0", True)]
+)
+def test_the_trainer_reduces_every_micro_batch_in_some_versions(version: str, heeded: bool | None) -> None:
+    """``accelerator.accumulate`` asks for ``sync_each_batch``, and so does the Trainer of transformers 5.2; between, it
+    calls ``no_sync`` itself."""
+    asked = "{'gradient_accumulation_kwargs': {'sync_each_batch': True}}"
+    versions = {"transformers": version}
+    assert trainer(f"accelerator_config={asked}", versions).get("sync_each_batch") is heeded
+    flagged = script(
+        HEAD.replace("import torch", "import torch\nfrom transformers import HfArgumentParser")
+        + "args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        + "Trainer(model=model, args=args).train()\n",
+        """--output_dir out --accelerator_config '{"gradient_accumulation_kwargs": {"sync_each_batch": true}}'""",
+        versions=versions,
+    )
+    assert values(flagged).get("sync_each_batch") is heeded
+    assert "sync_each_batch" not in trainer("accelerator_config={'split_batches': True}", versions)
 
 
 @pytest.mark.parametrize(

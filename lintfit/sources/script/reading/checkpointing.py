@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.state import Flagged
-from lintfit.sources.script.interpreter.values import Const, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Const, Record, Table, objects, plain
+from lintfit.sources.script.reading import in_json, quantization
 from lintfit.sources.script.reading import plain as plain_loop
-from lintfit.sources.script.reading import quantization
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.training_words import CHECKPOINTING
 
@@ -99,22 +97,9 @@ def _reentrant(reading: Reading) -> None:
         if isinstance(table, Table) and "use_reentrant" in table.items:
             reading.put("use_reentrant", table.items["use_reentrant"])
             return
-        if table is not None and (asked := _in_json(table)) is not None:
+        if table is not None and (asked := in_json.flag_in(table, "use_reentrant")) is not None:
             reading.put("use_reentrant", table, to=asked)
             return
     version = reading.versions.get("transformers")
     modern = reading.at_least("transformers", 5)
     reading.default("use_reentrant", not modern, f"transformers {version or '5'} default")
-
-
-def _in_json(value: Value) -> bool | None:
-    """What a flag says in JSON (``--gradient_checkpointing_kwargs '{"use_reentrant": false}'``), which is parsed by
-    ``TrainingArguments`` (``_convert_str_dict``); None where it says nothing."""
-    if not isinstance(value, Const) or not isinstance(value.value, str):
-        return None
-    try:
-        found = json.loads(value.value)
-    except (ValueError, RecursionError):
-        return None
-    asked = found.get("use_reentrant") if isinstance(found, dict) else None
-    return asked if isinstance(asked, bool) else None

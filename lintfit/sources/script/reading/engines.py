@@ -219,6 +219,9 @@ def accumulation(reading: Reading, accelerator: Record) -> None:
     if made is not None and (steps := made.value(0, "num_steps")) is not None:
         reading.put("gradient_accumulation_steps", steps, made)
         _note_plugin(reading)
+    each = made.keyword("sync_each_batch") if made is not None else None
+    if made is not None and each is not None:
+        reading.put("sync_each_batch", each, made)
 
 
 def _fsdp_plugin(reading: Reading, plugin: Record) -> None:

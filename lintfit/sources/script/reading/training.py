@@ -24,6 +24,7 @@ from lintfit.sources.script.reading import (
     checkpointing,
     compiling,
     engines,
+    in_json,
     inference_models,
     kept_checkpoints,
     lengths,
@@ -47,7 +48,7 @@ from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.own_method import bases, lineage
 from lintfit.sources.training_arguments import TRAINING
-from lintfit.sources.training_words import CHECKPOINTING
+from lintfit.sources.training_words import CHECKPOINTING, EACH_BATCH, heeds_each_batch
 
 _TRAINERS = re.compile(r"(DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward|SFT)", re.IGNORECASE)
 
@@ -239,6 +240,10 @@ def _arguments(reading: Reading, made: Object) -> None:
         _sft_loss(reading, made, record)
     _use_cache(reading, made, record)
     _fsdp_checkpointing(reading, made)
+    config = made.attributes.get("accelerator_config")
+    each = in_json.flag_in(config, *EACH_BATCH)
+    if config is not None and each is not None and heeds_each_batch(reading.versions):
+        reading.put("sync_each_batch", config, record, to=each)
 
 
 def _checkpointing_argument(reading: Reading, made: Object, record: Record | None) -> None:
