@@ -91,6 +91,8 @@ class FrozenModel:
     quantization: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = None
     scores: bool = False
     """Whether it has a few scores in the place of the output layer (``AutoModelForSequenceClassification``)."""
+    prepared: bool = False
+    """Whether Accelerate prepares it as it does the trained one (no ``evaluation_mode``)."""
 
 
 @frozen

@@ -275,7 +275,7 @@ _RECORDS = (
     _spec("frozen_models", NAMED, "Models on the GPU that are only asked: IDs, or JSON as in a spec.", metavar="IDS",
           by="script",
           values='models that are only asked, a list of `{"model": …}` or `{"model_config": …}`, with '
-          "`weights_dtype`, `quantization` and `scores`", default=()),
+          "`weights_dtype`, `quantization`, `scores` and `prepared` (by Accelerate: FSDP shards it)", default=()),
     _spec("own_loss", FLAG, "Whether the script makes a loss of its own of the logits.", as_it_is=True, by="script",
           values="whether the script makes a loss of its own of the logits", default=False),
     Record("own_attention", by="script"),

@@ -20,6 +20,7 @@ from lintfit.memory.result import BEFORE_THE_FIRST_STEP, Estimate, Moment
 from lintfit.memory.rollouts.reference import (
     beside_bytes,
     beside_on_host,
+    frozen_bytes,
     frozen_sharers,
     reference_bytes,
     reference_gathered,
@@ -27,7 +28,7 @@ from lintfit.memory.rollouts.reference import (
 )
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.frozen_models import frozen_bytes, name_of
+from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.memory.tensors.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.tensors.weights import loaded_parameters
 

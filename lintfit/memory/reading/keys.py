@@ -242,6 +242,7 @@ FROZEN_MODEL = _parts(
         "weights_dtype": DTYPES,
         "quantization": READERS["quantization"],
         "scores": _flag,
+        "prepared": _flag,
     }
 )
 """One of ``frozen_models``; what ``model`` and ``model_config`` may be, :mod:`.named` knows."""

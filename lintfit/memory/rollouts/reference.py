@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.frozen import replace
+from lintfit.memory.engines.fsdp import sharers
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.result import HostMemory
-from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.frozen_models import frozen_bytes
+from lintfit.memory.spec import DTYPE_BYTES, FrozenModel, Spec
+from lintfit.memory.tensors.frozen_models import weight_bytes
 from lintfit.memory.tensors.parameters import Inventory, inventory, model_dtype
 from lintfit.memory.tensors.weights import parameter_count
 from lintfit.settings.values import Fsdp
@@ -38,6 +39,25 @@ def beside_bytes(spec: Spec) -> int:
     """Bytes on one GPU of all frozen models beside the trained ones: the reference, PPO's reward model, any other."""
     found = 0 if on_host(spec) else _beside(spec)
     return found + frozen_bytes(spec) if spec.frozen_models else found
+
+
+def frozen_bytes(spec: Spec) -> int:
+    """Bytes of all of them on one rank: whole, but under ZeRO-3 and FSDP, which may keep them on the host.
+
+    While a DeepSpeed config with stage 3 is alive, ``from_pretrained`` partitions every model that it loads
+    (transformers ``integrations/deepspeed.py``), and TRL's ``prepare_deepspeed`` those that it is handed. Accelerate
+    wraps each model that it prepares in FSDP 1, but not with ``evaluation_mode`` (1.12, ``Accelerator.prepare_model``):
+    each rank has it whole then. It refuses a second one under FSDP 2.
+    """
+    return sum(_share(spec, each) for each in spec.frozen_models)
+
+
+def _share(spec: Spec, each: FrozenModel) -> int:
+    by_fsdp = spec.engine == "fsdp" and each.prepared
+    if by_fsdp or (spec.engine == "deepspeed" and spec.zero_stage == 3):
+        offloads = spec.fsdp is not None and spec.fsdp.cpu_offload if by_fsdp else spec.offload_param != "none"
+        return 0 if offloads else -(-weight_bytes(each) // (sharers(spec) if by_fsdp else spec.sharding_ranks))
+    return weight_bytes(each)
 
 
 def with_frozen_models(spec: Spec, host: HostMemory) -> HostMemory:

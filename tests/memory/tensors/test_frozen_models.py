@@ -64,10 +64,15 @@ def test_rewards_are_asked_for_where_no_graph_is_alive() -> None:
         ({"zero_stage": 3}, 4),
         ({"engine": "fsdp"}, 1),
         ({"zero_stage": 3, "offload_param": "cpu"}, None),
+        ({"engine": "fsdp", "prepared": True}, 4),
+        ({"engine": "ddp", "prepared": True}, 1),
+        ({"engine": "fsdp", "prepared": True, "fsdp": {"cpu_offload": True}}, None),
     ],
 )
-def test_stage_3_shards_it_and_fsdp_does_not(more: dict[str, Any], share: int | None) -> None:
-    found = run({"model": TEACHER}, gpus=4, **more).moments[0].allocated - run(gpus=4, **more).moments[0].allocated
+def test_stage_3_shards_it_and_fsdp_where_accelerate_prepares_it(more: dict[str, Any], share: int | None) -> None:
+    teacher = {"model": TEACHER, "prepared": more.get("prepared", False)}
+    others = {key: value for key, value in more.items() if key != "prepared"}
+    found = run(teacher, gpus=4, **others).moments[0].allocated - run(gpus=4, **others).moments[0].allocated
     assert found == pytest.approx(2 * PARAMETERS / share if share else 0, rel=1e-3)
 
 

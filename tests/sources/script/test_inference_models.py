@@ -206,3 +206,43 @@ def test_the_trained_model_s_base_loaded_anew_to_try_it_out_is_not_there_while_i
         """
     )
     assert ("frozen_models" in source.settings) is beside
+
+
+ACCELERATED = """
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator()
+student = AutoModelForCausalLM.from_pretrained("some/student")
+teacher = AutoModelForCausalLM.from_pretrained("some/teacher")
+optimizer = torch.optim.AdamW(student.parameters())
+student, optimizer = accelerator.prepare(student, optimizer)
+{teacher}
+for batch in loader:
+    accelerator.backward(student(**batch).loss)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("teacher", "becomes"),
+    [
+        ("teacher = accelerator.prepare(teacher)", entry(prepared=True)),
+        ("teacher = accelerator.prepare_model(teacher, evaluation_mode=True)", entry()),
+        ("teacher = accelerator.prepare(teacher.cuda())", entry()),
+        ("teacher.to(accelerator.device)", entry()),
+    ],
+)
+def test_a_model_that_accelerate_prepares_like_the_trained_one(teacher: str, becomes: dict[str, Any]) -> None:
+    settings = script(ACCELERATED.format(teacher=teacher)).settings
+    assert settings["frozen_models"].value == [becomes]
+    assert "uncounted" not in settings
+
+
+def test_a_model_of_which_an_optimizer_gets_the_parameters_is_not_only_asked() -> None:
+    """Two networks that play against each other, a critic beside its policy."""
+    second = "second = torch.optim.AdamW(teacher.parameters())\nteacher, second = accelerator.prepare(teacher, second)"
+    settings = script(ACCELERATED.format(teacher=second)).settings
+    assert "frozen_models" not in settings
+    assert settings["uncounted"].value == "another model, which an optimizer trains as well"

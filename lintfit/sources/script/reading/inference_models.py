@@ -23,6 +23,7 @@ _COUNTED = frozenset({"model", "ref_model", "reference_model", "reward_model", "
 _ASKED = re.compile(r"^(teacher|judge|expert|aux\w*|assistant|draft|critic|reward)(_model)?s?$")
 """Arguments of a trainer by which a model is named that it loads and only asks."""
 _OPTIMIZERS = ("torch.optim.", "bitsandbytes.optim.")
+_OPTIMIZER = re.compile(r"optim", re.IGNORECASE)
 _SCORES = re.compile(r"For(Sequence|Token)Classification$|RewardModel$")
 
 
@@ -30,12 +31,16 @@ def read(reading: Reading) -> None:
     """Note the models beside the trained one, each as ``estimate --spec`` has it in ``frozen_models``."""
     begins = _begins(reading)
     trains = reading.found.trains
-    found = [*_loaded(reading, begins), *_copied(reading, begins)] if trains else []
-    found += _named(reading)
+    loaded = [*_loaded(reading, begins)] if trains else []
+    second = next((load for _, load in loaded if _is_trained_too(reading, load)), None)
+    found = [each for each in loaded if not _is_trained_too(reading, each[1])]
+    found += [*(_copied(reading, begins) if trains else ()), *_named(reading)]
     if found:
         node = found[0][1].node
         reading.state("frozen_models", [entry for entry, _ in found], node, "a model beside the one that is trained")
     engine = next((record for record in reading.records if _is_vllm(record)), None)
+    if second is not None:
+        reading.state("uncounted", "another model, which an optimizer trains as well", second.node)
     if engine is not None and trains and engine.order < begins:
         reading.state("uncounted", "the vLLM engine that the script starts on the same GPU", engine.node)
 
@@ -61,7 +66,20 @@ def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], R
         ):
             continue
         if _on_card(reading, load):
-            yield _entry(reading, load), load
+            prepared = {"prepared": True} if not _moved(reading, load) and _is_prepared(reading, load) else {}
+            yield {**_entry(reading, load), **prepared}, load
+
+
+def _is_trained_too(reading: Reading, load: Record) -> bool:
+    """Whether an optimizer is handed the parameters of a model beside the trained one: that is no model which is only
+    asked."""
+    given = (each for each in reading.records if each.name == "parameters" and facts.made_by(each.receiver, load))
+    return any(each.taken is True and _OPTIMIZER.search(_statement(reading, each)) is not None for each in given)
+
+
+def _statement(reading: Reading, record: Record) -> str:
+    document, node = reading.calls.document_of(record.node), record.statement
+    return document.slice(document.span(node)) if node is not None else ""
 
 
 def _is_base(reading: Reading, load: Record) -> bool:
@@ -126,15 +144,31 @@ def _on_card(reading: Reading, load: Record) -> bool:
     placed = load.keyword("device_map")
     if something(placed):
         return plain(placed) not in ("cpu", "meta", "disk")
+    if _moved(reading, load):
+        return True
     for record in reading.records:
-        if record.taken is not True:
-            continue
-        if record.name in ("to", "cuda") and facts.moves(record) and facts.made_by(record.receiver, load):
-            return True
         prepares = record is reading.found.trainer or record.name in ("prepare", "prepare_model", "init_inference")
-        if prepares and any(facts.made_by(passed.value, load) for passed in record.passed):
+        if prepares and record.taken is True and any(facts.made_by(passed.value, load) for passed in record.passed):
             return True
     return False
+
+
+def _moved(reading: Reading, load: Record) -> bool:
+    """Whether a loaded model is moved to a GPU by the script itself, or loaded onto it."""
+    moves = (each for each in reading.records if each.taken is True and each.name in ("to", "cuda"))
+    return something(load.keyword("device_map")) or any(
+        facts.moves(each) and facts.made_by(each.receiver, load) for each in moves
+    )
+
+
+def _is_prepared(reading: Reading, load: Record) -> bool:
+    """Whether Accelerate wraps it as it does the trained model: not with ``evaluation_mode``."""
+    return any(
+        record.taken is True
+        and operators.truth(record.keyword("evaluation_mode") or Const(None, False)) is False
+        and any(facts.made_by(passed.value, load) for passed in record.passed)
+        for record in reading.called("prepare", "prepare_model")
+    )
 
 
 def _counted_elsewhere(reading: Reading, load: Record) -> bool:
