@@ -116,26 +116,30 @@ def _wrong_class(run: Run) -> Iterator[Report]:
     """A layer class of another family: FSDP looks it up in the model and stops."""
     if run.accelerate is None:
         return
-    named = run.accelerate.settings.get("fsdp_transformer_layer_cls_to_wrap")
-    right = run.facts.code.layer if run.facts is not None else ""
-    if named is None or named.provenance.place is None or not right or not isinstance(named.value, str):
+    named, facts = run.accelerate.settings.get("fsdp_transformer_layer_cls_to_wrap"), run.facts
+    if named is None or named.provenance.place is None or facts is None or not isinstance(named.value, str):
         return
     from lintfit.catalog import architectures
 
+    sees = (
+        facts.vision is not None
+    )  # its language model's layers may be of a class of its own (Qwen3VLTextDecoderLayer)
+    right = facts.text_code.layer if sees else facts.code.layer
     layers = {architectures.known(name).code.layer for name in architectures.names()} - {"", right}
     wrong = [name for name in (part.strip() for part in named.value.split(",")) if name in layers]
-    if not wrong or run.facts is None or run.facts.vision is not None:
+    if not wrong or not right:
         return
+    fix = assigned(
+        run.accelerate.document,
+        f"name {right}",
+        Applicability.SAFE,
+        {("fsdp_config", "fsdp_transformer_layer_cls_to_wrap"): right},
+    )
     yield Report(
         named.provenance.place,
-        f"{run.facts.name} has no {wrong[0]}: FSDP stops with ValueError "
+        f"{facts.name} has no {wrong[0]}: FSDP stops with ValueError "
         f"(Could not find the transformer layer class {wrong[0]} in the model)",
         severity=Severity.ERROR,
-        fix=assigned(
-            run.accelerate.document,
-            f"name {right}",
-            Applicability.SAFE,
-            {("fsdp_config", "fsdp_transformer_layer_cls_to_wrap"): right},
-        ),
-        help=f"name {right}, or leave the key out",
+        fix=None if sees else fix,
+        help=f"name {'the class of its layers' if sees else right}, or leave the key out",
     )

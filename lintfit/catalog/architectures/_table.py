@@ -177,7 +177,13 @@ _DENSE: Mapping[str, Plain | Like] = {
         more={"last": True},
         code=Code(sdpa=since(4, 45), flash_attention_2=since(4, 36)),
     ),
-    "ministral3": Plain("The text model of Ministral 3", qkv_bias=False, out_bias=False, mlp_bias=False),
+    "ministral3": Plain(
+        "The text model of Ministral 3",
+        qkv_bias=False,
+        out_bias=False,
+        mlp_bias=False,
+        code=Code(layer="Ministral3DecoderLayer"),
+    ),
     "mistral": Plain(
         "Mistral 7B, Nemo, Small and Large, Codestral, Ministral, Zephyr",
         bias=False,
