@@ -360,3 +360,99 @@ def test_a_model_that_is_handed_to_a_module_which_is_not_read_may_have_its_layer
     assert "gradient_checkpointing" not in values(
         project(tmp_path, {"train.py": LOOP, "copied.py": COPY, "kit.py": plain + long})
     )
+
+
+RECIPES = {
+    "train.py": """
+        import fire
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from kit.config import chosen
+        from kit.data import MAKERS
+        def main(**kwargs):
+            model = AutoModelForCausalLM.from_pretrained("m")
+            tokenizer = AutoTokenizer.from_pretrained("m")
+            config = chosen(kwargs["dataset"])
+            data = MAKERS[config.dataset](tokenizer)
+            loader = torch.utils.data.DataLoader(data, batch_size=2)
+            optimizer = torch.optim.AdamW(model.parameters())
+            for batch in loader:
+                model(**batch).loss.backward()
+                optimizer.step()
+        fire.Fire(main)
+        """,
+    "kit/__init__.py": "",
+    "kit/datasets.py": """
+        from dataclasses import dataclass
+        @dataclass
+        class alpaca:
+            dataset: str = "alpaca_dataset"
+        @dataclass
+        class dolly:
+            dataset: str = "dolly_dataset"
+        """,
+    "kit/config.py": """
+        import inspect
+        import kit.datasets as datasets
+        def chosen(name):
+            return {k: v for k, v in inspect.getmembers(datasets)}[name]
+        """,
+    "kit/data.py": """
+        import torch
+        from functools import partial
+        from torch.utils.data import Dataset
+        def make(tokenizer, max_words=30):
+            return Instructions(tokenizer, max_words)
+        class Instructions(Dataset):
+            def __init__(self, tokenizer, max_words=30):
+                self.rows = load()[: self.max_samples]
+                self.max_words = max_words
+                self.tokenizer = tokenizer
+            def __getitem__(self, index):
+                example = torch.tensor(self.tokenizer.encode(self.rows[index]))
+                padding = self.max_words - example.shape[0]
+                if padding > 0:
+                    example = torch.cat((example, torch.zeros(padding)))
+                elif padding < 0:
+                    example = example[: self.max_words]
+                return example
+        MAKERS = {"alpaca_dataset": partial(make, max_words=224), "dolly_dataset": partial(make, max_words=512)}
+        """,
+}
+
+
+@pytest.mark.parametrize(("name", "length"), [("alpaca", 224), ("dolly", 512)])
+def test_the_length_that_a_data_set_of_the_projects_own_cuts_and_fills_to(
+    tmp_path: Path, name: str, length: int
+) -> None:
+    """llama-recipes (``utils/config_utils.py``, ``ft_datasets/alpaca_dataset.py``) and what was copied from it."""
+    source = project(tmp_path, RECIPES, f"--dataset {name}")
+    found = values(source)
+    assert (found["seq_len"], found["pads_to_length"]) == (length, True)
+    assert source.settings["seq_len"].provenance.kind == "file"
+
+
+def test_a_data_set_that_cuts_its_rows_and_no_sample_says_no_length(tmp_path: Path) -> None:
+    uncut = RECIPES["kit/data.py"].replace("example[: self.max_words]", "example")
+    assert "seq_len" not in values(project(tmp_path, {**RECIPES, "kit/data.py": uncut}, "--dataset dolly"))
+
+
+def test_a_long_module_that_cuts_samples_is_read(tmp_path: Path) -> None:
+    cuts = """
+from torch.utils.data import Dataset
+class Samples(Dataset):
+    def __init__(self, data, tokenizer):
+        longest = min(1024, max([len(tokenizer.encode(each)) for each in data]))
+        self.rows = [tokenizer(each, truncation=True, max_length=longest, padding="max_length") for each in data]
+"""
+    files = {
+        "kit.py": cuts + "# a line\n" * 1_000,
+        "train.py": """
+            from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+            from kit import Samples
+            model = AutoModelForCausalLM.from_pretrained("m")
+            data = Samples(texts, AutoTokenizer.from_pretrained("m"))
+            Trainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()
+            """,
+    }
+    assert values(project(tmp_path, files))["seq_len"] == 1024

@@ -249,6 +249,15 @@ def _vars(interpreter: Evaluator, record: Record) -> Value:
     return found
 
 
+def _members(interpreter: Evaluator, record: Record) -> Value:
+    """``inspect.getmembers(module)``, by which llama-recipes finds the config of a data set that a flag names."""
+    module = record.value(0, "object")
+    names = interpreter.exported(module.name) if isinstance(module, Ref) else {}
+    interpreter.walk.step(bounds.cost(items=len(names)))
+    pairs: list[Value] = [Items(record.node, [Const(record.node, name), value]) for name, value in names.items()]
+    return Items(record.node, pairs) if pairs else Unknown(record.node)
+
+
 def _environment(interpreter: Evaluator, record: Record) -> Value:
     name = record.value(0, "key")
     default = record.value(1, "default") or Const(record.node, None)
@@ -418,6 +427,7 @@ FUNCTIONS: dict[str, Handler] = {
     "setattr": _setattr,
     "hasattr": _hasattr,
     "vars": _vars,
+    "inspect.getmembers": _members,
     "eval": _eval,
     "exec": _exec,
     "globals": _globals,

@@ -39,6 +39,9 @@ class Evaluator(Protocol):
     def run_file(self, name: str) -> None:
         """Run the statements of another file as the module's own."""
 
+    def exported(self, module: str) -> dict[str, Value]:
+        """The public names of a module of the project; none where it is not at hand."""
+
     def is_unread(self, name: str) -> bool:
         """Whether a dotted name is of a module of the project that is at hand but not parsed."""
 

@@ -15,7 +15,7 @@ from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.modules import LIBRARIES
 from lintfit.sources.script.interpreter.state import LENGTHS
-from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Record, Value, plain
+from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Object, Record, Value, objects, plain
 from lintfit.sources.script.reading import preference_lengths, unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.reading.facts import is_of
@@ -82,7 +82,8 @@ _SLICED = re.compile(
     r"(?<![\w.])(?:self\.)?(?:input_?ids?|token_?ids|(?:all|full|token)_(?:ids|tokens)|ids|tokens)\s*\[\s*:\s*([A-Za-z_][\w.]*)\s*\]"
 )
 """Tokens of a whole sample that are cut at a length: ``input_ids[: args.max_total_length]``."""
-_A_LENGTH = re.compile(r"max\w*len|len\w*max|len(gth)?$|max_(\w+_)?(tokens|size)$")
+_CUT_TO_OWN = re.compile(r"\[\s*:\s*self\.(\w+)\s*\]")
+_A_LENGTH = re.compile(r"max\w*len|len\w*max|len(gth)?$|max_(\w+_)?(tokens|words|size)$")
 _OF_A_PART = re.compile(
     r"prompt|source|src|target|tgt|answer|ans_|response|output|question|query|input|new|gen|eval|label"
 )
@@ -182,7 +183,7 @@ def _length_of_text(reading: Reading) -> None:
         return
     if _first_known(reading, [(value, where) for value, where in declared if _is_read(reading, value)]):
         return
-    if not _first_known(reading, _sliced(reading)):
+    if not _first_known(reading, _sliced(reading)) and not _of_data_set(reading):
         _in_parts(reading)
     if "seq_len" in reading.settings or _first_known(reading, declared):
         return
@@ -460,6 +461,35 @@ def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
         if key.rpartition(".")[2] in cut and isinstance(plain(value), int)
     ]
     return [(found[0], None)] if len({plain(value) for value in found}) == 1 else []
+
+
+def _of_data_set(reading: Reading) -> bool:
+    """The field at which a data set of the project's own cuts its samples, as llama-recipes' do that are handed
+    ``max_words``: ``example[: self.max_words]``, where shorter ones are filled up to it."""
+    found: dict[int, tuple[Value, bool]] = {}
+    for record in reading.called("DataLoader"):
+        for made in objects(record.value(0, "dataset")) if record.taken is True else ():
+            text = _text_of(reading, made)
+            for name in {each[1] for each in _CUT_TO_OWN.finditer(text) if _A_LENGTH.search(each[1])}:
+                value = made.attributes.get(name)
+                if value is not None and type(size := plain(value)) is int and not _OF_A_PART.search(name):
+                    found[size] = value, f"self.{name} - " in text
+    if len(found) != 1:
+        return False
+    ((value, fills),) = found.values()
+    reading.put("seq_len", value)
+    if fills:
+        reading.derive("pads_to_length", True, "the data set fills shorter samples up to the length")
+    return True
+
+
+def _text_of(reading: Reading, made: Object) -> str:
+    """The class of an object, as the script has it."""
+    node = made.cls.node if made.cls is not None else None
+    if node is None or not reading.calls.is_written(node):
+        return ""
+    document = reading.calls.document_of(node)
+    return document.slice(document.span(node))
 
 
 def _is_share(length: Value) -> bool:
