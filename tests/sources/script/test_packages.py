@@ -456,3 +456,38 @@ class Samples(Dataset):
             """,
     }
     assert values(project(tmp_path, files))["seq_len"] == 1024
+
+
+NAMESPACE = """
+import argparse
+import json
+from transformers import {cls}, AutoTokenizer, Trainer, TrainingArguments
+def checked(config):
+    if "max_input_length" not in config:
+        config.max_input_length = 768
+    if "max_output_length" not in config:
+        config.max_output_length = 256
+    return config
+parser = argparse.ArgumentParser()
+parser.add_argument("--config")
+flags = parser.parse_args()
+with open(flags.config) as opened:
+    config = checked({made})
+Trainer(model={cls}.from_pretrained("m"), args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "config", "lengths"),
+    [
+        ("argparse.Namespace(**json.load(opened))", "{}", (768, 256)),
+        ("argparse.Namespace(**json.load(opened))", '{"max_input_length": 512}', (512, 256)),
+        ("argparse.Namespace(seed=42)", "{}", (None, None)),
+    ],
+)
+def test_a_namespace_that_a_config_file_fills(
+    tmp_path: Path, made: str, config: str, lengths: tuple[int | None, int | None]
+) -> None:
+    files = {"train.py": NAMESPACE.format(cls="AutoModelForSeq2SeqLM", made=made), "run.json": config}
+    found = values(project(tmp_path, files, "--config run.json"))
+    assert (found.get("seq_len"), found.get("decoder_seq_len")) == lengths

@@ -307,7 +307,10 @@ def _first(interpreter: Evaluator, record: Record) -> Value:
 
 def _namespace(interpreter: Evaluator, record: Record) -> Value:
     attributes = {passed.name: passed.value for passed in record.passed if passed.name is not None}
-    return Object(record.node, record.function, record, attributes=attributes, parsed=True, open=record.spreads)
+    made = Object(record.node, record.function, record, attributes=attributes, parsed=True, open=record.spreads)
+    if any(argument.star == "**" for argument in record.node.args):
+        interpreter.walk.namespaces.append(made)
+    return made
 
 
 def _device(interpreter: Evaluator, record: Record) -> Value:

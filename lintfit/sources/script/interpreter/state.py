@@ -175,6 +175,8 @@ class Walk:
     """Whether anything was read from the command line."""
     parsed: list[Object] = field(default_factory=list)
     """The objects that it filled."""
+    namespaces: list[Object] = field(default_factory=list)
+    """Those that a mapping is spread into, a config file mostly: ``argparse.Namespace(**json.load(file))``."""
     read: dict[int, set[str]] = field(default_factory=dict)
     """Their fields that the script asks for, by the object's id."""
     lengths: list[Value] = field(default_factory=list)

@@ -333,15 +333,13 @@ def _by_name(reading: Reading) -> None:
 def _is_read(reading: Reading, value: Value) -> bool:
     """Whether the script asks for the field that holds a value anywhere that the walk came by."""
     return any(
-        made.attributes.get(name) is value
-        for made in reading.walk.parsed
-        for name in reading.walk.read.get(id(made), ())
+        made.attributes.get(name) is value for made in _filled(reading) for name in reading.walk.read.get(id(made), ())
     )
 
 
 def _is_only_weighed(reading: Reading, value: Value) -> bool:
     """Whether all that a script does with a field is to compare it or to divide by another (to scale positions)."""
-    names = {name for made in reading.walk.parsed for name, each in made.attributes.items() if each is value}
+    names = {name for made in _filled(reading) for name, each in made.attributes.items() if each is value}
     uses = [use for name in names for text in reading.calls.texts() for use in _uses(text, name)]
     return bool(uses) and all(_WEIGHS.search(use) for use in uses)
 
@@ -363,7 +361,7 @@ def _in_parts(reading: Reading) -> None:
             reading.suppose("seq_len", "the longest of several lengths that the script computes, some for evaluation")
         return
     for first, second in PARTS:
-        for made in reading.walk.parsed:
+        for made in _filled(reading):
             lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
             if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
                 if _has_two_halves(reading):
@@ -397,7 +395,7 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     """Lengths handed to tokenizers, calls before constructors."""
     calls: list[tuple[Value, Record]] = []
     loads: list[tuple[Value, Record]] = []
-    parts = {id(made.attributes.get(name)) for made in reading.walk.parsed for names in PARTS for name in names}
+    parts = {id(made.attributes.get(name)) for made in _filled(reading) for names in PARTS for name in names}
     trained = _trained(reading)
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
@@ -456,7 +454,7 @@ def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
     cut = {name for name in names if _A_LENGTH.search(name) and not _OF_A_PART.search(name)}
     found = [
         value
-        for made in reading.walk.parsed
+        for made in _filled(reading)
         for key, value in made.attributes.items()
         if key.rpartition(".")[2] in cut and isinstance(plain(value), int)
     ]
@@ -492,6 +490,11 @@ def _text_of(reading: Reading, made: Object) -> str:
     return document.slice(document.span(node))
 
 
+def _filled(reading: Reading) -> list[Object]:
+    """What the command line or a config file fills."""
+    return [*reading.walk.parsed, *reading.walk.namespaces]
+
+
 def _is_share(length: Value) -> bool:
     """``max_length // 2``: the limit of a part of what is trained on."""
     made = length.origin
@@ -502,7 +505,7 @@ def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
     """Fields of the script's own command line that are named like a sequence length."""
     return [
         (value, None)
-        for made in reading.walk.parsed
+        for made in _filled(reading)
         for name in LENGTHS
         for key, value in made.attributes.items()
         if key.rpartition(".")[2] == name
