@@ -6,8 +6,9 @@ from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.moves import hint, rename
-from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, reader_of
+from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, older, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
+from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import (
@@ -30,8 +31,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
     found = data_of(context, "accelerate")
     if found is not None:
         document, root = found
-        yield from _distributed_type(document, root)
-        yield from _keys(document, root, installed(context.runs, "accelerate"))
+        than = installed(context.runs, "accelerate")
+        yield from _distributed_type(document, root, than)
+        yield from _keys(document, root, than)
         yield from _required(document, root)
         yield from _not_handed_on(document, root)
         yield from _processes(context, document, root)
@@ -43,16 +45,10 @@ def check_file(context: FileContext) -> Iterator[Report]:
         yield from _no_batch(context, *found)
 
 
-def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
+def _distributed_type(document: DataDocument, root: Node, than: Older) -> Iterator[Report]:
     kind = root.entry("distributed_type")
     if kind is None:
-        yield Report(
-            Place(document, root.entries[0].key_span if root.entries else root.span),
-            '"distributed_type" is missing: accelerate stops with ValueError '
-            '"A `distributed_type` must be specified in the config file."',
-            fix=_certain_type(document, root),
-            help='add "distributed_type"',
-        )
+        yield _no_type(document, root, than)
         return
     sagemaker = _is_sagemaker(root)
     if sagemaker and kind.value.value == "NO":
@@ -76,6 +72,27 @@ def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
             if near
             else None,
         )
+
+
+def _no_type(document: DataDocument, root: Node, than: Older) -> Report:
+    """Without a type accelerate stops before it compares the other keys (``config_args.py:process_config``, 1.14)."""
+    foreign = [key.entry.key for key in unknown_keys(root, load("accelerate"), than) if _stops_at(key)]
+    deepspeeds = bool(foreign) and all(key in load("deepspeed")["properties"] for key in foreign)
+    what = "; this is a DeepSpeed config" if deepspeeds else ""
+    return Report(
+        Place(document, root.entries[0].key_span if root.entries else root.span),
+        '"distributed_type" is missing: accelerate stops with ValueError '
+        f'"A `distributed_type` must be specified in the config file."{what}',
+        fix=_certain_type(document, root),
+        help="name it as --deepspeed_config_file beside --use_deepspeed, or as deepspeed_config_file in a config of "
+        "accelerate's own"
+        if deepspeeds
+        else 'add "distributed_type"' + (f", and delete {listed(foreign)}" if foreign else ""),
+    )
+
+
+def _stops_at(key: UnknownKey) -> bool:
+    return key.forbidden and len(key.path) == 1
 
 
 def _unquoted(document: DataDocument, node: Node) -> Fix | None:
@@ -109,15 +126,18 @@ def _is_sagemaker(root: Node) -> bool:
     return environment is not None and environment.value == "AMAZON_SAGEMAKER"
 
 
-def _keys(document: DataDocument, root: Node, older: Older) -> Iterator[Report]:
+def _keys(document: DataDocument, root: Node, than: Older) -> Iterator[Report]:
     schema = load("accelerate")
-    for outdated in outdated_keys(root, schema, older):
-        if outdated.stops and outdated.removed_in is not None and not older(outdated.removed_in):
+    compared = root.entry("distributed_type") is not None
+    for outdated in outdated_keys(root, schema, than) if compared else ():
+        if outdated.stops and outdated.removed_in is not None and not than(outdated.removed_in):
             yield _removed(document, outdated)
-    beyond = newer_than(schema, older)
-    for unknown in unknown_keys(root, schema, older):
+    beyond = newer_than(schema, than)
+    for unknown in unknown_keys(root, schema, than):
         if unknown.path[0] == "deepspeed_config" and is_launch_option(unknown.entry.key):
             continue  # accelerate launch takes such keys for its own flags (``_validate_launch_command``)
+        if not compared and _stops_at(unknown):
+            continue
         yield _refused(document, root, unknown, beyond) if unknown.forbidden else _ignored(document, root, unknown)
 
 
@@ -274,7 +294,12 @@ def _nvme(document: DataDocument, root: Node) -> Iterator[Report]:
 
 
 def _no_zero(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
-    if root.entry("zero_optimization") is None and reader_of(context.runs) in ("transformers", "accelerate"):
+    """A file that accelerate's ``DeepSpeedPlugin`` refuses. The Trainer makes one since transformers 4.30; before, it
+    gave the file to DeepSpeed itself (``transformers/deepspeed.py:deepspeed_init``)."""
+    reader = reader_of(context.runs)
+    if reader == "transformers" and older(context.runs, "transformers", "4.30"):
+        return
+    if root.entry("zero_optimization") is None and reader in ("transformers", "accelerate"):
         yield Report(
             _start(document, root),
             '"zero_optimization" is missing: accelerate stops with ValueError '
