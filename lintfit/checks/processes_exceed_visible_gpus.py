@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import VISIBLE, on_other_devices, place_of, starts_too_many, too_few_shown
 from lintfit.checks.helpers.wording import plural
+from lintfit.documents.numerals import whole
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting, is_count
 
@@ -35,24 +37,49 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _lacking(run: Run, processes: int, there: int) -> Report:
     """More processes than lintfit was told that there are GPUs."""
+    refused = _refused_slot(run, there)
+    launcher = f"deepspeed stops with ValueError \"No slot '{refused}' specified on host 'localhost'\""
     if processes <= there:
+        stops = 'the processes on them stop with "CUDA error: invalid device ordinal"' if refused is None else launcher
         return Report(
             place_of(run, "visible_devices", "gpus"),
-            f"{VISIBLE} names GPUs beyond the {there} that there are: the processes on them stop with "
-            '"CUDA error: invalid device ordinal"',
+            f"{VISIBLE} names GPUs beyond the {there} that there are: {stops}",
             help="name GPUs that there are, or state how many there are",
         )
     origin = run.options.origins["gpus" if run.options.stated("gpus") else "gpu"]
     nodes = run.hardware.nodes
     machines = "the machine has" if nodes == 1 else f"the {nodes} machines have"
-    stops = f"rank {there} stops" if nodes == 1 else "those beyond them stop"
+    beyond = f"rank {there} stops" if nodes == 1 else "those beyond them stop"
+    stops = f'{beyond} with "CUDA error: invalid device ordinal"' if refused is None else launcher
     return Report(
         place_of(run, "gpus"),
-        f"{processes} processes, but {machines} {plural(there, 'GPU')} ({origin}): "
-        f'{stops} with "CUDA error: invalid device ordinal"',
+        f"{processes} processes, but {machines} {plural(there, 'GPU')} ({origin}): {stops}",
         help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
         "or state how many GPUs there are",
     )
+
+
+_UNCHECKED = "0.15.2"
+"""The first DeepSpeed whose launcher takes the slots of ``--include`` for those of the machine (``launcher/runner.py:
+parse_inclusion_exclusion``); before, ``parse_resource_filter`` refuses one that is not there."""
+
+
+def _refused_slot(run: Run, there: int) -> int | None:
+    """The first GPU at which deepspeed's launcher stops, of those that ``--include`` names, or ``CUDA_VISIBLE_DEVICES``
+    in its place (``runner.py:main``); None where it does not check them."""
+    launch = run.launch
+    if launch is None or launch.launcher != "deepspeed" or not older((run,), "deepspeed", _UNCHECKED):
+        return None
+    options = {flag.name: flag.value for flag in launch.launcher_flags}
+    if "hostfile" in options or "H" in options:
+        return None
+    named = options.get("include", options.get("i"))
+    if named is None and not options.keys() & {"num_gpus", "num_nodes", "num_accelerators", "exclude", "e"}:
+        visible = launch.settings.get("visible_devices")
+        named = f"localhost:{visible.value}" if visible is not None else None
+    host, _, slots = (named or "").partition(":")
+    numbers = map(whole, slots.split(",")) if host == "localhost" else ()
+    return next((number for number in numbers if number is not None and number >= there), None)
 
 
 def _asked_of_slurm(gpus: Setting) -> bool:
