@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from lintfit.run.model import Run
 
 _ZERO = "zero_optimization"
-_OFFLOAD = {"cpu_offload": "offload_optimizer", "cpu_offload_param": "offload_param"}
+_OFFLOAD = {
+    "cpu_offload": "offload_optimizer",
+    "cpu_offload_param": "offload_param",
+    "cpu_offload_params": "offload_param",
+}
 """Old switches of ``zero_optimization`` and the sections that replaced them."""
+_MODELS_SINCE = "0.7"
+"""The first DeepSpeed whose ``zero_optimization`` is a pydantic model, which warns of old names and refuses both;
+before, they were read without a word (``runtime/zero/config.py``, 0.6.7: its warning looks for names no file has)."""
 _GATHERED = "allgather_size"
 """Read only by ``read_zero_config_deprecated``, as the bucket size of a section that is a bare truth value."""
 
@@ -45,8 +52,10 @@ def _deepspeed(
 ) -> Iterator[Report]:
     if outdated.removed_in is not None and older(outdated.removed_in):
         return
+    if outdated.path[0] == _ZERO and not outdated.stops and older(_MODELS_SINCE):
+        return
     if outdated.stops:
-        yield _removed(document, outdated)
+        yield _removed(document, root, outdated)
     elif outdated.path == ("bfloat16",):
         yield _alias(document, root, outdated.entry, runs)
     elif outdated.path[-1] != "max_grad_norm":  # that one has a rule of its own
@@ -54,8 +63,17 @@ def _deepspeed(
         yield _deprecated(document, root, section, outdated)
 
 
-def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
-    path = outdated.path
+def _removed(document: DataDocument, root: Node, outdated: OutdatedKey) -> Report:
+    path, new = outdated.path, outdated.renamed_to
+    if new is not None and (section := root.get(*path[:-1])) is not None:
+        return Report(
+            Place(document, outdated.entry.key_span),
+            f'"{dotted(path)}" is no key of DeepSpeed {outdated.removed_in} and later, which stop with a '
+            f'ValidationError (extra inputs are not permitted); "{new}" replaced it',
+            severity=Severity.ERROR,
+            fix=_successor(document, outdated, new) if section.entry(new) is None else None,
+            help=f'delete it and keep "{new}"',
+        )
     error = "a ValidationError" if len(path) > 1 and path[0] != _ZERO else "DeepSpeedConfigError"
     return Report(
         Place(document, outdated.entry.key_span),

@@ -12,6 +12,7 @@ from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.schema.sections import UnknownKey, load, newer_than, unknown_keys
 from lintfit.settings.model import Place
+from lintfit.versions import RECENT, before
 
 if TYPE_CHECKING:
     from lintfit.run.key_reads import Read
@@ -37,7 +38,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
 def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bool) -> Report:
     key = dotted(unknown.path)
     place = Place(document, unknown.entry.key_span)
-    gate = f" {unknown.forbidden_since} and later" if unknown.forbidden_since else ""
+    # What all recent releases do is said of DeepSpeed.
+    recent = not unknown.forbidden_since or not before(RECENT["deepspeed"], unknown.forbidden_since)
+    gate = "" if recent else f" {unknown.forbidden_since} and later"
     if unknown.since is not None:
         fate = "stops with a ValidationError" if unknown.forbidden else "ignores it"
         return Report(

@@ -110,8 +110,7 @@ class DeepSpeedSource(DataSource):
     def _offload(self, name: str, device: Any, nvme_path: str | None = None) -> dict[KeyPath, Any] | None:
         from lintfit.sources.data_writer import REMOVE
 
-        old = _DEPRECATED_OFFLOAD[name]
-        drop: dict[KeyPath, Any] = {(ZERO, old): REMOVE} if self.node(ZERO, old) else {}
+        drop: dict[KeyPath, Any] = {(ZERO, old): REMOVE for old in _DEPRECATED_OFFLOAD[name] if self.node(ZERO, old)}
         block = self.node(ZERO, name)
         if device == "none":
             return {**drop, **({(ZERO, name): REMOVE} if block else {})}
@@ -133,7 +132,11 @@ class DeepSpeedSource(DataSource):
         return {("optimizer", "params", "betas", index): value}
 
 
-_DEPRECATED_OFFLOAD: Mapping[str, str] = {"offload_optimizer": "cpu_offload", "offload_param": "cpu_offload_param"}
+_DEPRECATED_OFFLOAD: Mapping[str, tuple[str, ...]] = {
+    "offload_optimizer": ("cpu_offload",),
+    "offload_param": ("cpu_offload_param", "cpu_offload_params"),
+}
+"""Old switches; until 0.6.7 the second was written ``cpu_offload_params`` (``runtime/zero/constants.py``)."""
 
 
 def read_deepspeed(document: DataDocument) -> DeepSpeedSource:
@@ -194,7 +197,7 @@ def _stage(node: Node) -> int | Special:
 
 
 def _offload_device(document: DataDocument, root: Node, name: str) -> Iterator[Setting]:
-    old = root.get(ZERO, _DEPRECATED_OFFLOAD[name])
+    old = next((node for key in _DEPRECATED_OFFLOAD[name] if (node := root.get(ZERO, key)) is not None), None)
     deprecated: Setting | None = None
     if old is not None:
         enabled = truth(old.value)

@@ -93,6 +93,7 @@ def test_nothing_stated_is_nothing_set(json_document: Read) -> None:
         ('{"cpu_offload": true}', {"offload_optimizer": "cpu"}),
         ('{"cpu_offload": false}', {"offload_optimizer": "none"}),
         ('{"cpu_offload_param": true}', {"offload_param": "cpu"}),
+        ('{"cpu_offload_params": true}', {"offload_param": "cpu"}),
         ('{"offload_optimizer": null}', {}),
         ('{"offload_optimizer": {}}', {"offload_optimizer": "none"}),
         ('{"offload_optimizer": "cpu"}', {"offload_optimizer": UNKNOWN}),
