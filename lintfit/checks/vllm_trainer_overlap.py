@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import at_length, change, fits, place_of
 from lintfit.checks.helpers.wording import gib, peak, united
+from lintfit.documents.markdown import is_page, under_one_heading
 from lintfit.documents.numerals import natural, whole
 from lintfit.documents.shell_directives import slurm_counts
 from lintfit.findings.model import Applicability, Fix, Related, Severity
@@ -19,6 +20,7 @@ from lintfit.verdict.capped import exact_length
 
 if TYPE_CHECKING:
     from lintfit.documents.shell_document import Command
+    from lintfit.sources.launchers.launch import Launch
 
 _SHARES = (0.3, 0.25, 0.2, 0.15, 0.1)
 """Shares of the GPU to try for vLLM, TRL's own default first."""
@@ -107,7 +109,7 @@ def _smaller(context: RunContext, share: float) -> Fix | None:
 
 
 def _server(run: Run) -> Iterator[Report]:
-    """A server that the same shell script starts on GPUs that the trainer takes, too."""
+    """A server that the same shell script starts on GPUs that the trainer takes, too; in a page, the same section."""
     launch = run.launch
     if launch is None or run.value("vllm_mode") != "server" or run.hardware.nodes != 1:
         return
@@ -116,7 +118,7 @@ def _server(run: Run) -> Iterator[Report]:
     for command in launch.document.commands if mine else ():
         if command.conditional or command is launch.command or not _is_server(command):
             continue
-        if _are_placed_apart(command, launch.command, several):
+        if _are_placed_apart(command, launch.command, several) or _in_another_section(launch, command):
             continue
         theirs = _server_cards(command)
         shared = sorted(mine & theirs) if theirs else []
@@ -130,6 +132,12 @@ def _server(run: Run) -> Iterator[Report]:
                 related=(Related(Place(launch.document, command.span), "the server is started here"),),
                 help=f"give each of the two its own {_VARIABLE}",
             )
+
+
+def _in_another_section(launch: Launch, server: Command) -> bool:
+    """Whether a page has a heading between the two: who follows one section need not have started what another does."""
+    document = launch.document
+    return is_page(document.path) and not under_one_heading(document.text, launch.command.span.start, server.span.start)
 
 
 def _is_server(command: Command) -> bool:

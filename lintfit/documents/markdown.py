@@ -95,6 +95,18 @@ def _next_fence(text: str, position: int) -> int:
     return found.start() if found is not None else -1
 
 
+_HEADING = lazy_pattern(r"^ {0,3}(?:#{1,6}[ \t]|(?:={3,}|-{3,})[ \t]*\r?$)", re.MULTILINE)
+"""A heading, or the line below one."""
+
+
+def under_one_heading(text: str, one: int, another: int) -> bool:
+    """Whether no heading of a page stands between two places in it."""
+    first, last = sorted((one, another))
+    inside = [(block.start, block.end) for block in blocks(text)]
+    headings = (found.start() for found in _HEADING.finditer(text, first, last))
+    return all(any(start <= at < end for start, end in inside) for at in headings)
+
+
 def with_commands(text: str) -> Iterator[Block]:
     """The blocks that may start something, in order."""
     fenced = [*blocks(text)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.documents.edits import apply
-from lintfit.documents.markdown import blocks, shown_files, starts_something
+from lintfit.documents.markdown import blocks, shown_files, starts_something, under_one_heading
 from lintfit.documents.model import FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.shell_edits import set_flag
@@ -199,3 +199,19 @@ def test_an_indented_block_is_one_of_commands() -> None:
     found = [["python", "-u", "train.py", "--lr", "1"], ["python", "train.py", "--lr", "2"]]
     assert commands(document) == [*found, ["torchrun", "train.py", "--lr", "3"]]
     assert [document.position(each.span.start).line for each in document.commands] == [5, 6, 16]
+
+
+@pytest.mark.parametrize(
+    ("between", "together"),
+    [
+        ("", True),
+        ("Then:\n", True),
+        ("```bash\n# a comment\n```\n", True),
+        ("### Another\n", False),
+        ("Another\n-------\n", False),
+    ],
+)
+def test_headings_part_a_page(between: str, together: bool) -> None:
+    text = f"# A\n\n```bash\nfirst\n```\n\n{between}\n```bash\nsecond\n```\n"
+    first, second = text.index("first"), text.index("second")
+    assert under_one_heading(text, first, second) is under_one_heading(text, second, first) is together
