@@ -24,15 +24,15 @@ _INSTALLED_BY = ("setup.py", "pyproject.toml")
 
 def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     """Whether a launch stands in a branch that does not run as its script is; and, in a file that the user has not
-    ``named``, in a page of a library of which the project has a copy, or in the docstring of a script that was copied
-    from elsewhere."""
+    ``named``, in a page or a docstring of a library of which the project has a copy, or in the docstring of a script
+    that was copied from elsewhere."""
     launch = run.launch
     if launch is None or launch.command.idle or named:
         return launch is not None and launch.command.idle
-    path = resolved(workspace.root / run.origin.path)
-    if path.suffix == ".py" and launch.script:
-        return Path(launch.script).name == path.name and not _leads_to(launch.script, path)
-    return is_page(path) and any(_is_library(folder) for folder in _below_top(path, resolved(workspace.root)))
+    path, root = resolved(workspace.root / run.origin.path), resolved(workspace.root)
+    if path.suffix == ".py" and launch.script and Path(launch.script).name == path.name:
+        return not _leads_to(launch.script, path) or any(_is_copy(folder, root) for folder in _below_top(path, root))
+    return is_page(path) and any(_is_library(folder) for folder in _below_top(path, root))
 
 
 def _leads_to(script: str, path: Path) -> bool:
@@ -44,14 +44,30 @@ def _leads_to(script: str, path: Path) -> bool:
 
 def _below_top(path: Path, root: Path) -> Iterator[Path]:
     """The folders above a file that lie below the top of its repository, or below the root where there is none."""
-    top = door.repository_of(path.parent) or root
+    top = _top(path.parent, root)
     for folder in path.parents:
         if folder == top or not folder.is_relative_to(top):
             return
         yield folder
 
 
+def _top(folder: Path, root: Path) -> Path:
+    return door.repository_of(folder) or root
+
+
+def _is_copy(folder: Path, root: Path) -> bool:
+    """Whether a folder is a library's package, and not what the repository itself installs."""
+    if folder.name not in _PACKAGES or not door.is_file(folder / "__init__.py"):
+        return False
+    top = _top(folder, root)
+    return folder.parent not in (top, top / "src") or not _is_installed(top)
+
+
+def _is_installed(folder: Path) -> bool:
+    return any(door.is_file(folder / name) for name in _INSTALLED_BY)
+
+
 def _is_library(folder: Path) -> bool:
-    if not any(door.is_file(folder / name) for name in _INSTALLED_BY):
+    if not _is_installed(folder):
         return False
     return any(door.is_folder(source / name) for source in (folder / "src", folder) for name in sorted(_PACKAGES))

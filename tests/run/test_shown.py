@@ -72,3 +72,20 @@ def test_a_page_of_the_library_itself(tmp_path: Path) -> None:
 def test_a_docstring_that_names_another_place(path: str, severity: str, tmp_path: Path) -> None:
     write(tmp_path, {"training/sft.py": SCRIPT.format(path=path)})
     assert severities(tmp_path, ".") == {severity}
+
+
+@pytest.mark.parametrize(
+    ("folder", "other", "severity"),
+    [
+        ("src/project/trl", "setup.py", "info"),
+        ("trl", "train.py", "info"),
+        ("trl", "setup.py", "error"),
+        ("src/trl", "pyproject.toml", "error"),
+        ("src/project/own", "setup.py", "error"),
+    ],
+)
+def test_a_docstring_in_a_package_that_was_copied(folder: str, other: str, severity: str, tmp_path: Path) -> None:
+    script = SCRIPT.format(path=f"{Path(folder).name}/scripts/sft.py")
+    write(tmp_path, {f"{folder}/__init__.py": "", f"{folder}/scripts/sft.py": script, other: ""})
+    assert severities(tmp_path, ".") == {severity}
+    assert severities(tmp_path, f"{folder}/scripts/sft.py") == {"error"}
