@@ -78,7 +78,7 @@ class Locator:
                 if self.launch is not None and name == self.launch.script:
                     self.base = base
                 return self._plain(candidate)
-        return self._from_outside(path) or self._anywhere(path)
+        return self._from_outside(path) or self._back_again(path) or self._anywhere(path)
 
     def _plain(self, path: Path) -> Path:
         """The path without the folders that it leads up from again, unless a link stands among them."""
@@ -97,6 +97,13 @@ class Locator:
         tails = [Path(*rest[start:]) for start in range(max(1, len(rest) - 1) if to_fill_in else 1)] if rest else []
         found = (base / tail for tail in tails for base in self.bases() if self.workspace.exists(base / tail))
         return next(found, None)
+
+    def _back_again(self, path: Path) -> Path | None:
+        """What a path leads to that goes out of the root and in again by another folder
+        (``scripts/../../project/scripts/train.py``): that is what the checkout is called where it was written."""
+        above = (Path(os.path.normpath(base / path)).parts for base in self.bases() if ".." in (base / path).parts)
+        tails = (Path(*parts[2:]) for parts in above if parts[0] == ".." and len(parts) > 3 and parts[1] != "..")
+        return next((tail for tail in tails if self.workspace.exists(tail)), None)
 
     def _calls_checkout(self, folder: str) -> bool:
         """Whether a launch calls the checkout so: its script and its configs are named below this folder, which is not

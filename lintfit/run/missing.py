@@ -231,7 +231,10 @@ def _leads_out(name: str, locator: Locator) -> bool:
     entered = locator.launch.command.folder if locator.launch is not None else "."
     if entered != "." and not any(door.is_folder(root / base) for base in locator.entered()):
         return True
-    return not _plain(root / locator.folder / entered / name).is_relative_to(_top(locator))
+    start = locator.folder / entered
+    if ".." in (parts := Path(name).parts) and parts[0] != "..":
+        start = next((base for base in locator.bases() if door.is_folder(root / base / parts[0])), start)
+    return not _plain(root / start / name).is_relative_to(_top(locator))
 
 
 def _top(locator: Locator) -> Path:

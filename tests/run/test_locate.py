@@ -166,3 +166,11 @@ def test_a_folder_that_is_here_is_not_the_checkout(tmp_path: Path) -> None:
     launch = "accelerate launch --config_file adpo/config/zero2.yaml adpo/train.py"
     write(tmp_path, {"run.sh": f"{launch} {FLAGS}\n", "train.py": SCRIPT, "adpo/other.py": "", "config/zero2.yaml": ""})
     assert [Path(each).name for each in run(tmp_path, "run.sh")["documents"]] == ["run.sh"]
+
+
+def test_a_path_that_goes_out_of_the_checkout_and_in_again(tmp_path: Path) -> None:
+    script = f'WORK=$(cd "$(dirname "$0")/../.." && pwd)/project\ntorchrun $WORK/src/train.py {FLAGS}\n'
+    write(tmp_path / "clone", {"scripts/run.sh": script, "src/train.py": SCRIPT})
+    assert run(tmp_path / "clone", "scripts/run.sh")["verdict"] == "fits"
+    write(tmp_path / "other", {"scripts/run.sh": script, "train.py": SCRIPT})
+    assert run(tmp_path / "other", "scripts/run.sh")["verdict"] == "unknown"

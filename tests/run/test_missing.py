@@ -104,6 +104,12 @@ def test_what_may_lie_elsewhere(script: str, tmp_path: Path, monkeypatch: pytest
     assert certainties(tmp_path, monkeypatch, f"torchrun {script} --deepspeed ds.json") == ["elsewhere", "elsewhere"]
 
 
+def test_a_path_through_a_folder_that_leads_out_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"torchrun $(dirname $0)/{name}\n" for name in ("../../other/nope.py", "../nope.py")]
+    for line, certainty in zip(lines, ("elsewhere", "sure"), strict=True):
+        assert certainties(tmp_path, monkeypatch, "", scripts__start_sh=line) == [certainty]
+
+
 def test_the_repository_is_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "scripts").mkdir()
