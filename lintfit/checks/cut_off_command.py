@@ -12,9 +12,9 @@ from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
 
-_CUT_IN_PAGE = re.compile(r"(?<![ \t])[ \t]++(\\)([ \t]++)(?=\r?\n[ \t>]*+(--?[A-Za-z][\w.-]*))")
-"""A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with, which
-may stand in a quotation."""
+_CUT_IN_PAGE = re.compile(r"(?<![ \t])[ \t]++(\\)([ \t]++(#[^\r\n]*+)?)(?=\r?\n[ \t>]*+(--?[A-Za-z][\w.-]*))")
+"""A backslash that escapes a blank instead of the end of its line, a comment behind it, and the flag that the next line
+begins with, which may stand in a quotation."""
 _WHY = {
     "blank": "a blank behind this backslash ends the command here",
     "comment": "this comment ends the command",
@@ -30,8 +30,12 @@ _HELP = {
 
 
 def breaks_the_command(context: RunContext) -> bool:
+    """In a page a blank is a slip that no reader sees; a comment behind a backslash makes it a sketch of a command."""
     launch = context.run.launch
-    return launch is not None and not is_page(launch.document.path) and any(check_run(context))
+    if launch is None or not is_page(launch.document.path):
+        return any(check_run(context))
+    cut = _cut_in_page(launch.document, launch.place.span)
+    return cut is not None and cut[3] is not None
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -68,17 +72,22 @@ def _joined(document: Document, cuts: Sequence[Cut]) -> Fix | None:
     return spliced(document, "join the lines", Applicability.UNSAFE, edits)
 
 
+def _cut_in_page(document: Document, command: Span) -> re.Match[str] | None:
+    return _CUT_IN_PAGE.search(document.text, command.start, command.end)
+
+
 def _in_page(document: Document, command: Span) -> Iterator[Report]:
     """A command of a page is read as it is meant; who copies it gets less."""
-    cut = _CUT_IN_PAGE.search(document.text, command.start, command.end)
+    cut = _cut_in_page(document, command)
     if cut is not None:
+        blank = [Edit(Span(*cut.span(2)), "")]
         yield Report(
             Place(document, Span(*cut.span(1))),
             f"a blank behind this backslash ends the command for whoever copies it: "
             f"{_lost(document, cut.end(), command.end)} not reach it",
             severity=Severity.WARNING,
-            fix=spliced(document, "take the blank away", Applicability.SAFE, [Edit(Span(*cut.span(2)), "")]),
-            help=_HELP["blank"],
+            fix=spliced(document, "take the blank away", Applicability.SAFE, blank) if cut[3] is None else None,
+            help=_HELP["blank" if cut[3] is None else "comment"],
         )
 
 

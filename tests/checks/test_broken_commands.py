@@ -19,12 +19,13 @@ Trainer(model=model, args=args, train_dataset=load()).train()
 """
 
 
-def _reported(folder: Path, behind: str) -> set[str]:
+def _reported(folder: Path, behind: str, page: bool = False) -> set[str]:
     (folder / "train.py").write_text(SCRIPT)
-    (folder / "run.sh").write_text(
+    command = (
         f"torchrun --nproc_per_node 2 train.py --output_dir out --bf16 True {behind}\n"
         "    --gradient_checkpointing True\n"
     )
+    (folder / ("plan.md" if page else "run.sh")).write_text(f"```bash\n{command}```\n" if page else command)
     (folder / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 2048\n')
     return {finding.rule for finding in check([folder], Options()).findings}
 
@@ -41,6 +42,14 @@ def test_a_cut_off_command_is_judged_as_it_is_meant(cut: str, tmp_path: Path, mo
     (run,) = check([tmp_path], Options()).runs
     assert run.run.value("gradient_checkpointing") is True
     assert run.verdict is Verdict.DOES_NOT_FIT and run.plan is None
+
+
+def test_of_a_command_of_a_page_with_a_comment_in_it_nothing_else_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert {"cut-off-command", "does-not-fit"} <= _reported(tmp_path, "\\ ", page=True)
+    assert _reported(tmp_path, "\\  # and", page=True) == {"cut-off-command"}
 
 
 def test_a_cut_is_told_beside_what_the_parser_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
