@@ -29,6 +29,8 @@ def _message(each: Refused, versions: Mapping[str, str]) -> str:
     if each.ignored:
         why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
+    if each.twice:
+        return f"two dataclasses of {each.parser} have {each.name}: the run stops with ArgumentError “{each.error}”"
     by = " and ".join(f"{library} {range_of(versions, library)}" for library in each.decided_by)
     added = f", which {each.added_by} adds" if each.added_by is not None else ""
     whose = f"{each.parser}{f' of {by}' if by else ''} refuses {each.name}{added}"
@@ -44,6 +46,10 @@ def _meant(each: Refused) -> str:
 
 
 def _help(each: Refused) -> str:
+    if each.twice:
+        return f"declare {each.name} in one of them alone"
+    if each.refusal.unrecognized and each.lacking:
+        return f"take {each.name} out, or declare it, and give {' and '.join(each.lacking)}"
     if each.added_by is not None:
         return f"declare {each.name}, or give {each.added_by} --no_local_rank"
     if each.history is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from lintfit.catalog import arguments
@@ -14,6 +14,7 @@ from lintfit.sources.flag_grammars.options import (
     Given,
     Option,
     Refusal,
+    lacking,
     of_kind,
     refusal,
     suggested,
@@ -34,7 +35,8 @@ class Grammar:
 
     ``own`` are the options that it has at any version, ``fields`` those of the script's own dataclasses by their kind,
     ``classes`` the dataclasses of libraries (``trl.SFTConfig``) whose fields are options, too. ``ranges`` are the
-    studied versions that count, by library; ``positional`` says that it takes words without a name.
+    studied versions that count, by library; ``positional`` says that it takes words without a name. ``parts`` are the
+    same fields and classes, one for each dataclass that it is made of.
     """
 
     own: tuple[Option, ...] = ()
@@ -43,6 +45,27 @@ class Grammar:
     ranges: tuple[Studied, ...] = ()
     abbreviates: bool = True
     positional: bool = False
+    parts: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = ()
+
+    def clashing(self) -> tuple[Option, ...]:
+        """The options that two dataclasses give it in each version that counts: it stops while it is made (argparse's
+        ``_check_conflict``, which HfArgumentParser leaves as it is)."""
+        if len(self.parts) < 2:
+            return ()
+        every = [self._named(indices) for indices in product(*(each.possible for each in self.ranges))]
+        names = frozenset.intersection(*(frozenset(self._twice(named)) for named in every)) if every else frozenset()
+        return tuple(option for option in self.newest() if option.names[0].removeprefix("--") in names)
+
+    def _twice(self, named: tuple[tuple[str, int], ...]) -> Iterator[str]:
+        seen: set[str] = set()
+        for own, classes in self.parts:
+            names = own | _fields(classes, named).keys()
+            yield from names & seen
+            seen |= names
+
+    def lacking(self, given: Sequence[Given]) -> tuple[str, ...]:
+        """The required options that these flags leave out."""
+        return lacking(given, self.newest(), self.abbreviates)
 
     def newest(self) -> tuple[Option, ...]:
         """The options at the newest versions that count."""

@@ -42,6 +42,7 @@ class Refused:
     ``key`` says that it is a key of a file of arguments, ``ignored`` that the parser passes over it. ``stops`` is False
     where the error comes only when the script has run. ``history`` says which release takes it; ``decided_by`` are the
     libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
+    ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses declare the flag.
     """
 
     place: Place
@@ -54,11 +55,16 @@ class Refused:
     history: str | None = None
     decided_by: tuple[str, ...] = ()
     added_by: str | None = None
+    lacking: tuple[str, ...] = ()
+    twice: bool = False
 
     @property
     def error(self) -> str:
         """The error that comes, in the parser's own words."""
         refusal = self.refusal
+        if refusal.unrecognized and self.lacking:
+            # argparse looks for them in ``_parse_known_args``, before ``parse_args`` has words left over (Python 3.13).
+            return f"the following arguments are required: {', '.join(self.lacking)}"
         if refusal.unrecognized and self.parser in HUGGING_FACE:
             what = "keys" if self.key else "specified arguments"
             if self.key and self.parser == "TrlParser":

@@ -37,13 +37,14 @@ class Option:
     """An option: how it may be written (with its dashes), and which words it takes.
 
     ``kind`` is one of :mod:`.kinds`; ``nargs`` is argparse's, ``0`` for an option without a value and ``None`` for one
-    value.
+    value. ``required`` says that the parser stops without it.
     """
 
     names: tuple[str, ...]
     kind: str = ANY
     nargs: str | int | None = None
     choices: tuple[Any, ...] = ()
+    required: bool = False
 
 
 HELP = Option(("-h", "--help"), nargs=0)
@@ -120,6 +121,12 @@ def takes(given: Given, options: Sequence[Option], abbreviates: bool = True, pos
     """Whether a parser of these options takes a flag with its words: what else was meant takes long to find."""
     found = _meant_by(given.name, options, abbreviates)
     return len(found) == 1 and _of_value(given, found[0], positional) is None
+
+
+def lacking(given: Iterable[Given], options: Sequence[Option], abbreviates: bool = True) -> tuple[str, ...]:
+    """The required options that none of these flags is, as argparse calls them."""
+    there = [id(option) for each in given for option in _meant_by(each.name, options, abbreviates)]
+    return tuple("/".join(option.names) for option in options if option.required and id(option) not in there)
 
 
 def _of_value(given: Given, option: Option, positional: bool) -> Refusal | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.sources.flag_grammars.model import Refused, given_flags, of_file
-from lintfit.sources.flag_grammars.options import Given
+from lintfit.sources.flag_grammars.options import Given, Refusal
 
 if TYPE_CHECKING:
     from lintfit.settings.model import Place
     from lintfit.sources.flag_grammars.grammar import Read
+    from lintfit.sources.flag_grammars.options import Option
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
@@ -24,6 +25,7 @@ _REWRITES = lazy_pattern(
 
 
 _EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
+_MORE = lazy_pattern(r"\$\{?[@*1-9]")
 _NAMES_VARIABLE = lazy_pattern(r"\$\{?[A-Za-z_]")
 _VARIABLE = lazy_pattern(r"(?:[\s=]|\\\n)*\"?\$\{?[A-Za-z_]")
 
@@ -78,15 +80,42 @@ _MOST = 20
 
 def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     said: set[str] = set()
+    every = [*given_flags(launch)]
+    clashing = parser.grammar.clashing()
+    if clashing:
+        yield from _declared_twice(every, clashing, parser)
+        return
     yield from _added(launch, parser)
-    for place, given in given_flags(launch):
+    lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
+    for place, given in every:
         if given.name in said or len(said) >= _MOST:
             continue
         refusal = parser.grammar.refused(given)
         if refusal is not None and not _is_to_be_filled_in(place, refusal.message):
             said.add(given.name)
             by = parser.grammar.refused_for(given)
-            yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by)
+            yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by, lacking=lacking)
+
+
+def _is_whole(launch: Launch, known: int) -> bool:
+    """Whether all flags of a launch are known, and no word of it may be more of them (``"$@"``, ``$FLAGS``)."""
+    words = launch.invocation.arguments
+    if known < len(launch.flags) or any(value is None for option in words for value in option.values):
+        return False
+    return _MORE.search(launch.document.text, launch.place.span.start, launch.place.span.end) is None
+
+
+def _declared_twice(
+    every: Sequence[tuple[Place, Given]], clashing: Sequence[Option], parser: Read
+) -> Iterator[Refused]:
+    """That a parser cannot be made, at the first flag that two of its dataclasses declare."""
+    for place, given in every:
+        option = next((each for each in clashing if given.name in each.names), None)
+        if option is not None:
+            strings = f"string{'s' if len(option.names) > 1 else ''}: {', '.join(option.names)}"
+            message = f"argument {'/'.join(option.names)}: conflicting option {strings}"
+            yield Refused(place, given.name, parser.name, Refusal(message), stops=parser.stops, twice=True)
+            return
 
 
 def _added(launch: Launch, parser: Read) -> Iterator[Refused]:

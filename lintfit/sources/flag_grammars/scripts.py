@@ -142,7 +142,9 @@ def _grammar(walk: Walk, parser: Parser, versions: Mapping[str, str]) -> Grammar
     abbreviates = made.keyword("allow_abbrev")
     if parser.kind.endswith("TrlParser"):
         own.append(Option(("--config",)))
-    fields, classes = _fields(made) if hugging_face else ({}, ())
+    parts = _parts(made) if hugging_face else ()
+    fields = {name: kind for own_fields, _ in parts for name, kind in own_fields.items()}
+    classes = tuple(dict.fromkeys(each for _, libraries in parts for each in libraries))
     ranges = ranges_of(classes, versions) if hugging_face else ()
     if ranges is None or not exist(classes, ranges):
         raise _NotWhole
@@ -153,6 +155,7 @@ def _grammar(walk: Walk, parser: Parser, versions: Mapping[str, str]) -> Grammar
         ranges=ranges,
         abbreviates=abbreviates is None or operators.truth(abbreviates) is not False,
         positional=positional,
+        parts=tuple((frozenset(own_fields), libraries) for own_fields, libraries in parts),
     )
 
 
@@ -168,7 +171,7 @@ def _added(walk: Walk, parser: Parser) -> tuple[list[Option], bool]:
             if record.name == "add_argument":
                 option = _option(record)
                 positional |= option is None
-                options += [option] if option is not None else []
+                options += [replace(option, required=_is_required(record))] if option is not None else []
             elif record.name not in _HARMLESS and record.name not in _KEYS:
                 raise _NotWhole
         elif any(_holds(passed.value, parser) for passed in record.passed):
@@ -178,6 +181,11 @@ def _added(walk: Walk, parser: Parser) -> tuple[list[Option], bool]:
             elif not _entered(walk, record):
                 raise _NotWhole
     return options, positional
+
+
+def _is_required(record: Record) -> bool:
+    required = record.keyword("required")
+    return isinstance(required, Const) and required.value is True
 
 
 def _holds(value: Value, parser: Parser) -> bool:
@@ -241,16 +249,17 @@ def _choices(value: Value | None) -> tuple[Any, ...]:
 # -- dataclasses -------------------------------------------------------------------------------------------------------
 
 
-def _fields(made: Record) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The fields of the script's own dataclasses by their kind, and the libraries' dataclasses. Raises _NotWhole."""
+def _parts(made: Record) -> tuple[tuple[Mapping[str, str], tuple[str, ...]], ...]:
+    """Of each dataclass of a parser the fields that the script gives it, by their kind, and the libraries' dataclasses
+    that it is or derives from. Raises _NotWhole."""
     given = made.value(0, "dataclass_types", "parsers")
     values = given.items if isinstance(given, Items) and not given.open else [given]
-    own: dict[str, str] = {}
-    libraries: list[str] = []
+    found = []
     for value in values:
-        for name, kind in _of_class(value, libraries).items():
-            own[name] = kind
-    return own, tuple(dict.fromkeys(libraries))
+        libraries: list[str] = []
+        own = _of_class(value, libraries)
+        found.append((own, tuple(dict.fromkeys(libraries))))
+    return tuple(found)
 
 
 def _of_class(value: Value | None, libraries: list[str]) -> dict[str, str]:
