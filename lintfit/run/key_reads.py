@@ -58,6 +58,9 @@ _SEARCHES = lazy_pattern(r"\b(?:grep|sed|awk|[jy]q)\b")
 _TAKES_RECIPES = lazy_pattern(r"\b(?:H4ArgumentParser|TrlParser)\(")
 _OF_TRL = lazy_pattern(r"from trl(?:\.\w+)* import (?:\([^)]*\)|[^\n]*)")
 
+_ANNOTATION = r"[A-Za-z](?:[^\n\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*"
+"""The type of a field, whose brackets may go over several lines."""
+
 
 @frozen
 class Read:
@@ -161,7 +164,7 @@ class KeyReads:
 
     def declared(self, config: Path, name: str) -> tuple[Path, ...]:
         """The modules of the tree that have a field of this name in a class (``cutoff_len: int = field(…)``)."""
-        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*[A-Za-z][^\n]*=[ \t]*\S", re.MULTILINE)
+        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*{_ANNOTATION}=[ \t]*\S", re.MULTILINE)
         code = [each for each in self._tree(config).code if not each.shell and name in each.text]
         return tuple(each.path for each in code if field.search(each.text))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.documents.markdown import is_page
 from lintfit.documents.placeholders import is_to_fill_in
-from lintfit.sources.flag_grammars.model import but_for_set
+from lintfit.sources.flag_grammars.model import HUGGING_FACE, but_for_set
 from lintfit.sources.flag_grammars.refused import of_launch
 
 if TYPE_CHECKING:
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def refused_of(sources: Sources, versions: Versions, workspace: Workspace) -> tuple[Refused, ...]:
-    """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take or read.
+    """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take or read, and
+    what a copy of a library there declares: that may be the one that is installed.
 
     A page tells of the release, or of the copy of a front end, that its project goes with.
     """
     found = of_launch(sources.launch, sources.script, sources.recipe, versions)
     found = tuple(but_for_set(each) for each in found if not _is_to_fill_in(each, sources.launch))
-    of_front_end = sources.recipe.refused if sources.recipe is not None else ()
-    if not of_front_end:
+    of_recipe = {each.place for each in (sources.recipe.refused if sources.recipe is not None else ())}
+    if not of_recipe and all(each.parser not in HUGGING_FACE for each in found):
         return found
     from lintfit.run.key_reads import key_reads
 
@@ -33,12 +34,22 @@ def refused_of(sources: Sources, versions: Versions, workspace: Workspace) -> tu
 
     def is_open(each: Refused) -> bool:
         path = each.place.document.path
+        if each.place not in of_recipe:
+            copies = reads.declared(path, each.name.lstrip("-").replace("-", "_")) if _is_of_field(each) else ()
+            return any(not _LIBRARIES.isdisjoint(module.parts[:-1]) for module in copies)
         if is_page(path) or reads.declared(path, each.name.lstrip("-")):
             return True
         return each.key and each.ignored and reads.of_recipe(path, each.name) is not None
 
-    of_recipe = {each.place for each in of_front_end}
-    return tuple(each for each in found if each.place not in of_recipe or not is_open(each))
+    return tuple(each for each in found if not is_open(each))
+
+
+_LIBRARIES = frozenset({"transformers", "trl"})
+"""The packages whose dataclasses make parsers."""
+
+
+def _is_of_field(refused: Refused) -> bool:
+    return refused.parser in HUGGING_FACE and (refused.key or bool(refused.refusal.unrecognized))
 
 
 def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
