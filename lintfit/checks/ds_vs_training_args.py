@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
-from lintfit.checks.helpers.readers import COMPARES, older, reader_of
+from lintfit.checks.helpers.readers import COMPARES, mismatch_stops, older, reader_of
 from lintfit.checks.helpers.runs import by_machine, counted
 from lintfit.checks.helpers.trees import assigned, dotted, number
+from lintfit.checks.helpers.wording import united
 from lintfit.documents.model import Node
 from lintfit.findings.model import Applicability, Severity
+from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
 
@@ -28,7 +30,16 @@ These ``HfTrainerDeepSpeedConfig.trainer_config_process`` of transformers compar
 ``fp16.enabled`` and ``bf16.enabled`` are compared, too; the rule precision-mismatch speaks of those.
 """
 
-_STOPS = "the Trainer stops with ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
+
+@frozen(eq=False)
+class _Mismatch:
+    """A key that differs from the argument of this name; ``text`` says both values."""
+
+    path: tuple[str, ...]
+    name: str
+    text: str
+    argument: Setting
+    severity: Severity = Severity.ERROR
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -38,6 +49,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.deepspeed is None:
         yield from _of_launcher(run)
         return
+    mismatches = [*_pairs(run), *_betas(run), *_total(run)]
+    if mismatches:
+        yield _report(run, mismatches)
+
+
+def _pairs(run: Run) -> Iterator[_Mismatch]:
+    assert run.deepspeed is not None and run.script is not None
     for path, setting, name in _PAIRS:
         written = number(run.deepspeed.node(*path))
         argument = run.script.settings.get(setting)
@@ -45,9 +63,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
             continue
         if isinstance(argument.value, (int, float)) and written != argument.value:
             whose = f" ({argument.provenance.detail})" if argument.provenance.kind == "default" else ""
-            yield _report(run, path, name, f"{name} is {argument.value}{whose}", argument, written)
-    yield from _betas(run)
-    yield from _total(run)
+            text = f"{dotted(path)} is {written} but {name} is {argument.value}{whose}"
+            yield _Mismatch(path, name, text, argument)
 
 
 def _of_launcher(run: Run) -> Iterator[Report]:
@@ -66,42 +83,51 @@ def _of_launcher(run: Run) -> Iterator[Report]:
     whose = f" ({asked.provenance.detail})" if asked.provenance.kind == "default" else ""
     yield Report(
         place,
-        f"{name} is {made.value} for DeepSpeed but {name} of the trainer is {asked.value}{whose}: {_STOPS}",
+        f"{name} is {made.value} for DeepSpeed but {name} of the trainer is {asked.value}{whose}: "
+        f"{mismatch_stops(run)[0]}",
         related=related(asked.provenance.place, f"{name} is set here"),
         help='write "auto", or leave it out: the arguments fill it',
     )
 
 
-def _report(
-    run: Run,
-    path: tuple[str, ...],
-    name: str,
-    other: str,
-    argument: Setting,
-    written: object,
-    severity: Severity | None = None,
-) -> Report:
-    """A key that differs from the argument of this name, whose value is ``other``."""
+def _report(run: Run, mismatches: Sequence[_Mismatch]) -> Report:
+    """Transformers collects what differs and raises one error (``trainer_config_finalize``, 4.57)."""
     assert run.deepspeed is not None
     source = run.deepspeed
-    place = source.place(*path)
-    assert place is not None
+    places = [(place, each) for each in mismatches if (place := source.place(*each.path)) is not None]
+    (place, first), *others = sorted(places, key=lambda one: one[0].span.start)
+    stops, severity = mismatch_stops(run)
+    keys = f"{dotted(first.path)}{' and the others' if others else ''}"
     return Report(
         place,
-        f"{dotted(path)} is {written} but {other}: {_STOPS}",
-        severity=severity,
-        related=related(argument.provenance.place, f"{name} is set here"),
+        f"{first.text}{_others([each for _, each in others])}: {stops}",
+        severity=min(severity, max(each.severity for each in mismatches)),
+        related=(
+            *(
+                one
+                for each in mismatches
+                for one in related(each.argument.provenance.place, f"{each.name} is set here")
+            ),
+            *(one for at, each in others for one in related(at, each.text)),
+        ),
         fix=assigned(
             source.document,
-            f'let the arguments fill {dotted(path)} ("auto")',
+            f'let the arguments fill {keys} ("auto")',
             Applicability.SAFE,
-            {path: "auto"},
+            {each.path: "auto" for each in mismatches},
         ),
-        help='write "auto", and set the value in one place',
+        help=f'write "auto", and set the value{"s" if others else ""} in one place',
     )
 
 
-def _betas(run: Run) -> Iterator[Report]:
+def _others(mismatches: Sequence[_Mismatch]) -> str:
+    if not mismatches:
+        return ""
+    keys = united([str(each.path[-1]) for each in mismatches])
+    return f", and {keys} {'differs' if len(mismatches) == 1 else 'differ'}, too"
+
+
+def _betas(run: Run) -> Iterator[_Mismatch]:
     assert run.deepspeed is not None and run.script is not None
     path = ("optimizer", "params", "betas")
     node = run.deepspeed.node(*path)
@@ -111,7 +137,7 @@ def _betas(run: Run) -> Iterator[Report]:
         return
     if values != (first.value, second.value):
         other = f"adam_beta1 and adam_beta2 are {first.value} and {second.value}"
-        yield _report(run, path, "adam_beta1", other, first, list(values))
+        yield _Mismatch(path, "adam_beta1", f"{dotted(path)} is {list(values)} but {other}", first)
 
 
 def _pair_of_numbers(node: Node | None) -> tuple[float, float] | None:
@@ -121,7 +147,7 @@ def _pair_of_numbers(node: Node | None) -> tuple[float, float] | None:
     return (first, second) if first is not None and second is not None else None
 
 
-def _total(run: Run) -> Iterator[Report]:
+def _total(run: Run) -> Iterator[_Mismatch]:
     """``train_batch_size``, where the JSON does not state the other two itself (batch-triple-inconsistent then)."""
     assert run.deepspeed is not None and run.script is not None
     total = number(run.deepspeed.node("train_batch_size"))
@@ -139,5 +165,6 @@ def _total(run: Run) -> Iterator[Report]:
         processes = counted(run, gpus.value, "processes")
         other = f"{processes} × {micro.value} × accumulation {steps.value} are {gpus.value * each}"
         # On another number of GPUs than those of the machine it may come out even.
-        severity = Severity.WARNING if by_machine(run) and total % each == 0 else None
-        yield _report(run, ("train_batch_size",), "per_device_train_batch_size", other, micro, total, severity)
+        severity = Severity.WARNING if by_machine(run) and total % each == 0 else Severity.ERROR
+        text = f"train_batch_size is {total} but {other}"
+        yield _Mismatch(("train_batch_size",), "per_device_train_batch_size", text, micro, severity)

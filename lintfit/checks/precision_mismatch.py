@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
-from lintfit.checks.helpers.readers import COMPARES, older, reader_of
+from lintfit.checks.helpers.readers import COMPARES, mismatch_stops, older, reader_of
 from lintfit.checks.helpers.runs import change, names_unread_file
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import spot
@@ -51,11 +51,12 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
         stated = argument.provenance.kind != "default"
         launched = f": {spot(run.launch.place)} does not pass --{name}" if run.launch is not None else ""
         absent = f" (not given{launched})"
+        stops, severity = mismatch_stops(run)
         yield Report(
             block.provenance.place,
             f"{name}.enabled is {str(block.value).lower()} here, and the trainer's {name} is {str(value).lower()}"
-            f"{'' if stated else absent}: the Trainer stops with ValueError "
-            "(DeepSpeed config values that mismatch TrainingArguments values)",
+            f"{'' if stated else absent}: {stops}",
+            severity=severity,
             related=related(argument.provenance.place, f"{name} is set here"),
             fix=_follow(run, name, stated or value),
             help=f'write "auto" here and {_said(run, name)} to train in {name}',

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext
+from lintfit.documents import door
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
@@ -51,6 +52,25 @@ _BY_ACCELERATOR = frozenset({"PPOTrainer", "PPOv2Trainer"})
 COMPARES = "4.6"
 """The first transformers version that compares a DeepSpeed config with its own arguments (``fill_match``); before, it
 kept what the config states."""
+
+
+def mismatch_stops(run: Run) -> tuple[str, Severity]:
+    """What the Trainer does about a config that says otherwise than its arguments, and how bad that is."""
+    error = "ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
+    if _of_another_checkout(run) and older((run,), "transformers", COMPARES) is None:
+        return f"transformers {COMPARES} and later stop with {error}", Severity.WARNING
+    return f"the Trainer stops with {error}", Severity.ERROR
+
+
+def _of_another_checkout(run: Run) -> bool:
+    """Whether the launch takes its libraries from sources that are not here (``PYTHONPATH=../../src``): of which
+    release they are nobody knows."""
+    if run.launch is None:
+        return False
+    here = run.launch.document.path.parent
+    parts = run.launch.environment.get("PYTHONPATH", "").split(":")
+    sources = [here / part for part in parts if part.startswith("..") and PurePosixPath(part).name == "src"]
+    return any(not door.is_folder(folder) for folder in sources)
 
 
 def older(runs: Iterable[Run], library: str, bound: str) -> bool | None:
