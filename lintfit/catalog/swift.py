@@ -54,10 +54,14 @@ def inherits(command: str, at: int) -> str | None:
     return step[0] if step is not None else None
 
 
-def history(command: str, name: str, at: int) -> str | None:
+def history(command: str, name: str, at: int, others: Collection[str] = ()) -> str | None:
     """Which release took an argument last, or takes it first, that this version has not; None for a name that none
-    has."""
-    having = [each for each in range(len(versions())) if name in fields(command, each)]
+    has. ``others`` are the fields of transformers, which some releases inherit."""
+
+    def has(each: int) -> bool:
+        return name in fields(command, each) or (name in others and inherits(command, each) is not None)
+
+    having = [each for each in range(len(versions())) if has(each)]
     return by_version.history(at, having, [f"{PACKAGE} {each}" for each in versions()])
 
 

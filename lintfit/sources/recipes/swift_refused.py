@@ -30,7 +30,7 @@ def refused_by(arguments: SwiftArguments) -> Iterator[Refused]:
         found = refusal(given, options)
         if found is None or (found.by_value and _taken_elsewhere(arguments, given)):
             continue
-        history = swift.history(arguments.command, given.name.lstrip("-"), arguments.at) if not found.by_value else None
+        history = _history(arguments, given.name.lstrip("-")) if not found.by_value else None
         passed = ignored and not found.by_value
         yield Refused(place, given.name, PARSER, found, ignored=passed, history=history)
     yield from _keys(arguments, options, ignored)
@@ -46,8 +46,12 @@ def _keys(arguments: SwiftArguments, options: tuple[Option, ...], ignored: bool)
         found = unknown(Given(f"--{entry.key}"), options) if entry.key != ENVIRONMENT else None
         if found is not None:
             place, name = Place(document, entry.key_span), f"--{entry.key}"
-            history = swift.history(arguments.command, entry.key, arguments.at)
+            history = _history(arguments, entry.key)
             yield Refused(place, name, PARSER, found, key=True, ignored=ignored, history=history)
+
+
+def _history(arguments: SwiftArguments, name: str) -> str | None:
+    return swift.history(arguments.command, name, arguments.at, {*SEQ2SEQ, *_of_transformers(arguments)})
 
 
 def _taken_elsewhere(arguments: SwiftArguments, given: Given) -> bool:
