@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import copies_outgrow_host, load_bytes, trap, whole_copies
 from lintfit.checks.helpers.script_edits import moved_above
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.spec import GIB
-from lintfit.sources.script.interpreter.models import is_arguments
+from lintfit.sources.script.interpreter.models import arguments_before
 from lintfit.sources.script.model import Call, ScriptFacts
-
-if TYPE_CHECKING:
-    from lintfit.sources.script.source import ScriptSource
 
 _WORTH_IT = 4 * GIB
 """Bytes of a model from which on a whole copy on every rank is worth a warning: 32 GiB on a machine of eight GPUs."""
@@ -23,7 +19,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
     alone = run.launch is not None and run.spec is not None and run.spec.data_parallel < 2
-    if alone or run.value("quantization") is not None:
+    if alone or run.hardware.gpus == 1 or run.value("quantization") is not None:
         return  # no quantized model is partitioned while it loads, and one rank has nobody to share with
     facts = run.script.facts
     found = (facts.training_arguments, facts.parse_call, facts.accelerator)
@@ -34,7 +30,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     load = _load(facts)
     if config is None or load is None or load.order > config.order:
         return
-    if any(call.order < load.order for call in facts.partitioning) or _parsed_before(run.script, load):
+    if any(call.order < load.order for call in facts.partitioning) or arguments_before(run.script.walk, load.order):
         return
     # Whole copies break a run where the host has no room for them; else they are a waste of it.
     breaks, waste = copies_outgrow_host(run), trap(context)
@@ -52,12 +48,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
         else None,
         help=f"build {config.name} before the model is loaded",
     )
-
-
-def _parsed_before(script: ScriptSource, load: Call) -> bool:
-    """Whether the command line has filled a trainer's arguments before the load, from which others are made later."""
-    made = (each.call for each in script.walk.parsed if is_arguments(each.library))
-    return any(call is not None and call.order < load.order for call in made)
 
 
 def _load(facts: ScriptFacts) -> Call | None:

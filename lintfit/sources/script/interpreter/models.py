@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from lintfit.documents import bounds
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Ref, Value, objects
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.interpreter.state import Walk
 
 CONFIG_NAMES = (
     "pretrained_model_name_or_path",
@@ -37,6 +41,14 @@ _DATACLASS_PARSER = re.compile(r"(Hf|H4)ArgumentParser$|TrlParser$|ArgumentParse
 def is_arguments(name: str) -> bool:
     """Whether a dotted name is a ``TrainingArguments``-like class."""
     return bool(_ARGUMENTS.search(name))
+
+
+def arguments_before(walk: Walk, order: int) -> bool:
+    """Whether arguments of a trainer may be made before a call, not only those that the trainer gets: they set the
+    process's GPU, and tell transformers about ZeRO-3 (``TrainingArguments.__post_init__``)."""
+    made = [record for record in walk.records[:order] if is_arguments(record.function)]
+    made += [each.call for each in walk.parsed if each.call is not None and is_arguments(each.library)]
+    return any(record.order < order and record.taken is not False for record in made)
 
 
 _FIRST_PPO = frozenset({

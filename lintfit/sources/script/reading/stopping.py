@@ -49,7 +49,12 @@ def on_current_gpu(reading: Reading) -> list[Record]:
         return []
     if not load.function.startswith("transformers.") or not sure_none(load.keyword("device_map")):
         return []
-    if made is None or made.call is None or made.call.order < load.order or _arguments_before(reading, load):
+    if (
+        made is None
+        or made.call is None
+        or made.call.order < load.order
+        or models.arguments_before(reading.walk, load.order)
+    ):
         return []
     if reading.calls.say(_DEVICES):
         return []
@@ -60,10 +65,3 @@ def on_current_gpu(reading: Reading) -> list[Record]:
 def _alike(load: Record, other: Record) -> bool:
     """Whether two calls say the same, word for word."""
     return load.node.deep_equals(other.node)
-
-
-def _arguments_before(reading: Reading, load: Record) -> bool:
-    """Whether arguments of a trainer are made before a load: they set the process's GPU."""
-    made = [record for record in reading.records if models.is_arguments(record.function)]
-    made += [each.call for each in reading.walk.parsed if each.call is not None and models.is_arguments(each.library)]
-    return any(record.order < load.order for record in made)
