@@ -506,3 +506,34 @@ Own(model, "a/b", args=TrainingArguments("out")).train()
 """
     assert values(script(text, ""))["reference_model"] is True
     assert values(script(text.replace('model, "a/b"', "model"), ""))["reference_model"] is UNKNOWN
+
+
+BRANCHES = """
+import argparse
+from datasets import load_dataset
+parser = argparse.ArgumentParser()
+parser.add_argument("--data")
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained("some/model")
+data = load_dataset("json", data_files=args.data)
+if "test" in data:
+    trainer = Trainer(model=model, args=TrainingArguments("out", per_device_eval_batch_size=2))
+    {first}
+else:
+    trainer = Trainer(model=model, args=TrainingArguments("out", per_device_train_batch_size=1))
+    {second}
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "after", "batch"),
+    [
+        ("trainer.predict(data['test'])", "trainer.train()", "", 1),
+        ("trainer.train()", "trainer.predict(data['test'])", "", 8),
+        ("pass", "pass", "trainer.train()", 8),  # either of them trains
+    ],
+)
+def test_the_trainer_that_trains_counts(first: str, second: str, after: str, batch: int) -> None:
+    said = values(script(MODEL + BRANCHES.format(first=first, second=second, after=after), "--data d.json"))
+    assert said["micro_batch_size"] == batch

@@ -86,6 +86,17 @@ def trainers(records: Sequence[Record]) -> list[Record]:
     return [record for record in made.values() if any(record is each for each in trained)]
 
 
+def _trainer(records: Sequence[Record]) -> Record | None:
+    """The trainer that this run most surely makes; of several that are as sure, one whose ``train`` is called: others
+    evaluate or predict."""
+    made = [record for record in records if is_trainer(record)]
+    calls = [record for record in records if record.name == "train" and record.taken is not False]
+    first, trains = certain(made), certain(each for each in made if any(made_by(r.receiver, each) for r in calls))
+    if first is None or trains is None or (first.taken and not trains.taken):
+        return first
+    return trains
+
+
 def _only_evaluated(records: Sequence[Record], trainer: Record | None) -> bool:
     """Whether a trainer is asked to evaluate or to predict, and nothing is asked to train."""
     made = [record for record in records if record.taken is not False]
@@ -111,7 +122,7 @@ def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
     """Choose the calls that matter among all that the walk came by, for one of several trainings."""
     found = FoundCalls()
     found.loads = [record for record in records if models.is_model_load(record)]
-    found.trainer = certain(record for record in records if is_trainer(record))
+    found.trainer = _trainer(records)
     if which:
         found.trainer = trainers(records)[which]
     begun = [record for record in records if _is_initialize(record)]
