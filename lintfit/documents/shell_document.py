@@ -29,6 +29,15 @@ class HereFile:
 
 
 @frozen
+class Filled:
+    """A file that ``envsubst`` makes of another (``origin``), in which it fills in variables; where that stands."""
+
+    name: str
+    origin: str
+    start: int
+
+
+@frozen
 class Assignment:
     """``NAME=value`` in front of a command. ``value`` is None where it cannot be known."""
 
@@ -80,6 +89,8 @@ class ShellDocument(Document):
     """The files that it writes with here-documents, in order."""
     redirected: tuple[str, ...] = ()
     """The names of all files that it redirects output to, what is not statically known of them as written."""
+    filled: tuple[Filled, ...] = ()
+    """Those of them that are another file with variables filled in, in order."""
     open_text: Callable[[Path], FileText | None] | None = field(default=None, repr=False)
     """Opens the files that it sources: needed to read a changed text of it the same way."""
     given: Given | None = None

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Span
-from lintfit.documents.shell_document import HereFile
+from lintfit.documents.shell_document import Filled, HereFile
 from lintfit.documents.shell_expansion import expand, words
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word
 
@@ -51,6 +51,21 @@ def written_file(
         return None
     quoted = source.of(start)[:1] in ('"', "'", "\\")
     return HereFile(target.text, source.span(body), () if quoted else _expansions(body, source, scope))
+
+
+def filled(statement: tree_sitter.Node, command: tree_sitter.Node, source: Source, scope: Scope) -> Filled | None:
+    """``envsubst < FROM > NAME``: a file that is another one, with variables filled in."""
+    program = command.child_by_field_name("name")
+    if program is None or source.of(program) != "envsubst":
+        return None
+    ends: dict[str, str] = {}
+    for part in _parts(statement):
+        mark = source.of(part)[:1]
+        for each in part.children_by_field_name("destination")[:1] if part.type == "file_redirect" else ():
+            ends[mark] = "".join(word.text for word, _ in words(source.text, source.span(each), scope))
+    if set(ends) != {"<", ">"}:
+        return None
+    return Filled(ends[">"], ends["<"], source.span(command).start)
 
 
 def redirections(statement: tree_sitter.Node, source: Source, scope: Scope) -> list[str]:

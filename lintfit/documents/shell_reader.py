@@ -110,6 +110,7 @@ def _read(file: FileText, open_text: OpenText | None, given: Given | None) -> Sh
         variables=walks[0].scope.variables if own else {},
         files=(*_shown(file), *(written for walk in walks for written in walk.files)),
         redirected=tuple(name for walk in walks for name in walk.redirections),
+        filled=tuple(made for walk in walks for made in walk.filled),
         open_text=open_text if own else None,
         given=given if own else None,
         cuts=cuts,

@@ -17,9 +17,9 @@ from lintfit.documents.numerals import natural
 from lintfit.documents.shell_branches import after_branches
 from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken, tested
 from lintfit.documents.shell_directives import directives, slurm_counts
-from lintfit.documents.shell_document import Assignment, Command, HereFile
+from lintfit.documents.shell_document import Assignment, Command, Filled, HereFile
 from lintfit.documents.shell_expansion import words
-from lintfit.documents.shell_files import read_variable, redirections, written_file
+from lintfit.documents.shell_files import filled, read_variable, redirections, written_file
 from lintfit.documents.shell_refusals import refused, to_be_given, unknown
 from lintfit.documents.shell_source import MOST_READINGS, Source
 from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
@@ -96,6 +96,7 @@ class Walk:
         self.demands = False
         """Whether the script refuses to run without arguments."""
         self.redirections: list[str] = []
+        self.filled: list[Filled] = []
         self.sourced = 0
         """How many files deep this one is that the script sources."""
 
@@ -236,6 +237,9 @@ class Walk:
         read = read_variable(node, body, self.source)
         if read is not None:
             self.scope.variables[read.name] = read
+        made = filled(node, body, self.source, self.scope)
+        if made is not None:
+            self.filled.append(made)
         file = written_file(node, body, self.source, self.scope)
         if file is not None:
             self.files.append(replace(file, conditional=where.conditional))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,7 @@ class RunFiles:
         here = self.here(name, kind) if (kind := SUFFIXES.get(Path(name).suffix)) in (Kind.JSON, Kind.YAML) else None
         if here is not None:
             return here
+        name = self._filled_from(name)
         itself = self.origin.kind == "recipe" and name == self.origin.path.as_posix()
         path = self.origin.path if itself else self.locator.find(name)
         return self.read(path) if path is not None else None
@@ -99,7 +101,8 @@ class RunFiles:
         here = self.here(name, kind)
         if here is not None:
             return here
-        path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
+        origin = self._filled_from(name)
+        path = self.locator.find(origin) if len(origin) < _LONGEST_NAME and origin.isprintable() else None
         place = handed(self.launch, name)
         if path is None and place is not None:
             self.lacking.lack("the config", name, place)
@@ -147,6 +150,16 @@ class RunFiles:
             )
             self.documents.append(self.written[index, kind])
         return self.written[index, kind]
+
+    def _filled_from(self, name: str) -> str:
+        """The file that ``envsubst`` makes one of above the launch line, else itself: what lies in the tree by its name
+        is what another launch has left there."""
+        if self.launch is None:
+            return name
+        wanted, before = posixpath.normpath(name), self.launch.place.span.start
+        made = (each for each in self.launch.document.filled if each.start < before)
+        found = [each.origin for each in made if posixpath.normpath(each.name) == wanted]
+        return found[-1] if found and "$" not in found[-1] else name
 
     def _writer(self) -> tuple[ShellDocument | None, int]:
         """What may write files for this run, and up to where."""
