@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.run.precedence import Sources
 from lintfit.run.processes import available
 from lintfit.settings.model import UNKNOWN, Setting
@@ -43,7 +44,8 @@ _SPLITTERS = frozenset({"tensor_parallel", "TensorParallel", "TensorParallelPreT
 
 
 def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
-    """What splits the model of one process over several GPUs that the machine has; None where nothing surely does."""
+    """What splits the model of one process over several GPUs that the machine has, or may, where nobody can tell what
+    ``device_map`` comes to; None where nothing does."""
     there, engine = available(sources), settings.get("engine")
     if sources.script is None or there is None or there.value is UNKNOWN or there.value < 2 or _sees_one(sources):
         return None
@@ -54,6 +56,7 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     words = {str(each.value): each.value for each in asked if each is not None}
     word = next(iter(words.values())) if len(words) == 1 and None not in asked else None
     spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
+    may = word is UNKNOWN and not any(each is not None and _is_of_rank(each) for each in asked)
     if sources.launch is None and spreads:
         return "device_map"  # nobody starts it as more than one process, which trainers refuse with such a map
     if engine is None or engine.value != "single":
@@ -61,7 +64,18 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     for call in sources.script.calls(*_SPLITTERS):
         if call.taken is True and call.function.startswith("tensor_parallel."):
             return "tensor_parallel"
-    return "device_map" if spreads else None
+    return "device_map" if spreads or may else None
+
+
+_OF_RANK = lazy_pattern(r"rank|process_index|current_device|kbit_device_map|\bdevice\b|torch\.device|cuda:")
+"""What a value is written with that is the process's own GPU: TRL's ``get_kbit_device_map``, ``local_rank``."""
+
+
+def _is_of_rank(argument: Argument) -> bool:
+    """Whether an argument that is not statically known names the process's own GPU by the words that it is written
+    with."""
+    places = (argument.place, argument.provenance.place)
+    return any(place is not None and _OF_RANK.search(place.document.slice(place.span)) for place in places)
 
 
 def _names_several(place: object) -> bool:

@@ -150,3 +150,29 @@ def test_a_base_and_adapters_that_are_loaded_alike_are_spread(tmp_path: Path) ->
     flags = ("--gpu", "3090", "--gpus", "8", "--seq-len", "512", "--output-format", "json")
     (run,) = lintfit("check", "train.py", *flags, cwd=tmp_path).json["runs"]
     assert run["verdict"] == "unknown" and any("device_map" in reason for reason in run["unknown"])
+
+
+@pytest.mark.parametrize(
+    ("place", "verdict"),
+    [
+        ("CONFIG.model.device_map", "unknown"),
+        ("CONFIG.device_map if torch.cuda.is_available() else None", "unknown"),
+        ("get_kbit_device_map()", "does-not-fit"),
+        ("torch.cuda.current_device()", "does-not-fit"),
+        ("CONFIG.local_rank", "does-not-fit"),
+        ("None", "does-not-fit"),
+    ],
+)
+def test_a_device_map_that_nobody_can_tell_may_spread_one_process(tmp_path: Path, place: str, verdict: str) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "from settings_elsewhere import CONFIG\n"
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "from trl import get_kbit_device_map\n"
+        f'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={place})\n'
+        'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
+    )
+    (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0,1 python train.py\n")
+    flags = ("--gpu", "3090", "--gpus", "8", "--output-format", "json")
+    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    assert run["verdict"] == verdict
