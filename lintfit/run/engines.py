@@ -43,7 +43,10 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     gpus = settings.get("gpus")
     if sources.launch is not None and not sources.training_is_read:
         return derived("engine", UNKNOWN, "the script that is launched decides it")
-    if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
+    several = gpus is not None and isinstance(gpus.value, int) and gpus.value > 1
+    if several and sharded is not None and sharded.value is UNKNOWN:
+        return Setting("engine", UNKNOWN, sharded.provenance)  # a Trainer is given something to shard by, or nothing
+    if several and gpus is not None:
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
     elif _starts_all(sources, gpus):
         why = "one process on each GPU without DeepSpeed or FSDP, where there are several"

@@ -176,3 +176,27 @@ def test_a_trainer_that_nobody_has_train_is_no_run(tmp_path: Path, line: str, ru
     (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out\n")
     out = lintfit("check", "run.sh", "--output-format", "json", cwd=tmp_path).out
     assert len(json.loads(out)["runs"]) == runs
+
+
+@pytest.mark.parametrize(
+    ("fsdp", "processes", "engine"),
+    [
+        ("config.get('fsdp')", 4, None),
+        ("config.get('fsdp')", 1, "single"),
+        ("''", 4, "ddp"),
+        ("'full_shard auto_wrap'", 4, "fsdp"),
+    ],
+)
+def test_the_engine_is_not_known_where_nobody_can_tell_what_shards(
+    tmp_path: Path, fsdp: str, processes: int, engine: str | None
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "import yaml\n"
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "config = yaml.safe_load(open(somewhere()))\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-32B", dtype="bfloat16")\n'
+        f'Trainer(model=model, args=TrainingArguments("out", fsdp={fsdp})).train()\n'
+    )
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node {processes} train.py\n")
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert run["settings"]["engine"]["value"] == engine
