@@ -346,8 +346,8 @@ for batch in loader:
 COPY = "class Other:\n    @classmethod\n    def from_pretrained(cls, name): ...\n" + "# a line\n" * 27_500
 
 
-def test_a_copy_of_modelling_code_leaves_room_for_the_short_module_that_has_layers_recomputed(tmp_path: Path) -> None:
-    files = {"train.py": LOOP, "copied.py": COPY, "kit.py": WRAPPER + "# a line\n" * 500}
+def test_a_copy_of_modelling_code_leaves_room_for_the_small_module_that_has_layers_recomputed(tmp_path: Path) -> None:
+    files = {"train.py": LOOP, "copied.py": COPY, "kit.py": WRAPPER + "# from_pretrained\n" * 800}
     assert len(COPY) < MAX_CHARACTERS < len(COPY) + len(files["kit.py"])
     assert values(project(tmp_path, files))["gradient_checkpointing"] is True
 

@@ -16,8 +16,10 @@ from lintfit.frozen import word_set
 
 MAX_CHARACTERS = 250_000
 """Text that the modules drawn in by one script may have together; what the rest holds stays unknown."""
-MAX_OF_SHORT = 100_000
-"""The same for short ones alone, so that a copy of a library's modelling code leaves room for what calls it."""
+MAX_OF_SMALL = 100_000
+"""The same for small ones alone, so that a copy of a library's modelling code leaves room for what calls it."""
+_SMALL = 16_000
+"""Characters of a small one; ``modeling_llama.py`` of transformers has 20,000."""
 _SHORT = 6_000
 """Characters of a module that is read whatever it says."""
 _ABOVE = 6
@@ -140,7 +142,7 @@ class Modules:
     def _has_room(self, characters: int) -> bool:
         """Whether a module of so many characters may be drawn in beside the others."""
         drawn_in = [len(known.text) for known in self.documents[1:]]
-        if characters <= _SHORT and characters + sum(size for size in drawn_in if size <= _SHORT) <= MAX_OF_SHORT:
+        if characters <= _SMALL and characters + sum(size for size in drawn_in if size <= _SMALL) <= MAX_OF_SMALL:
             return True
         return characters + sum(drawn_in) <= MAX_CHARACTERS
 
