@@ -96,9 +96,11 @@ def _last_part(document: ShellDocument, at: Span, word: Word, value: str) -> Ite
 
 
 def with_value(document: ShellDocument, word: Word, value: str, glued_to: str | None) -> Edit | None:
-    """The edit that gives a word another value in its quotes, behind the ``=`` of the flag that it is glued to; None
-    where that would need other quotes."""
+    """The edit that gives a word another value in its quotes, behind the ``=`` of the flag that it is glued to; a
+    path whose folder is a variable's gets another name in it. None where that would need other quotes."""
     at = word.span if glued_to is None else _after_equals(document, word.span, glued_to)
+    if (name := next(_last_part(document, at, word, value), None)) is not None:
+        return name
     text = _requoted(document, at, value, word)
     return Edit(at, text) if text is not None else None
 

@@ -85,6 +85,8 @@ class Feasibility:
             return  # no file of others is the reason
         for path in why.applied.texts:
             names = {each.change for each in why.applied.written if each.edit.path == path}
+            if "micro_batch_size" in names:
+                names.discard("gradient_accumulation_steps")  # which keeps the batch as it was
             if path.as_posix() in why and len(names) == 1 and not names - changes.keys():
                 self.undone(changes, names.pop(), why)
 

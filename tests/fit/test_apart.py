@@ -108,6 +108,15 @@ def test_a_variable_that_names_a_config_twice_names_the_other(tmp_path: Path) ->
     assert fixed(tmp_path) == BY_VARIABLE.replace("zero2.json", "zero3_offload.json")
 
 
+def test_a_config_in_the_script_s_own_folder_stays_there(tmp_path: Path) -> None:
+    own = BY_VARIABLE.replace('config="', 'HERE="$(cd "$(dirname "$0")" && pwd)"\nconfig="$HERE/').replace(
+        '    --deepspeed "${config}"\n', ""
+    )
+    own = own.replace("size 1 \\\n", "size 1\n")
+    tree(tmp_path, a_dot_sh=own, zero2_dot_json=ZERO2)
+    assert fixed(tmp_path) == own.replace("zero2.json", "zero3_offload.json")
+
+
 def test_a_json_of_the_tree_that_says_it_comes_before_a_new_one(tmp_path: Path) -> None:
     there = json.loads(ZERO2)
     there["zero_optimization"] = {

@@ -78,8 +78,11 @@ def _is_trained_too(reading: Reading, load: Record) -> bool:
 
 
 def _statement(reading: Reading, record: Record) -> str:
-    document, node = reading.calls.document_of(record.node), record.statement
-    return document.slice(document.span(node)) if node is not None else ""
+    node = record.statement
+    if node is None or not reading.calls.is_written(node):
+        return ""
+    document = reading.calls.document_of(node)
+    return document.slice(document.span(node))
 
 
 def _is_base(reading: Reading, load: Record) -> bool:
