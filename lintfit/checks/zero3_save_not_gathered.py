@@ -110,13 +110,21 @@ def _what(run: Run) -> str:
 
 def _saves(run: Run) -> bool:
     """Whether the trainer writes a model: on its own, or because the script asks it to."""
-    if run.script is None:  # every command of TRL's ends with save_model
-        return True
+    if run.script is None:
+        return not _saves_nothing(run)
     arguments = run.script.facts.training_arguments
     strategy = arguments.argument("save_strategy") if arguments is not None else None
     if arguments is None or (strategy is not None and strategy.value == "no"):
         return any(True for _ in calls_of(run.script, "save_model"))
     return strategy is None or isinstance(strategy.value, str)
+
+
+def _saves_nothing(run: Run) -> bool:
+    """Whether ms-swift is told to save nothing: where others end with ``save_model`` (TRL's and axolotl's commands,
+    LLaMA-Factory), it leaves all of that to the trainer (3.3 ``SwiftSft.train``)."""
+    recipe = run.recipe
+    strategy = recipe.argument("save_strategy") if recipe is not None and recipe.dialect == "swift" else None
+    return strategy is not None and strategy.value == "no"
 
 
 def _fix(run: Run) -> Fix | None:
