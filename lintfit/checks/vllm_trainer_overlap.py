@@ -12,7 +12,7 @@ from lintfit.documents.numerals import natural, whole
 from lintfit.documents.shell_directives import slurm_counts
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.frozen import replace
-from lintfit.memory.result import Verdict
+from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import Place
@@ -55,7 +55,7 @@ def _colocated(context: RunContext) -> Iterator[Report]:
         place_of(context.run, "vllm_gpu_memory_utilization", "vllm_mode", "use_vllm"),
         f"vLLM on the trainer's GPUs reserves {share:.0%} of each, {gib(share * spec.capacity_bytes)}: "
         f"the peak with training is {peak(estimate)}{at_length(context)}",
-        severity=Severity.INFO if _fits_with_short_samples(context) else Severity.WARNING,
+        severity=Severity.INFO if _likely_fits(context, estimate) else Severity.WARNING,
         fix=_smaller(context, share),
         help="lower vllm_gpu_memory_utilization, or give vLLM GPUs of its own",
     )
@@ -91,8 +91,10 @@ def _weights(run: Run) -> float:
     return _PER_WEIGHT * spec.facts.parameters / ranks
 
 
-def _fits_with_short_samples(context: RunContext) -> bool:
-    """Whether both have room where samples are short, and nobody knows how long they are."""
+def _likely_fits(context: RunContext, estimate: Estimate) -> bool:
+    """Whether both likely have room, or have it where samples are short, and nobody knows how long they are."""
+    if estimate.capacity_bytes is not None and estimate.peak.likely <= estimate.capacity_bytes:
+        return True
     return not exact_length(context.run) and fits(context.at_short)
 
 
