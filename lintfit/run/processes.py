@@ -31,12 +31,12 @@ _ONE_GPU = re.compile(r"(?<![a-z0-9])(?:single|one|1)[-_ ]?(?:gpu|card|device)(?
 
 
 def _by_file_name(sources: Sources) -> Setting | None:
-    """One GPU, where the file that starts or states a run says so by its name, or by its folder's
-    (``lora_single_gpu/``), and nothing else says how many."""
+    """One GPU, where a file that starts, states or configures a run says so by its name, or by its folder's
+    (``lora_single_gpu/``, ``ds_z0_single_gpu.json``), and nothing else says how many."""
     there = available(sources)
     if there is not None and there.value == 1:
         return None
-    for source in (sources.launch, sources.recipe, sources.accelerate):
+    for source in (sources.launch, sources.recipe, sources.accelerate, sources.deepspeed):
         path = source.document.path if source is not None else Path()
         if _ONE_GPU.search(path.stem) or _ONE_GPU.search(path.parent.name):
             return Setting("gpus", 1, Provenance("assumed", f"one GPU, by the name of {path.as_posix()}"))

@@ -65,6 +65,14 @@ def test_it_takes_one_of_them_where_its_name_says_so(path: str, tmp_path: Path) 
     assert f"one GPU, by the name of {path}" in run["estimate"]["assumptions"]
 
 
+@pytest.mark.parametrize(("name", "gpus"), [("ds_z0_single_gpu_config.json", 1), ("ds_z0_config.json", 4)])
+def test_it_takes_one_of_them_where_its_deepspeed_config_says_so(name: str, gpus: int, tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text(f"{TRL}deepspeed: {name}\n")
+    (tmp_path / name).write_text('{"zero_optimization": {"stage": 0}}')
+    (run,) = _checked(tmp_path, "sft.yaml", "--gpu", "a100-80gb", "--gpus", "4")["runs"]
+    assert run["settings"]["gpus"]["value"] == gpus and run["settings"]["engine"]["value"] == "deepspeed"
+
+
 def test_a_launch_line_that_names_it_takes_it(tmp_path: Path) -> None:
     (tmp_path / "sft.yaml").write_text(TRL)
     (tmp_path / "run.sh").write_text("trl sft --config sft.yaml --per_device_train_batch_size 2\n")
