@@ -132,6 +132,6 @@ def _fix(run: Run) -> Fix | None:
     if run.deepspeed is not None:
         edits = run.deepspeed.write(_KEYS[0], True)
     host = run.spec.host_memory_bytes if run.spec is not None else None
-    short = run.spec is not None and host is not None and 2 * run.spec.facts.parameters >= host
-    applicability = Applicability.UNSAFE if short else Applicability.SAFE
+    room = run.spec is not None and host is not None and 2 * run.spec.facts.parameters < host
+    applicability = Applicability.SAFE if room else Applicability.UNSAFE
     return offered("gather the 16-bit weights when the model is saved", applicability, edits)

@@ -283,7 +283,7 @@ def _saved(run: Run, source: DeepSpeedSource | AccelerateSource, name: str, valu
         return {}
     flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
     made = {"zero3_init_flag": True} if source is run.accelerate and flag is not None and flag.value is False else {}
-    if not has_trainer(run):
+    if not has_trainer(run) and not run.mentions("get_state_dict"):  # accelerator.get_state_dict(model) asks for it
         return made
     if source is run.accelerate:
         gathers = source.settings.get("zero3_save_16bit_model")

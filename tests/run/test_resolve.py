@@ -145,6 +145,7 @@ def test_a_batch_that_deepspeed_cannot_share_out_gives_no_accumulation(total: in
 def test_the_name_of_the_cards_states_their_number_where_nothing_else_does(nodes: object, gpus: int | None) -> None:
     options = Options(gpu="8x3090", origins={"gpu": "--gpu"})
     launch = SimpleNamespace(
+        document=SimpleNamespace(path=Path("run.sh")),
         launcher="deepspeed",
         seen_gpus=None,
         by_mpi=False,
@@ -157,7 +158,11 @@ def test_the_name_of_the_cards_states_their_number_where_nothing_else_does(nodes
 @pytest.mark.parametrize(("kind", "gpus"), [("assumed", UNKNOWN), ("file", 5)])
 def test_processes_that_the_script_starts_are_not_one_on_each_node(kind: str, gpus: object) -> None:
     launch = SimpleNamespace(
-        launcher="python", seen_gpus=None, by_mpi=False, settings=_settings({"gpus": 5}, kind) | _settings({"nodes": 5})
+        document=SimpleNamespace(path=Path("run.sh")),
+        launcher="python",
+        seen_gpus=None,
+        by_mpi=False,
+        settings=_settings({"gpus": 5}, kind) | _settings({"nodes": 5}),
     )
     sources = Sources(Options(), script=_loop(gpus=UNKNOWN), launch=launch)  # type: ignore[arg-type]
     found = number_of_gpus(sources, None)
