@@ -208,13 +208,14 @@ def insert_statement_before(document: PythonDocument, statement: Statement, code
     start = _statement_start(document, line)
     indent, newline = _indent(document, start), document.file.newline
     if not code.startswith("@"):
-        start = _above_comments(document, start, indent)
+        start = above_comments(document, start)
     return (Edit.insert(start, _lines(code, indent, newline) + newline + indent),)
 
 
-def _above_comments(document: PythonDocument, start: int, indent: str) -> int:
-    """Where the comments begin that stand right above a statement, of which they speak; the statement where none do."""
-    text, line = document.text, line_start(document.text, start)
+def above_comments(document: PythonDocument, start: int) -> int:
+    """Where the comments begin that stand right above a statement, of which they speak; ``start``, where it begins
+    itself, where there are none."""
+    text, line, indent = document.text, line_start(document.text, start), _indent(document, start)
     if document.file.within is not None or text[line:start] != indent:
         return start  # a notebook's line above may be of another cell
     while line > 0:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.documents import python_edits
+from lintfit.documents.lines import line_start
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
@@ -48,7 +49,7 @@ def _moved_up(
     if code is None:
         return None
     inserted = python_edits.insert_statement_before(document, above, code)
-    removed = python_edits.remove_statement(document, below)
+    removed = _with_comments(document, below, python_edits.remove_statement(document, below))
     return edits_in(document, _with_blank_lines(document.text, document.file.newline, inserted, removed))
 
 
@@ -60,9 +61,22 @@ def _moved_down(document: PythonDocument, above: cst.SimpleStatementLine, passed
     if code is None or not used.isdisjoint(_bound(above)) or not changed.isdisjoint(_names(above)):
         return None
     assert isinstance(last, cst.SimpleStatementLine)
-    removed = python_edits.remove_statement(document, above)
+    removed = _with_comments(document, above, python_edits.remove_statement(document, above))
     inserted = python_edits.insert_statement_after(document, last, code)
     return edits_in(document, (*inserted, *_without_blank_lines(document.text, removed)))
+
+
+def _with_comments(document: PythonDocument, statement: cst.CSTNode, removed: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The edit that takes a statement out, with the comments right above it, which go where it goes."""
+    first = line_start(document.text, _begin(document, statement))
+    if len(removed) != 1 or first >= removed[0].span.start:
+        return removed
+    return (Edit(Span(first, removed[0].span.end), removed[0].text),)
+
+
+def _begin(document: PythonDocument, statement: cst.CSTNode) -> int:
+    """Where a statement begins, with the comments right above it."""
+    return python_edits.above_comments(document, document.span(statement).start)
 
 
 def _height(document: PythonDocument, statement: cst.CSTNode) -> int:
@@ -150,10 +164,9 @@ def _bound(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _code(document: PythonDocument, statement: cst.CSTNode) -> str | None:
-    """The statement's lines without their indentation; None where that would change a string."""
+    """The statement's lines and those of its comments, without indentation; None where that would change a string."""
     span = document.span(statement)
     text = document.slice(span)
     if '"""' in text or "'''" in text:
         return None
-    line_start = span.start - document.row(span.start).column + 1
-    return textwrap.dedent(document.text[line_start : span.end])
+    return textwrap.dedent(document.text[line_start(document.text, _begin(document, statement)) : span.end])
