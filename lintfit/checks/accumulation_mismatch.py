@@ -36,7 +36,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _deepspeeds(run: Run) -> Setting | None:
-    """What DeepSpeed is told: its JSON, which counts as 1 where it is silent, else the launcher or the YAML."""
+    """What DeepSpeed is told: its JSON, which counts as 1 where it is silent, else the launcher or the YAML. What a
+    plugin of the script's own says comes before those (``DeepSpeedPlugin.__post_init__``) and is not compared."""
+    assert run.script is not None
+    if any(call.argument(_NAME) is not None for call in run.script.calls("DeepSpeedPlugin")):
+        return None
     if run.deepspeed is not None:
         stated = run.deepspeed.settings.get(_NAME)
         if stated is None and run.deepspeed.node("train_batch_size") is None:

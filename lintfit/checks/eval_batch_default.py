@@ -19,8 +19,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     batch, now = spec.evaluation.batch_size, evaluation_moment(estimate)
     if context.verdict in (Verdict.FITS, Verdict.UNKNOWN) or batch <= spec.micro_batch_size or now is None:
         return
-    if not estimate.peaks_in_evaluation:
-        return
+    if not estimate.peaks_in_evaluation or "micro_batch_size" in run.doubtful:
+        return  # the batch of the training may be as large
     for size in smaller(run, spec):
         result = context.what_if(eval_batch_size=size)
         if result is None or not fits(result):

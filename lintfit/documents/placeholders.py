@@ -22,7 +22,8 @@ _TO_FILL_IN = lazy_pattern(
     r"|\{[a-z_][\w .-]*\}"
     r"|\[(?:your|path|model|size|name)[^\]]*\]|\[(?-i:[A-Z][A-Z_ ]+)\]"
     r"|(?:^|[^a-z])x{3,}(?:[^a-z]|$)"
-    r"|^\.\.\.$|placeholder|changeme",
+    r"|^\.\.\.$|placeholder|changeme"
+    r"|^(?:path of|name of|model name|data path|path or|(?:learning rate|model|data|dataset) list)\b",
     re.IGNORECASE,
 )
 _OF_A_SIZE = lazy_pattern(r"[A-Za-z][\w. -]{0,80}?(?<![\d.])\d+(?:[._]\d+)?[Bb](?![A-Za-z\d])[\w. -]*")

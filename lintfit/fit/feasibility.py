@@ -96,11 +96,12 @@ class Feasibility:
         return next((each for rule, each in errors.items() if rule not in self._stops_now), None) if errors else None
 
     def mended(self, made: Applied) -> Applied | str:
-        """What a plan leaves, with the errors mended that it would bring; why not, where one cannot be."""
+        """What a plan leaves, with the errors mended that it would bring, and those that the run stops with already
+        where that is safe; why not, where one that it brings cannot be."""
         for mends_left in range(_MENDS, -1, -1):
             error = self.brings(made.run)
             if error is None:
-                return made
+                return self._starting(made)
             fix = error.fix if mends_left else None
             edits = fix.edits if fix is not None and fix.applicability is Applicability.SAFE else ()
             after = with_edits(self.run, made, error.rule, edits, self.workspace, self.cli) if edits else ""
@@ -108,6 +109,18 @@ class Feasibility:
                 return LeftToPerson(after or f"once written, {error.message}", made)
             made = after
         raise AssertionError("the last error is not mended")
+
+    def _starting(self, made: Applied) -> Applied:
+        """What a plan leaves, without the errors that the run stopped with before and that a safe fix mends."""
+        for rule in self._stops_now:
+            error = self.stops(made.run).get(rule)
+            fix = error.fix if error is not None else None
+            if fix is None or fix.applicability is not Applicability.SAFE or not fix.edits:
+                continue
+            after = with_edits(self.run, made, rule, fix.edits, self.workspace, self.cli)
+            if not isinstance(after, str) and self.brings(after.run) is None:
+                made = after
+        return made
 
     def on_one_gpu(self, made: Applied) -> Applied | str:
         """What a plan leaves, with the one GPU shown to the run that it is judged on; why not, where nobody can write

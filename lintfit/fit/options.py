@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from lintfit.findings.model import Applicability
-from lintfit.fit.packages import BITSANDBYTES, DEEPSPEED, FLASH, LIGER, Packages
+from lintfit.fit.packages import BITSANDBYTES, DEEPSPEED, FLASH, LIGER, PEFT, Packages
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Hardware, Run
@@ -125,6 +125,7 @@ class Option:
             LIGER: changes.get("loss") == "liger",
             BITSANDBYTES: bool(changes.get("quantization")) or is_bitsandbytes(str(changes.get("optimizer", ""))),
             FLASH: changes.get("attention") == "flash_attention_2",
+            PEFT: changes.get("method") == "lora",
         }
         return frozenset(name for name, needs in needed.items() if needs)
 

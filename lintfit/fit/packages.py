@@ -24,6 +24,7 @@ from lintfit.run.offloaded_optimizer import is_bitsandbytes
 from lintfit.versions import COMMIT, FLOOR
 
 DEEPSPEED, LIGER, BITSANDBYTES, FLASH = "deepspeed", "liger-kernel", "bitsandbytes", "flash-attn"
+PEFT = "peft"
 FSDP = "fsdp"
 """No package: torch has it. It stands for a project that shards with it."""
 
@@ -44,6 +45,7 @@ _NAMED: Mapping[str, re.Pattern[str]] = {
     LIGER: re.compile(r"(?<![\w.])liger(?:[-_]kernel)?(?!\w)", re.IGNORECASE),
     BITSANDBYTES: re.compile(r"(?<![\w.])bitsandbytes(?!\w)", re.IGNORECASE),
     FLASH: re.compile(r"(?<![\w.])flash[-_]attn(?!\w)", re.IGNORECASE),
+    PEFT: re.compile(r"(?<![\w.])(?:peft|unsloth|axolotl|llamafactory|ms-swift)(?!\w)", re.IGNORECASE),
 }
 _IN_PYTHON: Mapping[str, re.Pattern[str]] = {
     DEEPSPEED: re.compile(r"^[ \t]*(?:import|from)[ \t]+deepspeed\b|\bdeepspeed[ \t]*=[ \t]*[\"']", re.MULTILINE),
@@ -55,6 +57,7 @@ _IN_PYTHON: Mapping[str, re.Pattern[str]] = {
     ),
     FLASH: re.compile(r"^[ \t]*(?:import|from)[ \t]+flash_attn\b|[\"']flash_attention_2[\"']", re.MULTILINE),
     FSDP: re.compile(r"\bFullyShardedDataParallel\b|\bfully_shard\(|\bfsdp[ \t]*=[ \t]*[\"'][^\"']"),
+    PEFT: re.compile(r"^[ \t]*(?:import|from)[ \t]+(?:peft|unsloth)\b", re.MULTILINE),
 }
 _IN_SHELL: Mapping[str, re.Pattern[str]] = {
     DEEPSPEED: re.compile(r"--(?:use_)?deepspeed\b|(?:^|[ \t])deepspeed[ \t]+\S", re.MULTILINE),
@@ -64,6 +67,7 @@ _IN_SHELL: Mapping[str, re.Pattern[str]] = {
     ),
     FLASH: re.compile(r"\bflash_attention_2\b"),
     FSDP: re.compile(r"--(?:use_)?fsdp\b"),
+    PEFT: re.compile(r"--use_peft\b"),
 }
 _IN_DATA: Mapping[str, re.Pattern[str]] = {
     DEEPSPEED: re.compile(
@@ -79,6 +83,7 @@ _IN_DATA: Mapping[str, re.Pattern[str]] = {
     FSDP: re.compile(
         r"^[ \t]*fsdp[ \t]*:[ \t]*[\"'\w]|^[ \t]*fsdp_config[ \t]*:|^distributed_type:[ \t]*[\"']?FSDP", re.MULTILINE
     ),
+    PEFT: re.compile(r"^[ \t]*use_peft[ \t]*:[ \t]*[Tt]rue", re.MULTILINE),
 }
 _WORDS: Mapping[str, Collection[str]] = {
     DEEPSPEED: ("deepspeed", "DeepSpeed", "DEEPSPEED"),
@@ -86,6 +91,7 @@ _WORDS: Mapping[str, Collection[str]] = {
     BITSANDBYTES: ("bitsandbytes", "BitsAndBytes", "8bit", "4bit", "paged", "quantization_bit", "lora"),
     FLASH: ("flash-attn", "flash_attn", "flash_attention"),
     FSDP: ("fsdp", "FSDP", "FullyShardedDataParallel", "fully_shard"),
+    PEFT: ("peft", "PEFT", "unsloth", "axolotl", "llamafactory", "ms-swift"),
 }
 """What a text has that may name one of them, for a search that costs little."""
 _BROUGHT: Mapping[str, Collection[str]] = {"axolotl": (BITSANDBYTES, LIGER)}
@@ -119,6 +125,8 @@ def _own(run: Run) -> Iterator[str]:
         yield spec.engine
     if spec is not None and (spec.quantization is not None or is_bitsandbytes(spec.optimizer)):
         yield BITSANDBYTES
+    if run.recipe is not None or (spec is not None and spec.method == "lora"):
+        yield PEFT  # of front ends all that train adapters bring it, or make their own
     for name in run.versions:
         yield name.removesuffix(FLOOR).removesuffix(COMMIT)
     if run.recipe is not None:

@@ -27,9 +27,11 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
     consumer = script.trainer or script.initialize
     load = _trained(script.loads, script.trained_model)
     mapped = load is not None and values.get("quantization") is None and on_own_gpu(load) is not None
-    values["loaded_on_gpu"] = mapped or any(
+    moved = any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
+    # Of a model that is partitioned as it loads a rank has nothing whole that it could move (DeepSpeed's zero.Init).
+    values["loaded_on_gpu"] = mapped or (moved and not values.get("zero3_init", False))
     casts = values.get("quantization") is not None or before(versions.get("peft"), CASTS_ALL) is not True
     if casts and any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
         values.setdefault("kbit_upcast", "all")

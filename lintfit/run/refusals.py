@@ -56,4 +56,5 @@ def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
     """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``, ``Put your model
     path here``)."""
     flag = launch.flag(refused.name.lstrip("-").replace("-", "_")) if launch is not None else None
-    return flag is not None and any(map(is_to_fill_in, flag.words or (flag.value or "",)))
+    words = (flag.words or (flag.value or "",)) if flag is not None else ()
+    return any(map(is_to_fill_in, (*words, " ".join(words))))

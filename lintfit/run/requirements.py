@@ -32,7 +32,7 @@ LIBRARIES = (
 
 _CONDA = ("env*.yml", "env*.yaml", "conda*.yml", "conda*.yaml")
 _FILES = (
-    "requirements*.txt",
+    "requirement*.txt",
     "constraints*.txt",
     "pyproject.toml",
     "setup.py",

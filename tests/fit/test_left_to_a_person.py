@@ -249,3 +249,22 @@ def test_a_number_of_which_a_comment_speaks(tmp_path: Path, before: str, behind:
     at = document.text.index("batch: 64") + len("batch: ")
     edit = FileEdit(document.path, Edit(Span(at, at + 2), "8"), document)
     assert spoken_of([edit]).endswith("says why it is 64") is said
+
+
+@pytest.mark.parametrize(("asked", "by_hand"), [("transformers\n", True), ("transformers\npeft\n", False)])
+def test_adapters_need_peft(tmp_path: Path, asked: str, by_hand: bool) -> None:
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    (tmp_path / "train.py").write_text(SCRIPT.format(size="7B", micro=1, more=", gradient_checkpointing=True"))
+    (tmp_path / "requirements.txt").write_text(asked)
+    plan = _plan(tmp_path / "run.sh")
+    assert plan.fix.changes["method"] == "lora"
+    assert ("it needs peft" in plan.by_hand) is by_hand
+
+
+def test_an_error_that_a_run_stops_with_already_is_mended_with_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FLAGS.replace('0.5B")', '0.5B", device_map="auto")'))
+    command = "torchrun --nproc_per_node 8 train.py --output_dir out --bf16 True --per_device_train_batch_size 64"
+    (tmp_path / "run.sh").write_text(f"{command}\n")
+    plan = _plan(tmp_path / "run.sh", gpus=8)
+    assert not plan.by_hand
+    assert any(edit.path.name == "train.py" and "device_map" not in edit.edit.text for edit in plan.fix.edits)

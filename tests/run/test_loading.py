@@ -69,6 +69,14 @@ def test_what_comes_first_decides(tmp_path: Path, script: tuple[str, ...], parti
     assert _spec(tmp_path, script).zero3_init is partitioned
 
 
+@pytest.mark.parametrize(("first", "whole"), [(True, False), (False, True)])
+def test_a_partitioned_model_has_nothing_whole_to_move(tmp_path: Path, first: bool, whole: bool) -> None:
+    arguments, load = ARGUMENTS.format(config=""), (LOAD, 'model.to("cuda")')
+    script = (arguments, *load, TRAIN) if first else (*load, arguments, TRAIN)
+    launch = "accelerate launch --config_file acc.yaml train.py"
+    assert _spec(tmp_path, script, launch, acc_yaml=ACCELERATE.format(flag="true")).loaded_on_gpu is whole
+
+
 @pytest.mark.parametrize(
     ("flag", "accelerate", "config", "partitioned"),
     [

@@ -99,6 +99,9 @@ class Launch:
         without = _NO_RANK.get(self.launcher)
         if without is None or without in self.invocation.options or self.flag("local_rank") is not None:
             return ()
+        runner = self.invocation.options.get("launcher")
+        if runner is not None and (runner.value or "").lower() != "pdsh":
+            return ()  # mpirun or srun start the script itself (DeepSpeed, launcher/multinode_runner.py)
         return (Flag("local_rank", "0", self.script_place or self.place),)
 
     @property
