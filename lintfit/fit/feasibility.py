@@ -241,12 +241,14 @@ class Feasibility:
 
 
 def _hard_wired(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why an engine is not written into a script or a recipe that nothing starts: it would need a launcher from then
-    on."""
+    """Why an engine is not written into a script or a recipe that nothing starts, for it would need a launcher from
+    then on, or into one that trains by Unsloth, whose models are on the GPU before any engine is known."""
     engine, recipe = changes.get("engine"), run.recipe if run.origin.kind == "recipe" else None
     if engine == "deepspeed" and recipe is not None and recipe.dialect == "llamafactory" and run.hardware.gpus == 1:
         # "Please use `FORCE_TORCHRUN=1` to launch DeepSpeed training" (LLaMA-Factory, hparams/parser.py)
         return "LLaMA-Factory starts DeepSpeed on one GPU only with FORCE_TORCHRUN=1"
+    if engine in ("deepspeed", "fsdp") and run.script is not None and "unsloth" in run.script.document.text:
+        return "Unsloth loads the model onto the GPU whole, whatever engine trains it"
     if engine not in ("deepspeed", "fsdp") or run.launch is not None or run.recipe is not None or run.script is None:
         return ""
     return (

@@ -268,3 +268,13 @@ def test_an_error_that_a_run_stops_with_already_is_mended_with_it(tmp_path: Path
     plan = _plan(tmp_path / "run.sh", gpus=8)
     assert not plan.by_hand
     assert any(edit.path.name == "train.py" and "device_map" not in edit.edit.text for edit in plan.fix.edits)
+
+
+def test_unsloth_is_given_no_engine(tmp_path: Path) -> None:
+    text = SCRIPT.format(size="7B", micro=1, more="")
+    (tmp_path / "train.py").write_text(f"import unsloth\n{text}")
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 8 train.py\n")
+    (plan,) = _plans(tmp_path / "run.sh", gpus=8)
+    assert plan is None or plan.by_hand or "engine" not in plan.fix.changes
+    (tmp_path / "train.py").write_text(text)
+    assert _plan(tmp_path / "run.sh", gpus=8).fix.changes["engine"] == "deepspeed"
