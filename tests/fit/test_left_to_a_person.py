@@ -277,4 +277,4 @@ def test_unsloth_is_given_no_engine(tmp_path: Path) -> None:
     (plan,) = _plans(tmp_path / "run.sh", gpus=8)
     assert plan is None or plan.by_hand or "engine" not in plan.fix.changes
     (tmp_path / "train.py").write_text(text)
-    assert _plan(tmp_path / "run.sh", gpus=8).fix.changes["engine"] == "deepspeed"
+    assert _plan(tmp_path / "run.sh", gpus=8).fix.changes["engine"] in ("deepspeed", "fsdp")
