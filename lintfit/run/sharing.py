@@ -41,8 +41,12 @@ _LONGEST = 1 << 22
 _STEPS = 3
 """How far names are followed: a module, what imports it, and what imports that."""
 
+_NOTES = ".txt"
+_LONGEST_NOTES = 1 << 17
+"""Characters of a text file that may hold commands somebody has noted down; longer ones are data."""
+
 _SEARCHED = frozenset(
-    (NOTEBOOK, *(suffix for suffix, kind in SUFFIXES.items() if kind in (Kind.SHELL, Kind.PYTHON, Kind.YAML)))
+    (NOTEBOOK, _NOTES, *(suffix for suffix, kind in SUFFIXES.items() if kind in (Kind.SHELL, Kind.PYTHON, Kind.YAML)))
 )
 
 
@@ -130,7 +134,8 @@ class Sharing:
         pattern = re.compile("|".join(_mention(name) for name in sorted(names)))
         for each in texts:
             # Of a notebook the commands count, as a script's do: its cells are one run alone.
-            kind = Kind.SHELL if each.path.suffix == NOTEBOOK else kind_of(each.path, each.text)
+            commands = each.path.suffix in (NOTEBOOK, _NOTES)
+            kind = Kind.SHELL if commands else kind_of(each.path, each.text)
             if kind not in (Kind.SHELL, Kind.YAML) or not any(stem in each.text for stem in stems):
                 continue
             if pattern.search(each.text) is None:
@@ -174,7 +179,7 @@ class Sharing:
                     text = self._workspace.file(shown).text
                 except ReadError:
                     continue
-                if len(text) <= _LONGEST:
+                if len(text) <= (_LONGEST_NOTES if path.suffix == _NOTES else _LONGEST):
                     yield _Text(shown, text)
 
 

@@ -77,6 +77,12 @@ def test_a_json_that_a_notebook_s_command_reads_gets_a_copy(tmp_path: Path) -> N
     assert (tmp_path / "ds.json").read_text() == ZERO2
 
 
+def test_a_json_that_a_noted_command_reads_gets_a_copy(tmp_path: Path) -> None:
+    notes = "On the cluster:\n\n" + RUN.format(config="ds.json")
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), notes_dot_txt=notes, ds_dot_json=ZERO2)
+    assert "--deepspeed ./ds_zero3_offload.json" in fixed(tmp_path)
+
+
 def test_a_json_that_only_one_launch_reads_is_edited(tmp_path: Path) -> None:
     tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
     assert "--deepspeed ./ds.json" in fixed(tmp_path)
