@@ -81,7 +81,7 @@ def test_a_launch_line_that_names_it_takes_it(tmp_path: Path) -> None:
 
 
 def test_the_fix_is_written_into_it(tmp_path: Path) -> None:
-    (tmp_path / "lora.yaml").write_text(LORA)
+    (tmp_path / "lora.yaml").write_text(LORA.replace("4096", "512"))
     words = ("lora.yaml", "--gpu", "3090", "--gpus", "1")
     (run,) = _checked(tmp_path, *words)["runs"]
     assert run["verdict"] == "does-not-fit"
