@@ -121,9 +121,8 @@ def _wrong_class(run: Run) -> Iterator[Report]:
         return
     from lintfit.catalog import architectures
 
-    sees = (
-        facts.vision is not None
-    )  # its language model's layers may be of a class of its own (Qwen3VLTextDecoderLayer)
+    # A model that sees may have layers of its own class in its language model (Qwen3VLTextDecoderLayer).
+    sees = facts.vision is not None
     right = facts.text_code.layer if sees else facts.code.layer
     layers = {architectures.known(name).code.layer for name in architectures.names()} - {"", right}
     wrong = [name for name in (part.strip() for part in named.value.split(",")) if name in layers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,16 @@ from tests.support import ROOT, lintfit
 EXAMPLES = ("medicalgpt", "three-strategies", "trl-grpo")
 
 
+@pytest.fixture(autouse=True)
+def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples without the rest of the repository, whose pages name the same files in hundreds of commands."""
+    folder = tmp_path_factory.mktemp("alone")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    monkeypatch.chdir(folder)
+
+
 def _run(name: str) -> Run:
-    _, (result, *_) = load_runs([ROOT / "examples" / name], Options())
+    _, (result, *_) = load_runs([Path("examples") / name], Options())
     return result.run
 
 

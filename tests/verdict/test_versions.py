@@ -80,15 +80,18 @@ def test_a_run_that_no_version_changes_says_nothing_of_them(tmp_path: Path) -> N
     assert not [line for line in found["estimate"]["assumptions"] if "version" in line]
 
 
+PEFT = "transformers>=4.46\npeft\n"
+
+
 def test_a_plan_fits_with_every_version(tmp_path: Path) -> None:
-    plan = run(tmp_path, "A100 40GB")["plan"]
+    plan = run(tmp_path, "A100 40GB", requirements=PEFT)["plan"]
     assert plan is not None and plan["verdict"] == "fits"
     flags = ("--gpu", "A100 40GB", "--gpus", "1", "--seq-len", "512")
     lintfit("check", "train.py", "--fix", "--unsafe-fixes", *flags, cwd=tmp_path)
     fixed = (tmp_path / "train.py").read_text()
     assert fixed != SCRIPT
     for version in ("4.46.3", "5.23.0"):
-        found = run(tmp_path, "A100 40GB", "--versions", f"transformers={version}", script=fixed)
+        found = run(tmp_path, "A100 40GB", "--versions", f"transformers={version}", script=fixed, requirements=PEFT)
         assert found["verdict"] == "fits", version
 
 
