@@ -27,6 +27,7 @@ Trainer(model=model, args=args).train()
         ("SEED=1 envsubst < recipes/a.yaml > filled.yaml && python train.py filled.yaml", 2),
         ("envsubst '$SEED' <recipes/a.yaml >./filled.yaml\npython train.py filled.yaml", 2),
         ("envsubst <recipes/a.yaml >filled.yaml; envsubst <recipes/b.yaml >filled.yaml;python train.py filled.yaml", 3),
+        ("cp -f recipes/a.yaml filled.yaml\npython train.py filled.yaml", 2),
         ("envsubst < recipes/a.yaml > other.yaml && python train.py filled.yaml", 4),
         ("python train.py filled.yaml\nenvsubst < recipes/a.yaml > filled.yaml", 4),
     ],
