@@ -181,14 +181,19 @@ def _tested(text: str, at: int, node: tree_sitter.Node, source: Source, scope: S
 
 
 def _around(node: tree_sitter.Node, source: Source) -> str:
-    """What stands in the ``if``, or is joined by ``&&`` and ``||``, around a test."""
+    """What stands in the ``if``, or is joined by ``&&`` and ``||``, around a test; nothing where that is longer than
+    anybody writes it."""
     outer = node
     while outer.type != "if_statement" and outer.parent is not None and outer.parent.type in _HOLD_TESTS:
         outer = outer.parent
     whole, inner = source.span(outer), source.span(node)
+    if whole.end - whole.start > _MOST_AROUND:
+        return ""
     return source.text[whole.start : inner.start] + source.text[inner.end : whole.end]
 
 
+_MOST_AROUND = 20_000
+"""Characters around a test that are searched for what they do with its variable."""
 _HOLD_TESTS = frozenset(("if_statement", "elif_clause", "list", "negated_command"))
 
 

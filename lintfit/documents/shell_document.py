@@ -30,7 +30,8 @@ class HereFile:
 
 @frozen
 class Filled:
-    """A file that ``envsubst`` makes of another (``origin``), in which it fills in variables; where that stands."""
+    """A file that ``envsubst`` makes of another (``origin``), in which it fills in variables, or ``cp`` of one as it
+    is; where that stands."""
 
     name: str
     origin: str
@@ -90,7 +91,7 @@ class ShellDocument(Document):
     redirected: tuple[str, ...] = ()
     """The names of all files that it redirects output to, what is not statically known of them as written."""
     filled: tuple[Filled, ...] = ()
-    """Those of them that are another file with variables filled in, in order."""
+    """Files that are copies of another, or it with variables filled in, in order."""
     open_text: Callable[[Path], FileText | None] | None = field(default=None, repr=False)
     """Opens the files that it sources: needed to read a changed text of it the same way."""
     given: Given | None = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Span
-from lintfit.documents.shell_document import Filled, HereFile
+from lintfit.documents.shell_document import Command, Filled, HereFile
 from lintfit.documents.shell_expansion import expand, words
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word
 
@@ -66,6 +67,14 @@ def filled(statement: tree_sitter.Node, command: tree_sitter.Node, source: Sourc
     if set(ends) != {"<", ">"}:
         return None
     return Filled(ends[">"], ends["<"], source.span(command).start)
+
+
+def copies(commands: Iterable[Command]) -> Iterator[Filled]:
+    """The files that ``cp FROM NAME`` makes."""
+    for command in commands:
+        words = [word.text for word in command.words if not word.text.startswith("-")]
+        if len(words) == 3 and words[0] == "cp":
+            yield Filled(words[2], words[1], command.span.start)
 
 
 def redirections(statement: tree_sitter.Node, source: Source, scope: Scope) -> list[str]:

@@ -258,7 +258,7 @@ _SPOKEN_OF: Mapping[str, re.Pattern[str]] = {
 }
 """How comments speak of an engine."""
 _BLOCK = re.compile(r"(?:^[ \t]*#[^\n]*(?:\n|\Z))+", re.MULTILINE)
-_BEHIND = re.compile(r"^([^#\"'\n]*[^#\"'\s])[ \t]+(#[^\n]*)$", re.MULTILINE)
+_BEHIND = re.compile(r"^([^#\"'\n]{0,400}[^#\"'\s])[ \t]{1,40}(#[^\n]*)$", re.MULTILINE)
 _BLANKS = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 

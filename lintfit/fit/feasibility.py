@@ -216,7 +216,8 @@ class Feasibility:
         root = recipe.document.root
         values = (node.value for _, node in root.walk() if node.shape == "scalar") if root is not None else ()
         named = (value for value in values if isinstance(value, str) and "/" in value and len(value) < _LONGEST_PATH)
-        return any(not value.startswith(("/", "~")) and self._leads_somewhere(Path(value)) for value in named)
+        inside = (Path(value) for value in named if not value.startswith(("/", "~")) and ".." not in Path(value).parts)
+        return any(self._leads_somewhere(path) for path in inside)
 
     def _leads_somewhere(self, path: Path) -> bool:
         return self.workspace.exists(path) or door.is_folder(self.workspace.root / path)

@@ -19,7 +19,7 @@ from lintfit.run.model import Origin
 from lintfit.sources import detect
 
 if TYPE_CHECKING:
-    from lintfit.documents.shell_document import Command, ShellDocument
+    from lintfit.documents.shell_document import ShellDocument
     from lintfit.sources.launchers.launch import Launch
 
 _LONGEST_NAME = 500
@@ -157,9 +157,8 @@ class RunFiles:
         if self.launch is None:
             return name
         wanted, before = posixpath.normpath(name), self.launch.place.span.start
-        made = [(each.name, each.origin) for each in self.launch.document.filled if each.start < before]
-        made += [pair for each in self.launch.document.commands if each.span.start < before and (pair := _copied(each))]
-        found = [origin for target, origin in made if posixpath.normpath(target) == wanted]
+        made = (each for each in self.launch.document.filled if each.start < before)
+        found = [each.origin for each in made if posixpath.normpath(each.name) == wanted]
         return found[-1] if found and "$" not in found[-1] else name
 
     def _writer(self) -> tuple[ShellDocument | None, int]:
@@ -191,9 +190,3 @@ class RunFiles:
     def dialect(self, path: Path) -> str | None:
         document = self.partner(path)
         return detect.dialect(document) if document is not None else None
-
-
-def _copied(command: Command) -> tuple[str, str] | None:
-    """What ``cp FROM NAME`` makes, and of what."""
-    words = [word.text for word in command.words if not word.text.startswith("-")]
-    return (words[2], words[1]) if len(words) == 3 and words[0] == "cp" else None
