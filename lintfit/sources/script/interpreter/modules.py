@@ -28,7 +28,7 @@ repositories none lies deeper below its root."""
 _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"
     r"|BitsAndBytesConfig|\w*Trainer|Accelerator|zero_optimization|DataLoader)\b|@dataclass\b|@dataclasses\."
-    r"|\.backward\(|\btruncation\s*=\s*True\b|\byaml\.\w*load\(|\bOmegaConf\."
+    r"|\.backward\(|=\s*min\(\s*\d{3,}\b|\byaml\.\w*load\(|\bOmegaConf\."
     r"|Attention\.forward\s*=|^class[ \t]+\w+\([^()]*\w(?:Mixin|Config|Arguments)\b",
     re.MULTILINE,
 )
