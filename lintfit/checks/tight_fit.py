@@ -7,10 +7,7 @@ from lintfit.checks.helpers.runs import anchor, at_length, engine_assumed, place
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.verdict.capped import SAMPLE, exact_length
-
-_LONG = 2 * SAMPLE
-"""Tokens that few samples have where a length is only their cap: twice those of the longest of public data."""
+from lintfit.verdict.capped import LONG, exact_length
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -53,7 +50,7 @@ def _capped(context: RunContext, estimate: Estimate, longest: int) -> Report:
         place_of(context.run, "seq_len"),
         f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU with a sample of {cap:,} tokens, "
         f"at which they are cut; it fits while none has more than {longest:,}",
-        severity=Severity.INFO if longest >= _LONG else None,
+        severity=Severity.INFO if longest >= LONG else None,
         fix=context.plan.fix if context.plan is not None else None,
         help=f"what fits: {context.plan.fix.message}" if context.plan is not None else "",
     )

@@ -31,7 +31,6 @@ from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.run.shown import only_shown
-from lintfit.run.stopping import refuses_its_command
 from lintfit.sources import detect
 from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
@@ -269,9 +268,7 @@ class _Pass:
             return judged  # a plan cannot be confirmed where settings are not known
         if judged.beyond is not None or self._only_shown(judged.run):
             return judged  # the rule that speaks of it says what to do; nothing starts it as the script is
-        if breaks_the_command(RunContext(judged.run, judged.estimate)) or refuses_its_command(judged.run):
-            return judged
-        if starts_too_many(judged.run):
+        if breaks_the_command(RunContext(judged.run, judged.estimate)) or starts_too_many(judged.run):
             return judged
         if vllm_does_not_start(judged.run):
             return judged  # it stops before it trains, whatever the training takes

@@ -37,7 +37,6 @@ from lintfit.report.figures import WORDS
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, run_plans
 from lintfit.report.styled import show_blocks
-from lintfit.run.stopping import refuses_its_command
 from lintfit.settings.model import in_words
 from lintfit.verdict.judge import judge
 
@@ -169,7 +168,7 @@ def _unknown(result: RunResult) -> str:
         return f"it starts more processes than the {shown} GPUs that {VISIBLE} shows: what fits is not known"
     if starts_too_many(run):
         return f"it starts more processes than the {run.hardware.available} GPUs that there are: what fits is not known"
-    if breaks_the_command(RunContext(run, result.estimate)) or refuses_its_command(run):
+    if breaks_the_command(RunContext(run, result.estimate)):
         return "its command is cut off or refused (lintfit check says where): it gets no plan before that is mended"
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
 

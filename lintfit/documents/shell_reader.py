@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 from lintfit.documents.cut_commands import Cut, mended
@@ -16,7 +17,7 @@ from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.markdown import is_page, shells, shown_files, with_commands
 from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
 from lintfit.documents.placeholders import unfilled
-from lintfit.documents.shell_document import Filled, HereFile, ShellDocument
+from lintfit.documents.shell_document import HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import (
     in_docstring,
     is_makefile,
@@ -111,15 +112,13 @@ def _read(file: FileText, open_text: OpenText | None, given: Given | None) -> Sh
         variables=walks[0].scope.variables if own else {},
         files=(*_shown(file), *(written for walk in walks for written in walk.files)),
         redirected=tuple(name for walk in walks for name in walk.redirections),
-        filled=tuple(sorted((*(made for walk in walks for made in walk.filled), *copies(commands)), key=_start)),
+        filled=tuple(
+            sorted((*(made for walk in walks for made in walk.filled), *copies(commands)), key=attrgetter("start"))
+        ),
         open_text=open_text if own else None,
         given=given if own else None,
         cuts=cuts,
     )
-
-
-def _start(made: Filled) -> int:
-    return made.start
 
 
 def _mended(file: FileText) -> tuple[FileText, tuple[Cut, ...]]:

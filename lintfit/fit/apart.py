@@ -258,8 +258,8 @@ _SPOKEN_OF: Mapping[str, re.Pattern[str]] = {
 }
 """How comments speak of an engine."""
 _BLOCK = re.compile(r"(?:^[ \t]*#[^\n]*(?:\n|\Z))+", re.MULTILINE)
-_BEHIND = re.compile(r"^([^#\"'\n]{0,400}[^#\"'\s])[ \t]{1,40}(#[^\n]*)$", re.MULTILINE)
-_BLANKS = re.compile(r"\n(?:[ \t]*\n){2,}")
+_BEHIND = re.compile(r"^([^#\"'\n]{0,400}[^#\"'\s])[ \t]{1,40}(#[^\r\n]*)(?=\r?$)", re.MULTILINE)
+_BLANKS = re.compile(r"(\r?\n)(?:[ \t]*\r?\n){2,}")
 
 
 def _without_comments_of(text: str, spoken_of: re.Pattern[str]) -> str:
@@ -268,7 +268,7 @@ def _without_comments_of(text: str, spoken_of: re.Pattern[str]) -> str:
         return text
     kept = _BLOCK.sub(lambda block: "" if spoken_of.search(block[0]) else block[0], text)
     kept = _BEHIND.sub(lambda line: line[1] if spoken_of.search(line[2]) else line[0], kept)
-    return f"{_BLANKS.sub(chr(10) * 2, kept).strip(chr(10))}\n"
+    return _BLANKS.sub(r"\1\1", kept).strip("\r\n")
 
 
 def _changed(before: DataDocument, after: DataDocument) -> Iterator[str]:

@@ -43,7 +43,7 @@ from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
-from lintfit.verdict.capped import is_cap, with_shorter
+from lintfit.verdict.capped import LONG, is_cap, with_shorter
 
 Stops = Callable[[Run], Mapping[str, Finding]]
 """The errors that a run stops with, whatever its memory: what each rule says."""
@@ -54,8 +54,6 @@ def no_errors(_: Run) -> Mapping[str, Finding]:
     return {}
 
 
-_LONG = 4096
-"""Tokens that few samples have more of."""
 _LONGEST_PATH = 200
 """Characters of a value that may be a path."""
 _MENDS = 2
@@ -112,14 +110,15 @@ class Feasibility:
 
     def _starting(self, made: Applied) -> Applied:
         """What a plan leaves, without the errors that the run stopped with before and that a safe fix mends."""
+        errors = self.stops(made.run) if self._stops_now else {}
         for rule in self._stops_now:
-            error = self.stops(made.run).get(rule)
-            fix = error.fix if error is not None else None
+            fix = errors[rule].fix if rule in errors else None
             if fix is None or fix.applicability is not Applicability.SAFE or not fix.edits:
                 continue
             after = with_edits(self.run, made, rule, fix.edits, self.workspace, self.cli)
-            if not isinstance(after, str) and self.brings(after.run) is None:
-                made = after
+            left = self.stops(after.run) if not isinstance(after, str) else {}
+            if not isinstance(after, str) and left.keys() <= self._stops_now.keys():
+                made, errors = after, left
         return made
 
     def on_one_gpu(self, made: Applied) -> Applied | str:
@@ -276,7 +275,7 @@ def _of_samples(run: Run, spec: Spec, candidate: Candidate) -> str:
     if not is_cap(run):
         return ""
     shorter = with_shorter(run, spec, estimate(spec))
-    if shorter is None or shorter[1] < min(spec.seq_len // 2, _LONG):
+    if shorter is None or shorter[1] < min(spec.seq_len // 2, LONG):
         return ""
     return f"the run fits as it is while no sample has more than {shorter[1]:,} tokens"
 

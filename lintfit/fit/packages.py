@@ -45,6 +45,7 @@ _NAMED: Mapping[str, re.Pattern[str]] = {
     LIGER: re.compile(r"(?<![\w.])liger(?:[-_]kernel)?(?!\w)", re.IGNORECASE),
     BITSANDBYTES: re.compile(r"(?<![\w.])bitsandbytes(?!\w)", re.IGNORECASE),
     FLASH: re.compile(r"(?<![\w.])flash[-_]attn(?!\w)", re.IGNORECASE),
+    # Front ends and Unsloth require it.
     PEFT: re.compile(r"(?<![\w.])(?:peft|unsloth|axolotl|llamafactory|ms-swift)(?!\w)", re.IGNORECASE),
 }
 _IN_PYTHON: Mapping[str, re.Pattern[str]] = {

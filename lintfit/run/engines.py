@@ -43,10 +43,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     gpus = settings.get("gpus")
     if sources.launch is not None and not sources.training_is_read:
         return derived("engine", UNKNOWN, "the script that is launched decides it")
-    several = gpus is not None and isinstance(gpus.value, int) and gpus.value > 1
-    if several and sharded is not None and sharded.value is UNKNOWN:
-        return Setting("engine", UNKNOWN, sharded.provenance)  # a Trainer is given something to shard by, or nothing
-    if several and gpus is not None:
+    if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
+        if sharded is not None and sharded.value is UNKNOWN:
+            return Setting("engine", UNKNOWN, sharded.provenance)  # a Trainer is given something to shard by, or not
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
     elif _starts_all(sources, gpus):
         why = "one process on each GPU without DeepSpeed or FSDP, where there are several"

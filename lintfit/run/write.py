@@ -324,11 +324,11 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         raise CannotWrite("the loop steps after every batch, without accelerator.accumulate")
     edits: list[FileEdit] = []
     states_it = False
+    if run.deepspeed is not None and _leaves_accumulation_out(run, run.deepspeed, name, value):
+        edits.extend(run.deepspeed.write(name, AUTO) or ())
     for source in (run.deepspeed, run.accelerate, run.launch):
         setting = source.settings.get(name) if source is not None else None
-        if source is run.deepspeed and source is not None and _leaves_accumulation_out(run, name, value):
-            edits.extend(source.write(name, AUTO) or ())
-        elif source is not None and setting is not None and setting.value is not AUTO:
+        if source is not None and setting is not None and setting.value is not AUTO:
             written = source.write(name, value)
             if written is None:
                 return None
@@ -349,13 +349,12 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     return tuple(edits) if edits or states_it else None
 
 
-def _leaves_accumulation_out(run: Run, name: str, value: Any) -> bool:
+def _leaves_accumulation_out(run: Run, source: DeepSpeedSource, name: str, value: Any) -> bool:
     """Whether a Trainer is to accumulate, which does not now, with a DeepSpeed JSON that says nothing of it: accelerate
     fills in 1 (``DeepSpeedPlugin.__post_init__``), and before 1.11 DeepSpeed steps after every micro-batch then."""
     if name != "gradient_accumulation_steps" or value == 1 or run.value(name) not in (None, 1) or not has_trainer(run):
         return False
-    said = run.deepspeed.config if run.deepspeed is not None else {}
-    return run.deepspeed is not None and name not in said and "train_batch_size" not in said
+    return name not in source.config and "train_batch_size" not in source.config
 
 
 def _handed_on(run: Run, name: str) -> bool:

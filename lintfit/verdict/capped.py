@@ -14,6 +14,8 @@ SAMPLE = 1034
 """Tokens of the longest sample of data whose samples are short: Alpaca's by StableLM's tokenizer, the least of those
 that LitGPT states (``tutorials/resource-tables.md``, 1034 to 1304). A batch is as long as its longest sample, so that
 a shorter cap is reached."""
+LONG = 2 * SAMPLE
+"""Tokens that few samples have where a length is only their cap: twice those of the longest of public data."""
 MEAN: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sample of public scripts' data in the mean, where that is short."""
 STEP = 64

@@ -430,8 +430,13 @@ def test_a_copy_for_another_engine_does_not_speak_of_the_old_one() -> None:
     )
     assert _without_comments_of(yaml, _SPOKEN_OF["ddp"]) == (
         "compute_environment: LOCAL_MACHINE\n\ndistributed_type: DEEPSPEED\nmixed_precision: bf16  # never fp16\n\n"
-        "# One process a GPU.\nnum_processes: 4\n\nnum_machines: 1\n"
+        "# One process a GPU.\nnum_processes: 4\n\nnum_machines: 1"
     )
+    windows = yaml.replace("\n", "\r\n")
+    assert _without_comments_of(windows, _SPOKEN_OF["ddp"]).replace("\r\n", "\n") == (
+        _without_comments_of(yaml, _SPOKEN_OF["ddp"])
+    )
+    assert "\n" not in _without_comments_of(windows, _SPOKEN_OF["ddp"]).replace("\r\n", "")
     assert _without_comments_of(yaml, _SPOKEN_OF["fsdp"]) == yaml
 
 
