@@ -219,7 +219,7 @@ def above_comments(document: PythonDocument, start: int) -> int:
     if document.file.within is not None or text[line:start] != indent:
         return start  # a notebook's line above may be of another cell
     while line > 0:
-        above = line_start(text, line - 1)
+        above = line_start(text, line - (2 if text.startswith("\r\n", line - 2) else 1))
         if not text.startswith(f"{indent}#", above) or text.startswith("#!", above):
             break
         line = above

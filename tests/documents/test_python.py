@@ -211,6 +211,7 @@ INSERT = [
         "if a:\n    b()\n    n(1)\n    m()\n    # Why.\n    # More.\n    x()\n",
         "if a:\n    b()\n    # Why.\n    # More.\n    x()\n    n(1)\n    m()\n",
     ),
+    ("a()\r\n# Why.\r\nx()\r\n", "a()\r\nn(1)\r\nm()\r\n# Why.\r\nx()\r\n", "a()\r\n# Why.\r\nx()\r\nn(1)\r\nm()\r\n"),
     ("#!/bin/python\nx()\n", "#!/bin/python\nn(1)\nm()\nx()\n", "#!/bin/python\nx()\nn(1)\nm()\n"),
     ("a()\r\nx()\r\n", "a()\r\nn(1)\r\nm()\r\nx()\r\n", "a()\r\nx()\r\nn(1)\r\nm()\r\n"),
 ]
