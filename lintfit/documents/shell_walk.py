@@ -33,7 +33,7 @@ from lintfit.documents.shell_variables import (
     set_loop_variable,
     variable_at,
 )
-from lintfit.documents.shell_words import Fragment, Scope, Variable, Word
+from lintfit.documents.shell_words import STEP_OF_VARIABLES, Fragment, Scope, Variable, Word
 from lintfit.documents.steps import Steps
 from lintfit.frozen import frozen, replace
 
@@ -177,13 +177,14 @@ class Walk:
             self.loop_variable(node)
         start = dict(self.scope.variables)
         others = clauses(node) if node.type == "if_statement" else []
+        aside = {clause.id for clause in others}
         ends: list[dict[str, Variable]] = []
         for clause in (node, *others):
             if not self.scope.steps.take(self.scope.size):
                 break
             self.scope.variables = dict(start)
             for child in clause.named_children:
-                if child not in others and (node.type != "for_statement" or child.type == "do_group"):
+                if child.id not in aside and (node.type != "for_statement" or child.type == "do_group"):
                     self.walk(child, inside)
             ends.append(self.scope.variables)
         reads = node.type == "while_statement" and reads_arguments(node, self.source, self.scope)
@@ -196,11 +197,15 @@ class Walk:
             return
         if not any(clause.type == "else_clause" for clause in others):
             ends.append(before)
-        self.scope.variables = after_branches(before, ends)
+        if self.scope.steps.take(len(ends) * len(set().union(*ends)) // STEP_OF_VARIABLES):
+            self.scope.variables = after_branches(before, ends)
+        else:
+            self.scope.variables = after_branches(before, [before, {}])
 
     def decided(self, node: tree_sitter.Node, ran: tree_sitter.Node | Literal["none"], where: _Where) -> None:
         """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
         others = clauses(node)
+        besides = {clause.id for clause in others}
         for clause in (node, *others):
             if not self.scope.steps.take(self.scope.size):
                 break
@@ -212,7 +217,7 @@ class Walk:
             aside = where.conditional or not here
             inside = replace(where, conditional=aside, depth=where.depth + 1, idle=where.idle or not here)
             for child in clause.named_children:
-                if child not in others:
+                if child.id not in besides:
                     self.walk(child, inside)
             if not here:
                 self.scope.variables, self.folder, self.lost = before, folder, lost

@@ -68,6 +68,9 @@ SCRIPTS = {
     "branches_behind_one_another": _script(
         "".join(f"if [ $x = {i} ]; then s{i}=$s{i - 1}$s{i - 1}; fi\n" for i in range(1, 3000)), "$s2999"
     ),
+    "branches_that_each_set_a_name": _script(
+        "if a; then s=1\n" + "".join(f"elif [ $1 = {i} ]; then v{i}={i}\n" for i in range(15_000)) + "fi\n"
+    ),
     "cases": _script("case $x in\n" + "".join(f"  {i}) s=$s{i} ;;\n" for i in range(5000)) + "esac\n"),
     "loops": _script("for i in 1 2 3; do\n" * 500 + "s=$s$s\n" + "done\n" * 500),
     "loops_without_end": _script(
