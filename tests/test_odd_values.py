@@ -196,7 +196,7 @@ NESTED = st.recursive(
     max_leaves=6,
 ).map(_spelled)
 
-ONCE = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+ONCE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("dialect", CONFIGS)

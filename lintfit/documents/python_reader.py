@@ -13,7 +13,7 @@ from lintfit.documents.model import NOT_READ, Document, FileText, Kind, Problem,
 from lintfit.documents.python_blocks import LINES_ABOVE, FunctionBlock, parse_module
 from lintfit.documents.python_outline import Outline, outline
 from lintfit.documents.python_places import Spans, lines_of, spans_of, statement_lines, statement_spans
-from lintfit.documents.python_syntax import statements
+from lintfit.documents.python_syntax import TooDeepError, statements
 from lintfit.documents.python_walk import SKIPPED, children
 
 
@@ -74,11 +74,13 @@ class _Opinion:
 
     error: SyntaxError | None = None
     refusal: str = ""
+    too_deep: str = ""
+    """Why libcst is not asked to read what CPython takes."""
     outline: Outline = field(default_factory=Outline)
 
     @property
     def accepts(self) -> bool:
-        return self.error is None and not self.refusal
+        return self.error is None and not self.refusal and not self.too_deep
 
 
 class PythonDocument(Document):
@@ -213,6 +215,8 @@ def _parse(document: PythonDocument) -> _Tree:
         return _Tree(None, (_not_read(large, 0, 0),))
     # CPython's parser knows its own limits and gives better messages; libcst knows newer syntax.
     opinion = document._cpython()
+    if opinion.too_deep:
+        return _Tree(None, (_not_read(opinion.too_deep, 0, 0),))
     if opinion.refusal:
         return _failed(opinion.refusal, 0, 0)
     error = opinion.error
@@ -248,6 +252,8 @@ def _ask_cpython(document: PythonDocument) -> _Opinion:
         body = statements(document.text)
     except SyntaxError as error:
         return _Opinion(error=error)
+    except TooDeepError as error:
+        return _Opinion(too_deep=str(error))
     except (RecursionError, MemoryError):
         return _Opinion(refusal="nested too deeply for Python's own parser")
     except ValueError as error:

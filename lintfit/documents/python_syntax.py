@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Sequence
 
 from lintfit.documents.limits import too_long
 
@@ -11,18 +12,32 @@ UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What :func:`statements` raises."""
 
 
+class TooDeepError(ValueError):
+    """Python takes the text, and libcst has not the memory for it."""
+
+
+MAX_NESTED = 500
+"""Operators that stand inside of one another: with each one more libcst needs more memory for every one that is there,
+1 GB for two thousand lambdas."""
+_NESTING = ("lambda", "**", "not ", " else ", "--", "- -", "~", "++", "+ +")
+"""The texts of those whose operand on the right may begin with another."""
+
+
 def statements(text: str) -> list[ast.stmt]:
     """The statements of a text.
 
     Raises SyntaxError, and where the parser gives up ValueError, RecursionError or MemoryError; ValueError, too, where
-    the text is longer than any script.
+    the text is longer than any script, and TooDeepError.
     """
     large = too_long(text)
     if large:
         raise ValueError(large)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text).body
+        body = ast.parse(text).body
+    if _nests_too_deep(text, body):
+        raise TooDeepError(f"more than {MAX_NESTED} operators inside of one another: no training script")
+    return body
 
 
 def accepts(text: str) -> bool:
@@ -32,3 +47,26 @@ def accepts(text: str) -> bool:
     except UNPARSED:
         return False
     return True
+
+
+def _nests_too_deep(text: str, body: Sequence[ast.stmt]) -> bool:
+    if all(text.count(operator) <= MAX_NESTED for operator in _NESTING):
+        return False
+    waiting: list[tuple[ast.AST, int]] = [(statement, 0) for statement in body]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > MAX_NESTED:
+            return True
+        inner = _right_operand(node)
+        waiting += [(child, depth + (child is inner)) for child in ast.iter_child_nodes(node)]
+    return False
+
+
+def _right_operand(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.UnaryOp):
+        return node.operand
+    if isinstance(node, ast.BinOp):
+        return node.right
+    if isinstance(node, ast.IfExp):
+        return node.orelse
+    return node.body if isinstance(node, ast.Lambda) else None

@@ -58,6 +58,8 @@ _CONTAINERS = word_set(
 _CHECKED_OUT = lazy_pattern(r"working-directory|repository\s*:|^\s*path\s*:", re.MULTILINE)
 _MOST_NAMES = 2000
 """Files of a folder that are compared with a name."""
+_MOST_LEVELS = 50
+"""Folders above a file, as it is named, in which it is looked for."""
 _ALIKE = 0.9
 """The share that two longer names have in common."""
 
@@ -269,7 +271,7 @@ def _moved(path: Path, locator: Locator) -> str | None:
     """A file of this very name one folder further up or down."""
     for base in _near(locator):
         below = (Path(each.name) for each in sorted(door.matching(base, "*/")) if not each.name.startswith("."))
-        for folder in (*path.parent.parents, *islice(below, _MOST_NAMES)):
+        for folder in (*islice(path.parent.parents, _MOST_LEVELS), *islice(below, _MOST_NAMES)):
             if folder != path.parent and locator.workspace.exists(base / folder / path.name):
                 return (folder / path.name).as_posix()
     return None

@@ -181,6 +181,10 @@ VALUES = {
     "a_chain_of_comparisons": _script("s = " + " < ".join(["1"] * 20000) + "\n"),
     "a_chain_of_texts": _script("s = (" + '"a" ' * 20000 + ")\n"),
     "a_chain_of_conditions": _script("s = " + "1 if os else " * 5000 + "2\n"),
+    "chains_that_python_still_reads": _script("s = " + "lambda: " * 1900 + "1\nt = " + "1 if os else " * 1900 + "2\n"),
+    "cases_that_each_set_a_name": _script(
+        "match os.a:\n" + "".join(f"    case {i}:\n        s{i} = {i}\n" for i in range(6000))
+    ),
     "a_chain_of_branches": _script("if os.a: s = 1\n" + "".join(f"elif os.b == {i}: s = {i}\n" for i in range(3000))),
     "a_chain_of_lambdas": _script("s = " + "lambda: " * 3000 + "1\n"),
     "depth_of_blocks": _script("".join(" " * i + "if os.x:\n" for i in range(95)) + " " * 95 + "s = 1\n"),

@@ -209,8 +209,7 @@ class Statements(Definitions):
             return flow
         return self._join(ends, scope)
 
-    @staticmethod
-    def _join(ends: list[tuple[Flow, dict[str, Value]]], scope: Scope) -> Flow:
+    def _join(self, ends: list[tuple[Flow, dict[str, Value]]], scope: Scope) -> Flow:
         """The names after branches of which one ran; a branch that raised is taken not to have run."""
         alive = [(flow, names) for flow, names in ends if flow is not Flow.RAISED]
         if not alive:
@@ -219,6 +218,7 @@ class Statements(Definitions):
         if not going:
             scope.names = alive[0][1]
             return Flow.LEFT
+        self.walk.step(len(going) * len(set().union(*going)) // _NAMES)
         scope.names = _merge(going)
         certain = len(going) == len(alive) and all(flow is Flow.NEXT for flow, _ in alive)
         return Flow.NEXT if certain else Flow.MAYBE

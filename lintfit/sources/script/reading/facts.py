@@ -91,7 +91,8 @@ def _trainer(records: Sequence[Record]) -> Record | None:
     evaluate or predict."""
     made = [record for record in records if is_trainer(record)]
     calls = [record for record in records if record.name == "train" and record.taken is not False]
-    first, trains = certain(made), certain(each for each in made if any(made_by(r.receiver, each) for r in calls))
+    asked = {id(each.call) for record in calls for each in objects(record.receiver)}
+    first, trains = certain(made), certain(each for each in made if id(each) in asked)
     if first is None or trains is None or (first.taken and not trains.taken):
         return first
     return trains
