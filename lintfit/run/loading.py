@@ -42,6 +42,8 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
 
 _SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 """Values of ``device_map`` that give each visible GPU a part of the layers (``accelerate.infer_auto_device_map``)."""
+_BALANCED = ("auto", "balanced")
+"""Those of them that give each about the same (``get_balanced_memory``)."""
 _SPLITTERS = frozenset({"tensor_parallel", "TensorParallel", "TensorParallelPreTrainedModel"})
 
 
@@ -59,14 +61,15 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     word = next(iter(words.values())) if len(words) == 1 and None not in asked else None
     spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
     may = word is UNKNOWN and not any(each is not None and _is_of_rank(each) for each in asked)
+    name = 'device_map="auto"' if word in _BALANCED else "device_map"
     if sources.launch is None and spreads:
-        return "device_map"  # nobody starts it as more than one process, which trainers refuse with such a map
+        return name  # nobody starts it as more than one process, which trainers refuse with such a map
     if engine is None or engine.value != "single":
         return None
     for call in sources.script.calls(*_SPLITTERS):
         if call.taken is True and call.function.startswith("tensor_parallel."):
             return "tensor_parallel"
-    return "device_map" if spreads or may else None
+    return name if spreads or may else None
 
 
 _OF_RANK = lazy_pattern(r"rank|process_index|current_device|kbit_device_map|\bdevice\b|torch\.device|cuda:")

@@ -7,9 +7,11 @@ from math import prod
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
+from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.uncounted import (
+    BALANCED,
     CAST_TO_FLOAT,
     FAKE_QUANTIZED,
     KEPT_STATES,
@@ -176,6 +178,30 @@ def _on_one(run: Run, spec: Spec) -> _Bound:
     return _Bound(spec, "the whole model on one GPU (it is split over all GPUs that the process sees)")
 
 
+def _balanced(run: Run, spec: Spec) -> _Bound:
+    """As many layers as one GPU may get, and the head with its logits: none of several has more than that.
+
+    ``get_balanced_memory`` gives all GPUs but the last their share of the weights and 1.25 times a layer at the most,
+    and what is behind the layers to the last, which has no more of these (accelerate 1.11, ``utils/modeling.py``).
+    """
+    seen = run.launch.seen_gpus if run.launch is not None else None
+    gpus = seen.value if seen is not None and isinstance(seen.value, int) else run.hardware.available or 1
+    if spec.trainer == "ppo" or spec.facts.vision is not None or halves(spec.facts) is not None:
+        return _on_one(run, spec)
+    from lintfit.memory.tensors.parameters import inventory
+
+    weights, layers = inventory(spec), spec.facts.layers
+    layer = sum(weight.bytes for weight in weights.weights if weight.where == "layer") / layers
+    most = int(weights.bytes / (gpus * layer) + 1.25)
+    stages = max(
+        stages for stages in range(1, layers + 1) if not layers % stages and layers // stages >= min(most, layers)
+    )
+    if stages == 1:
+        return _on_one(run, spec)
+    note = f"{layers // stages} of the {layers} layers and the head on a GPU, more than any of {gpus} gets of them"
+    return _Bound(replace(spec, pipeline_parallel=stages, pipeline_stage="last"), note)
+
+
 def _cast(run: Run, spec: Spec) -> _Bound:
     """Weights, gradients and two states of an optimizer in fp32 beside those that are counted."""
     note = "float32 copies of all that is trained, of its gradients and states (where they are cast, nothing else is)"
@@ -253,5 +279,6 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     VALUE_HEAD: _value_head,
     SMALL_TUNER.format("lora_llm"): _whole,
     **dict.fromkeys(SPREADS, _on_one),
+    BALANCED: _balanced,
     **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},
 }

@@ -132,7 +132,7 @@ def _by_bounds(run: Run) -> Judged | None:
     bound, judged = max(found, key=lambda each: each[1].peak)
     result = judged.estimate
     assert result is not None and run.spec is not None
-    low = min(result.peak.low, estimate(run.spec).peak.low)
+    low = min(result.peak.low, estimate(run.spec).peak.low, result.peak.likely + bound.extra)
     peak = Range(low, result.peak.likely + bound.extra, result.peak.high + bound.extra)
     notes = (*bound.notes, *result.assumptions)
     verdict = Verdict.TIGHT if any(other.verdict is Verdict.TIGHT for _, other in found) else Verdict.FITS

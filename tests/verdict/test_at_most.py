@@ -122,7 +122,8 @@ PLAIN = "python train.py --bf16 --per_device_train_batch_size 1 --gradient_check
 @pytest.mark.parametrize(
     ("before", "gpu", "gpus", "verdict"),
     [
-        ("", "rtx3090", "8", "unknown"),  # eight GPUs share what one has not room for
+        ("", "rtx3090", "8", "fits"),  # eight GPUs share what one has not room for
+        ("CUDA_VISIBLE_DEVICES=2,3 ", "rtx3090", "8", "unknown"),
         ("CUDA_VISIBLE_DEVICES=0 ", "rtx3090", "8", "does-not-fit"),
         ("", "rtx3090", "1", "does-not-fit"),
         ("", "h200", "8", "fits"),  # on one of them already
