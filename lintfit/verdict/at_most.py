@@ -7,7 +7,6 @@ from math import prod
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
-from lintfit.memory.micro_batch.halves import halves
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.uncounted import (
@@ -179,24 +178,14 @@ def _on_one(run: Run, spec: Spec) -> _Bound:
 
 
 def _balanced(run: Run, spec: Spec) -> _Bound:
-    """As many layers as one GPU may get, and the head with its logits: none of several has more than that.
+    """As many layers as one GPU gets, and the head with its logits: none of several has more than that."""
+    from lintfit.verdict.device_map import most_layers
 
-    ``get_balanced_memory`` gives all GPUs but the last their share of the weights and 1.25 times a layer at the most,
-    and what is behind the layers to the last, which has no more of these (accelerate 1.11, ``utils/modeling.py``).
-    """
     seen = run.launch.seen_gpus if run.launch is not None else None
     gpus = seen.value if seen is not None and isinstance(seen.value, int) else run.hardware.available or 1
-    if spec.trainer == "ppo" or spec.facts.vision is not None or halves(spec.facts) is not None:
-        return _on_one(run, spec)
-    from lintfit.memory.tensors.parameters import inventory
-
-    weights, layers = inventory(spec), spec.facts.layers
-    layer = sum(weight.bytes for weight in weights.weights if weight.where == "layer") / layers
-    most = int(weights.bytes / (gpus * layer) + 1.25)
-    stages = max(
-        stages for stages in range(1, layers + 1) if not layers % stages and layers // stages >= min(most, layers)
-    )
-    if stages == 1:
+    most, layers = most_layers(spec, gpus), spec.facts.layers
+    stages = 1 if most is None else max(n for n in range(1, layers + 1) if not layers % n and layers // n >= most)
+    if stages == 1 or spec.trainer == "ppo":
         return _on_one(run, spec)
     note = f"{layers // stages} of the {layers} layers and the head on a GPU, more than any of {gpus} gets of them"
     return _Bound(replace(spec, pipeline_parallel=stages, pipeline_stage="last"), note)
