@@ -8,7 +8,6 @@ from lintfit.checks.helpers.script_edits import moved_above
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.spec import GIB
 from lintfit.sources.script.interpreter.models import arguments_before
-from lintfit.sources.script.model import Call, ScriptFacts
 
 _WORTH_IT = 4 * GIB
 """Bytes of a model from which on a whole copy on every rank is worth a warning: 32 GiB on a machine of eight GPUs."""
@@ -27,8 +26,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if not any(call.taken for call in makers):
         return  # nothing trains for sure
     config = min(makers, key=lambda call: call.order, default=None)
-    load = _load(facts)
-    if config is None or load is None or load.order > config.order:
+    load = facts.trained_load
+    if config is None or load is None or load.taken is not True or load.order > config.order:
         return
     if any(call.order < load.order for call in facts.partitioning) or arguments_before(run.script.walk, load.order):
         return
@@ -48,10 +47,3 @@ def check_run(context: RunContext) -> Iterator[Report]:
         else None,
         help=f"build {config.name} before the model is loaded",
     )
-
-
-def _load(facts: ScriptFacts) -> Call | None:
-    loads = [load for load in facts.loads if load.taken is True]
-    trained = [load for load in loads if facts.trained_model is None or load.assigned_to == facts.trained_model]
-    candidates = trained or (loads if len(loads) == 1 else [])
-    return candidates[0] if candidates else None

@@ -25,7 +25,7 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
     if values.get("zero_stage") == 3:
         values["zero3_init"] = not _whole(sources, versions)
     consumer = script.trainer or script.initialize
-    load = _trained(script.loads, script.trained_model)
+    load = script.trained_load
     mapped = load is not None and values.get("quantization") is None and on_own_gpu(load) is not None
     moved = any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
@@ -54,7 +54,7 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     if sources.script is None or there is None or there.value is UNKNOWN or there.value < 2 or _sees_one(sources):
         return None
     script = sources.script.facts
-    load = _trained(script.loads, script.trained_model)
+    load = script.trained_load
     loads = [each for each in script.loads if each.taken is not False] if load is None else [load]
     asked = [each.argument("device_map") if each.taken is not False else None for each in loads]
     words = {str(each.value): each.value for each in asked if each is not None}
@@ -119,7 +119,7 @@ def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:
     """
     assert sources.script is not None
     script = sources.script.facts
-    load = _trained(script.loads, script.trained_model)
+    load = script.trained_load
     if load is None or load.taken is not True:
         return False
     tell: list[Call] = list(script.partitioning)
@@ -129,13 +129,6 @@ def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:
         tell += [call for call in (script.training_arguments, script.parse_call, accelerator) if call]
     trains = script.training_arguments or script.accelerator or script.initialize
     return trains is not None and all(call.order > load.order for call in tell)
-
-
-def _trained(loads: tuple[Call, ...], name: str | None) -> Call | None:
-    """The load of the model that is trained: the one of its name, or the only one there is."""
-    found = [load for load in loads if load.taken is not False]
-    named = [load for load in found if name is not None and load.assigned_to == name]
-    return min(named, key=lambda load: load.order) if named else found[0] if len(found) == 1 else None
 
 
 def _init_is_off(sources: Sources, versions: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ TRAIN = "Trainer(model=model, args=args, train_dataset=data).train()"
 IMPORTS = """import deepspeed
 import torch
 from accelerate import Accelerator
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from transformers import AutoModel, AutoModelForCausalLM, Trainer, TrainingArguments
 from transformers.integrations import HfDeepSpeedConfig
 """
 OWN = ', deepspeed="ds.json"'
@@ -51,6 +51,7 @@ def _spec(folder: Path, script: tuple[str, ...], launch: str = "deepspeed --num_
     [
         ((ARGUMENTS.format(config=OWN), LOAD, TRAIN), True),
         ((LOAD, ARGUMENTS.format(config=OWN), TRAIN), False),
+        (('model = AutoModel.from_pretrained("bert-base-uncased")', ARGUMENTS.format(config=OWN), LOAD, TRAIN), True),
         (("accelerator = Accelerator()", LOAD, ARGUMENTS.format(config=OWN), TRAIN), False),
         (('alive = HfDeepSpeedConfig("ds.json")', LOAD, ARGUMENTS.format(config=OWN), TRAIN), True),
         ((LOAD, 'engine, *_ = deepspeed.initialize(model=model, config="ds.json")', "engine.step()"), False),
@@ -137,7 +138,7 @@ def _sharded(folder: Path, script: tuple[str, ...]) -> Spec:
 @pytest.mark.parametrize("place", ['{"": 0}', '{"": int(os.environ.get("LOCAL_RANK", 0))}', "[0]"])
 def test_a_device_map_that_is_no_word_spreads_nothing(tmp_path: Path, place: str) -> None:
     script = (
-        "import os\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "import os\nfrom transformers import AutoModel, AutoModelForCausalLM, Trainer, TrainingArguments\n"
         f'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={place})\n'
         'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
     )
@@ -150,7 +151,7 @@ def test_a_device_map_that_is_no_word_spreads_nothing(tmp_path: Path, place: str
 def test_a_base_and_adapters_that_are_loaded_alike_are_spread(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "from peft import PeftModel\n"
-        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "from transformers import AutoModel, AutoModelForCausalLM, Trainer, TrainingArguments\n"
         'base = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-14B", device_map="auto", torch_dtype="bfloat16")\n'
         'model = PeftModel.from_pretrained(base, "me/adapters", is_trainable=True, device_map="auto")\n'
         'Trainer(model=model, args=TrainingArguments("out", bf16=True), train_dataset=data).train()\n'
@@ -175,7 +176,7 @@ def test_a_device_map_that_nobody_can_tell_may_spread_one_process(tmp_path: Path
     (tmp_path / "train.py").write_text(
         "import torch\n"
         "from settings_elsewhere import CONFIG\n"
-        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "from transformers import AutoModel, AutoModelForCausalLM, Trainer, TrainingArguments\n"
         "from trl import get_kbit_device_map\n"
         f'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={place})\n'
         'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'

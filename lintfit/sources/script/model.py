@@ -86,6 +86,8 @@ class ScriptFacts:
     """``from_pretrained``/``from_config`` calls of models (not tokenizers, configs, processors)."""
     trained_model: str | None = None
     """The name of the variable that is handed to the trainer or engine."""
+    traced_load: Call | None = None
+    """The load that the trained model is traced back to, whatever else had the same name before."""
     upcasts: tuple[Statement, ...] = ()
     """``model.float()``, ``.to(torch.float32)``, ``.double()`` on the trained model as a whole."""
     downcasts: tuple[Statement, ...] = ()
@@ -110,3 +112,12 @@ class ScriptFacts:
     """``HfDeepSpeedConfig(…)`` and ``deepspeed.zero.Init(…)``: from there on loads are partitioned."""
     parse_call: Call | None = None
     """``parser.parse_args_into_dataclasses()`` and the like: where a filled config object comes to be."""
+
+    @property
+    def trained_load(self) -> Call | None:
+        """The load of the model that is trained: the one of its name, or the only one there is."""
+        found = [load for load in self.loads if load.taken is not False]
+        named = [load for load in found if self.trained_model is not None and load.assigned_to == self.trained_model]
+        if self.traced_load in named:
+            return self.traced_load
+        return min(named, key=lambda load: load.order) if named else found[0] if len(found) == 1 else None

@@ -182,6 +182,7 @@ def facts(found: FoundCalls, calls: Calls) -> ScriptFacts:
         batches_out_of_sight=found.batches_out_of_sight,
         loads=tuple(calls.call(record) for record in found.loads),
         trained_model=found.trained_name,
+        traced_load=_call(found.trained_load, calls),
         upcasts=tuple(_statements((r for r, target in found.casts if target in ("fp32", "fp64")), calls)),
         downcasts=tuple(_statements((r for r, target in found.casts if target in ("fp16", "bf16")), calls)),
         moves=tuple(_statements(found.moves, calls)),
