@@ -8,7 +8,8 @@ from lintfit.checks.helpers.script_calls import knows_deepspeed, may_quantize, t
 from lintfit.checks.helpers.script_edits import without_argument, without_call
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Related
-from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.engines.loading import loaded_bytes
+from lintfit.memory.tensors.parameters import inventory
 from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Call
@@ -23,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     consumer = facts.trainer or facts.initialize
     if consumer is None:
         return
-    if _made_in_parts(run):
+    if _made_in_parts(run) or _moved_anyway(run):
         return
     yield from _mapped(context, consumer)
     for move in facts.moves:
@@ -53,6 +54,12 @@ def _made_in_parts(run: Run) -> bool:
     if run.script is None or run.value("engine") != "deepspeed":
         return False
     return load is not None and knows_deepspeed(run.script, load) is not False
+
+
+def _moved_anyway(run: Run) -> bool:
+    """Whether DeepSpeed moves the whole model itself, as it does what ``zero.Init`` has not made
+    (``_configure_distributed_model``): a quantized one, whatever comes first (``get_init_context``, ``is_quantized``)."""
+    return run.value("engine") == "deepspeed" and run.value("quantization") is not None
 
 
 def _mapped(context: RunContext, consumer: Call) -> Iterator[Report]:
@@ -86,4 +93,4 @@ def _cost(run: Run) -> str:
     spec = run.spec
     if spec is None:
         return "a whole copy"
-    return f"a whole copy of {gib(spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype])}"
+    return f"a whole copy of {gib(loaded_bytes(spec, inventory(spec)))}"
