@@ -57,8 +57,10 @@ def _made_in_parts(run: Run) -> bool:
 
 
 def _moved_anyway(run: Run) -> bool:
-    """Whether DeepSpeed moves the whole model itself, as it does what ``zero.Init`` has not made
-    (``_configure_distributed_model``): a quantized one, whatever comes first (``get_init_context``, ``is_quantized``)."""
+    """Whether DeepSpeed moves the whole model itself, as it does what ``zero.Init`` has not made: a quantized one.
+
+    DeepSpeed ``_configure_distributed_model``, transformers ``get_init_context`` (``is_quantized``).
+    """
     return run.value("engine") == "deepspeed" and run.value("quantization") is not None
 
 

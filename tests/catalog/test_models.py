@@ -160,6 +160,21 @@ def test_facts_from_a_config() -> None:
     assert facts.rotary_dim == 128
 
 
+@pytest.mark.parametrize(
+    ("said", "dtype"),
+    [
+        ({"bf16": True, "fp16": False, "fp32": False}, "bf16"),
+        ({"fp16": True, "torch_dtype": "bfloat16"}, "fp16"),
+        ({"fp32": True, "torch_dtype": "bfloat16"}, "fp32"),
+        ({"bf16": False}, "bf16"),
+        ({}, "bf16"),
+    ],
+)
+def test_qwen_1_casts_itself_to_the_dtype_that_its_config_flags(said: dict[str, Any], dtype: str) -> None:
+    assert from_config({**LLAMA, "model_type": "qwen", **said}).checkpoint_dtype == dtype
+    assert from_config({**LLAMA, **said}).checkpoint_dtype == ("bf16" if "torch_dtype" in said else None)
+
+
 def test_an_unknown_architecture_with_llamas_keys_is_taken_as_a_llama() -> None:
     facts = from_config({**LLAMA, "model_type": "brand_new"})
     assert not facts.exact

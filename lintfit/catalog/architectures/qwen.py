@@ -27,7 +27,15 @@ DEFAULTS: Mapping[str, Any] = {
     "no_bias": True,
     "tie_word_embeddings": False,
 }
-CODE = Code(chooses_kernel=False, own_dtype=True)  # modeling_qwen.py makes bf16 layers unless the config says otherwise
+CODE = Code(chooses_kernel=False, own_dtype=True)
+_FLAGS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+
+
+def normalised(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config with the dtype that ``QWenLMHeadModel`` casts its layers to: that of a flag, else bf16 wherever a GPU
+    has it, whatever the checkpoint holds (``modeling_qwen.py``, ``autoset_precision``)."""
+    flagged = next((dtype for flag, dtype in _FLAGS.items() if values.get(flag) is True), "bfloat16")
+    return {**values, "dtype": flagged}
 
 
 def shape(config: Config) -> Shape:
