@@ -381,8 +381,9 @@ _RECORDS = (
           values="pictures that each becomes", default=None, default_by="not known"),
     _spec("image_patches", TOKENS, "Patches of an image before they are merged.", values="patches of each",
           default=None, default_by="those of the config's size"),
-    _spec("front_end", Choice(("transformers", "litgpt")), "transformers or litgpt: whose model and loop.",
-          as_it_is=True, by="script", values="whose models and loop: `transformers`, `litgpt`",
+    _spec("front_end", Choice(("transformers", "litgpt", "torchtune")),
+          "transformers, litgpt or torchtune: whose model and loop.",
+          as_it_is=True, by="script", values="whose models and loop: `transformers`, `litgpt`, `torchtune`",
           default="transformers"),
     _spec("fused_kernels", Names(KERNELS),
           "Kernels in place of the model's own code: rms_norm,rope,cross_entropy,lora, and those of packages: "

@@ -271,6 +271,7 @@ def head_terms(run: Pass, live: Live, where: str, *, forward: bool = False, path
     factors = ((live.logits / entries, "bytes"), (run.scored, "tokens"), (vocabulary, "vocabulary entries"))
     copies = "copies of the logits and their log-softmax" if path == "full" or path in FROM_WHOLE else "logits"
     sources = {"full": "transformers loss/loss_utils.py", **dict.fromkeys(FROM_WHOLE, "TRL trainer/utils.py")}
+    sources["tempered"] = "torchtune rlhf/sequence_processing.py"
     source = sources.get(path, "")
     found.append(term("logits", f"{copies} at {where}", live.logits, *factors, source=source))
     if live.casts and not forward:

@@ -30,6 +30,7 @@ from lintfit.memory.loss.losses import (
     response_loss,
     selective_loss,
     soft_cap,
+    tempered_loss,
     upcasts_itself,
 )
 from lintfit.memory.loss.preference import FROM_WHOLE
@@ -151,6 +152,8 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
     fused = "cross_entropy" in recipe.kernels
     if loss_path in ("ppo", "ppo-whole"):
         return *response_loss(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole"), None
+    if loss_path == "tempered":
+        return *tempered_loss(after, logits), None
     if loss_path in FROM_WHOLE:
         kernel, odds = loss_path.endswith("kernel"), loss_path.startswith("odds")
         if loss_path.endswith("gathered"):

@@ -91,6 +91,17 @@ def gathered_loss(t: Tape, logits: Var, fp32: bool, *, odds: bool = False) -> tu
     return (t.add(picked, likelihood) if likelihood is not None else picked), [full]
 
 
+def tempered_loss(t: Tape, logits: Var) -> tuple[Var, list[Var]]:
+    """torchtune's: the labels' of a log-softmax of all fp32 logits, divided by a temperature of 1 before
+    (``rlhf/sequence_processing.py``, ``logits_to_logprobs``).
+
+    The model casts its logits to fp32 (``TransformerDecoder.unembed``), and the recipe has a name for them.
+    """
+    full = t.cast(logits, 4)
+    divided = t.map(t.copied_back(full))
+    return t.op(t.constant(1, 4, True), (t.log_softmax(divided),)), [full, divided]
+
+
 def selective_loss(
     t: Tape, logits: Var, autocast: bool, *, kernel: bool = False, odds: bool = False
 ) -> tuple[Var, list[Var]]:

@@ -1,7 +1,7 @@
 """What TRL's trainers do in place of a causal language model's step: which sequences, which tokens, and which loss.
 
 Read in TRL 0.16 to 1.16 (``trainer/*_trainer.py``, ``trainer/utils.py``), DPO's and ORPO's losses from 0.7 on; the
-losses of 1.16 run under fake tensors in ``bench/fake_trl.py``.
+losses of 1.16 run under fake tensors in ``bench/fake_trl.py``. torchtune's DPO is read in 0.5.0 and 0.6.1.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ Path = Literal[
     "chunked",
     "liger",
     "gathered",
+    "tempered",
     "selective",
     "selective-kernel",
     "odds-gathered",
@@ -26,11 +27,14 @@ Path = Literal[
     "ppo-whole",
 ]
 """How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are
-selected (by a kernel of TRL's own; gathered from a log-softmax of all of them), beside a cross entropy of the better
-answers (odds); from one score a sequence; PPO's, from the logits of the response (whole: by a log-softmax of all)."""
+selected (by a kernel of TRL's own; gathered from a log-softmax of all of them; by torchtune from one of all of them
+divided by a temperature), beside a cross entropy of the better answers (odds); from one score a sequence; PPO's, from
+the logits of the response (whole: by a log-softmax of all)."""
 
-FROM_WHOLE = frozenset({"gathered", "selective", "selective-kernel", "odds-gathered", "odds", "odds-kernel"})
-"""Of these TRL's from whole logits."""
+FROM_WHOLE = frozenset({
+    "gathered", "tempered", "selective", "selective-kernel", "odds-gathered", "odds", "odds-kernel",
+})  # fmt: skip
+"""Of these TRL's and torchtune's from whole logits."""
 
 NEWEST_TRL: Release = (1, 16, 0)
 
@@ -91,6 +95,8 @@ def loss_path(spec: Spec) -> Path:
         return "score"
     if spec.trainer == "ppo":
         return "ppo" if trl_version(spec) >= SELECTIVE else "ppo-whole"
+    if spec.front_end == "torchtune":
+        return "tempered"
     if spec.trainer in FUSED and trl_version(spec) >= FUSED_HEAD:
         return "chunked"
     if spec.loss == "liger":
@@ -129,6 +135,6 @@ def logits_beside_the_reference(spec: Spec) -> float:
     loss is made.
     """
     version = trl_version(spec)
-    if spec.trainer != "dpo" or version >= HANDED_BACK:
+    if spec.trainer != "dpo" or spec.front_end == "torchtune" or version >= HANDED_BACK:
         return 0.0
     return 1.5 if version >= ALWAYS_NLL else 1.0

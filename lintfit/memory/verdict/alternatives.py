@@ -499,7 +499,7 @@ DEARER = (
 
 OLDER_TRL = (
     Guess(
-        lambda spec: spec.trainer in FUSED,
+        lambda spec: spec.trainer in FUSED and spec.front_end != "torchtune",
         _with("trl", WHOLE_LOGITS),
         "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
         restated=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.result import Components
 from lintfit.memory.spec import GIB, Spec
 
@@ -29,7 +30,7 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
             lines.append("gradient checkpointing on (not stated; TRL's default since 0.22)")
         if "attention" not in said:
             lines.append(f"attention {attention_of(spec)} (not stated; transformers' default)")
-        if "transformers" not in spec.versions and logits / total > WORTH:
+        if "transformers" not in spec.versions and loss_path(spec) != "tempered" and logits / total > WORTH:
             lines.append("the loss of transformers 5 (version not stated; 4.45 to 4.48 hold up to 17 % more logits)")
     if "weights_dtype" not in said:
         lines.append(f"weights loaded in {spec.weights_dtype} (not stated)")

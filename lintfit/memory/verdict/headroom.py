@@ -10,6 +10,7 @@ from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.states import States
 from lintfit.memory.framework import gathers, side_streams
 from lintfit.memory.loss.losses import own_loss
+from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.result import ALLOCATED, Components, Moment
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import inventory
@@ -113,6 +114,8 @@ def _older_loss(spec: Spec) -> float:
     """Share of the logits that the loss of a transformers may hold on top, where its version is not stated."""
     if "transformers" in spec.versions or spec.loss != "full" or own_loss(spec.facts, of(spec)):
         return 0.0
+    if loss_path(spec) == "tempered":
+        return 0.0  # torchtune's own
     return OLDER_LOSS - 1
 
 
@@ -121,7 +124,8 @@ def held_chunks(spec: Spec) -> int:
 
     TRL's never has more than a tile; torchtune and LitGPT make the logits in chunks and keep all of them.
     """
-    if spec.loss != "chunked" or spec.front_end == "litgpt" or "front_end" in spec.stated or "trl" in spec.versions:
+    said = "front_end" in spec.stated and spec.front_end != "torchtune"
+    if spec.loss != "chunked" or spec.front_end == "litgpt" or said or "trl" in spec.versions:
         return 0
     return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // logit_parts(spec)
 

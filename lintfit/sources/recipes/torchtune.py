@@ -234,7 +234,7 @@ class TorchtuneRecipe(OfKeys):
         yield from trained_for(self)
         yield Setting("attention", "sdpa", Provenance.default("torchtune calls scaled_dot_product_attention"))
         yield Setting("padded_batches", False, Provenance.default("torchtune hands over no padding mask"))
-        yield Setting("front_end", UNKNOWN, Provenance.default("torchtune trains models of its own"))
+        yield Setting("front_end", "torchtune", Provenance.default("torchtune trains models of its own"))
         yield Setting("use_cache", False, Provenance.default("torchtune trains without a cache"))
 
     def _model(self) -> Iterator[Setting]:

@@ -57,6 +57,18 @@ def test_the_loss_follows_the_trainer_and_its_version(trainer: str, trl: str, pa
     assert loss_path(_spec(trainer=trainer, versions={"trl": trl})) == path
 
 
+@pytest.mark.parametrize("versions", [{}, {"transformers": "4.45.2"}, {"trl": "0.9.6"}])
+def test_torchtunes_dpo_has_a_loss_of_its_own(versions: dict[str, str]) -> None:
+    """The policy's log-softmax is there while the reference's fp32 logits are divided and make one of their own; TRL's
+    versions decide nothing, and no range is opened to an older one of them."""
+    spec = _spec(trainer="dpo", front_end="torchtune", method="lora", versions=versions)
+    assert loss_path(spec) == "tempered"
+    assert loss_path(_spec(trainer="causal-lm", front_end="torchtune", loss="chunked")) == "chunked"
+    found = _at(estimate(spec), "reference, forward").components["logits"]
+    assert found == pytest.approx(16 * 4 * 1024 * VOCABULARY, rel=0.01)
+    assert not any("TRL" in line or "loss of" in line for line in estimate(spec).assumptions)
+
+
 def test_pairs_double_the_sequences() -> None:
     found = [sequences(_spec(trainer=name)) for name in ("dpo", "reward", "kto", "grpo", "causal-lm")]
     assert found == [4, 4, 2, 2, 2]
@@ -90,6 +102,8 @@ def test_whole_logits_of_older_versions() -> None:
         ("gathered", 2, 4, 6),
         ("gathered", 4, 8, 12),
         ("odds-gathered", 4, 10, 14),
+        ("tempered", 2, 12, 12),
+        ("tempered", 4, 12, 12),
     ],
 )
 def test_bytes_an_entry_of_losses_from_whole_logits(path: str, weights: int, forward: int, backward: int) -> None:

@@ -168,7 +168,7 @@ def test_a_key_that_the_recipe_does_not_read_does_nothing(recipe: Make) -> None:
     distilled = values(recipe("tune run knowledge_distillation_single_device --config lora.yaml"))
     assert distilled["activation_offload"] is False
     dpo = values(recipe("tune run lora_dpo_single_device --config lora.yaml"))
-    assert (dpo["trainer"], dpo["reference_model"]) == ("dpo", False)
+    assert (dpo["trainer"], dpo["reference_model"], dpo["front_end"]) == ("dpo", False, "torchtune")
     of_all = values(recipe("tune run --nproc_per_node 2 full_dpo_distributed --config lora.yaml"))
     assert (of_all["method"], of_all["reference_model"]) == ("lora", True)
 
