@@ -320,7 +320,9 @@ one process has no number of them until it starts several, and of accumulation a
 out either from the other. A trainer makes no reference model beside adapters, and a front end may load what they leave
 frozen in 16 bits."""
 
-_FOLLOWING = frozenset({"gradient_accumulation_steps", "gradient_checkpointing", "reference_model", "weights_dtype"})
+_FOLLOWING = frozenset(
+    {"eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "reference_model", "weights_dtype"}
+)
 """Changes that may have come of those before them."""
 
 

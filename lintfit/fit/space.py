@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from lintfit.fit.axes import axes
 from lintfit.fit.axes.buckets import GATHER
+from lintfit.fit.axes.evaluation import follows_training
 from lintfit.fit.axes.forced_float32 import NAME as NO_FLOAT32
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.options import Candidate, Effect, Option, Subject
@@ -46,6 +47,7 @@ class Space:
         self.lasting = [axis for axis in found if axis not in self.passing]
         self._by_class: dict[tuple[Effect, bool], tuple[Passing, ...]] = {}
         self._forced = forces_float32(subject.run)
+        self._follows = follows_training(subject.run)
         self._samples = spec.effective_batch
         self._shared = spec.tensor_parallel * spec.pipeline_parallel * spec.sequence_parallel
 
@@ -116,6 +118,10 @@ class Space:
             if rest:
                 return None
             changes["gradient_accumulation_steps"] = steps
+        if "micro_batch_size" in changes and self._follows:
+            micro = changes["micro_batch_size"]
+            if changes.setdefault("eval_batch_size", micro) > micro:
+                return None  # nobody states a larger one than it comes to by itself
         return Candidate(options, changes)
 
     def _named(self, options: Sequence[Option]) -> tuple[Option, ...]:

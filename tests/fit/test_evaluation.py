@@ -97,3 +97,56 @@ def test_no_rule_about_the_training_speaks_of_a_run_that_only_its_evaluation_bre
     (tmp_path / "lintfit.toml").write_text('gpu = "RTX 4090"\ngpus = 1\nseq-len = 2048\n')
     found = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["findings"]
     assert {each["rule"] for each in found} == {"does-not-fit", "eval-batch-default"}
+
+
+RECIPE = """\
+base_model: NousResearch/Llama-3.2-1B
+datasets:
+  - path: tatsu-lab/alpaca
+    type: alpaca
+val_set_size: 0.1
+evals_per_epoch: 1
+sequence_len: 4096
+sample_packing: true
+adapter: lora
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+bf16: true
+gradient_checkpointing: true
+optimizer: adamw_torch
+output_dir: out
+gradient_accumulation_steps: 1
+micro_batch_size: 8
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "after"),
+    [
+        ("", "gradient_accumulation_steps: 8\nmicro_batch_size: 1\n"),
+        ("eval_batch_size: 8\n", "gradient_accumulation_steps: 8\nmicro_batch_size: 1\neval_batch_size: 2\n"),
+    ],
+)
+def test_a_batch_that_follows_the_training_is_not_written(tmp_path: Path, stated: str, after: str) -> None:
+    (tmp_path / "a.yaml").write_text(RECIPE + stated)
+    asked = ("check", "a.yaml", "--gpu", "RTX 3090", "--gpus", "1")
+    (run,) = lintfit(*asked, "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert run["verdict"] == "does-not-fit"
+    lintfit(*asked, "--fix", "--unsafe-fixes", cwd=tmp_path)
+    assert (tmp_path / "a.yaml").read_text().endswith(f"output_dir: out\n{after}")
+
+
+def test_a_flag_for_both_batches_is_changed_once(tmp_path: Path) -> None:
+    flag = 'parser = argparse.ArgumentParser()\nparser.add_argument("--batch_size", type=int, default=1)\n'
+    script = SCRIPT.replace("import torch\n", f"import argparse\n\nimport torch\n\n{flag}").replace("=16", "=batch")
+    script = script.replace("batch_size=1,", "batch_size=batch,").replace("args = ", "batch = ", 1)
+    script = script.replace("batch = Tr", "batch = parser.parse_args().batch_size\nargs = Tr")
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "run.sh").write_text("python train.py --batch_size 16\n")
+    asked = ("check", "run.sh", "--gpu", "RTX 4090", "--gpus", "1", "--seq-len", "2048")
+    (run,) = lintfit(*asked, "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert run["verdict"] == "does-not-fit"
+    lintfit(*asked, "--fix", "--unsafe-fixes", cwd=tmp_path)
+    assert (tmp_path / "run.sh").read_text() == "python train.py --batch_size 1\n"
+    assert "eval_batch_size=batch" in (tmp_path / "train.py").read_text()

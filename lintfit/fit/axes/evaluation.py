@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from lintfit.documents.model import Span
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.spec import Spec
 from lintfit.run.generation import group_size
@@ -24,6 +26,19 @@ def smaller(run: Run, spec: Spec) -> Iterator[int]:
         size //= 2
         if not size * spec.data_parallel % group:
             yield size
+
+
+def follows_training(run: Run) -> bool:
+    """Whether one line states both batches, so that the evaluation's is whatever the training's becomes: axolotl's
+    where it has no ``eval_batch_size`` (``normalize_config``, 0.19.0), or a script that hands one flag to both."""
+    places = [_place(run, name) for name in ("eval_batch_size", "micro_batch_size")]
+    return places[0] is not None and places[0] == places[1]
+
+
+def _place(run: Run, name: str) -> tuple[Path, Span] | None:
+    setting = run.settings.get(name)
+    place = setting.provenance.place if setting is not None else None
+    return (place.document.path, place.span) if place is not None else None
 
 
 def _group(run: Run, spec: Spec) -> int:
