@@ -144,8 +144,12 @@ class Care:
         return self._workspace.with_overlay({file.path: text}).read(file.path, file.kind)
 
 
-_MEANT = lazy_pattern(r"\b(?:same|fair|equal|compar\w*|match\w*|must|never|keep|don'?t|do not)\b", re.IGNORECASE)
-"""Words of a comment that says that a number is meant as it stands."""
+_MEANT = lazy_pattern(
+    r"\b(?:same|fair|equal|compar\w*|match\w*|must|never|keep|don'?t|do not)\b|必须|保持|不要|相同|一致|公平",
+    re.IGNORECASE,
+)
+"""Words of a comment that says that a number is meant as it stands, in English and in Chinese (must, keep, do not,
+same, consistent, fair)."""
 _DIRECTIVE_OF_JOB = re.compile(r"#(?:SBATCH|PBS|BSUB)\b")
 _NUMBER = re.compile(r"[\"']?(?P<digits>\d+)[\"']?")
 
@@ -160,7 +164,8 @@ def spoken_of(edits: Iterable[FileEdit]) -> str:
             number = _NUMBER.fullmatch(document.slice(edit.span))
             if number is None:
                 continue
-            said = re.compile(rf"(?<![\w.]){number['digits']}(?![\w.])")
+            # Chinese and Japanese have no space between a word and a number; a full stop may end the sentence.
+            said = re.compile(rf"(?<![\w.]){number['digits']}(?!\w|\.\d)", re.ASCII)
             for span in _around(document, edit.span):
                 comment = document.slice(span)
                 if said.search(comment) or _MEANT.search(comment):

@@ -241,6 +241,11 @@ def test_deepspeed_is_told_of_an_accumulation_that_is_new(tmp_path: Path, stated
         ("# Same data.\n\n", "", False),
         ("", "  # was 32 before, 64 is faster", True),
         ("# per GPU\n", "  # samples", False),
+        ("", "  # 每块GPU上的批次大小。对于3090和0.6B模型，64或128是安全的选择", True),
+        ("", "  # 与论文保持一致", True),
+        ("", "  # 每块GPU上的批次大小", False),
+        ("", "  # The paper has 64.", True),
+        ("", "  # 64.5 GiB, at v64", False),
     ],
 )
 def test_a_number_of_which_a_comment_speaks(tmp_path: Path, before: str, behind: str, said: bool) -> None:
