@@ -1,18 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import COMPARES, mismatch_stops, older, reader_of
-from lintfit.checks.helpers.runs import by_machine, counted
+from lintfit.checks.helpers.runs import by_machine, change, counted
 from lintfit.checks.helpers.trees import assigned, dotted, number
 from lintfit.checks.helpers.wording import united
-from lintfit.documents.model import Node
-from lintfit.findings.model import Applicability, Severity
-from lintfit.frozen import frozen
+from lintfit.documents.model import KeyPath, Node
+from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.frozen import field, frozen, replace
 from lintfit.run.model import Run
-from lintfit.settings.model import Setting
+from lintfit.settings.model import Setting, is_count
+from lintfit.sources.training_arguments import TRAINING
 
 _PAIRS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("train_micro_batch_size_per_gpu",), "micro_batch_size", "per_device_train_batch_size"),
@@ -30,6 +31,8 @@ These ``HfTrainerDeepSpeedConfig.trainer_config_process`` of transformers compar
 ``fp16.enabled`` and ``bf16.enabled`` are compared, too; the rule precision-mismatch speaks of those.
 """
 
+_BATCH = frozenset({"micro_batch_size", "gradient_accumulation_steps"})
+
 
 @frozen(eq=False)
 class _Mismatch:
@@ -39,6 +42,10 @@ class _Mismatch:
     name: str
     text: str
     argument: Setting
+    meant: Mapping[str, int | float] = field(default_factory=dict)
+    """What the key says of arguments that nobody gives, by their settings: it is stated, their default is not."""
+    contradicted: bool = True
+    """Whether somebody gives the argument another value, or it is not known which one the key means."""
     severity: Severity = Severity.ERROR
 
 
@@ -62,9 +69,10 @@ def _pairs(run: Run) -> Iterator[_Mismatch]:
         if written is None or argument is None or not argument.known or argument.provenance.kind == "assumed":
             continue
         if isinstance(argument.value, (int, float)) and written != argument.value:
-            whose = f" ({argument.provenance.detail})" if argument.provenance.kind == "default" else ""
+            default = argument.provenance.kind == "default"
+            whose = f" ({argument.provenance.detail})" if default else ""
             text = f"{dotted(path)} is {written} but {name} is {argument.value}{whose}"
-            yield _Mismatch(path, name, text, argument)
+            yield _Mismatch(path, name, text, argument, {setting: written} if default else {}, not default)
 
 
 def _of_launcher(run: Run) -> Iterator[Report]:
@@ -86,8 +94,14 @@ def _of_launcher(run: Run) -> Iterator[Report]:
         f"{name} is {made.value} for DeepSpeed but {name} of the trainer is {asked.value}{whose}: "
         f"{mismatch_stops(run)[0]}",
         related=related(asked.provenance.place, f"{name} is set here"),
-        help='write "auto", or leave it out: the arguments fill it',
+        help=_of_one_place(made.value, asked),
     )
+
+
+def _of_one_place(made: int, asked: Setting) -> str:
+    if asked.provenance.kind == "default":
+        return f"give the trainer {asked.name} {made}: nobody states its default"
+    return 'write "auto", or leave it out: the arguments fill it'
 
 
 def _report(run: Run, mismatches: Sequence[_Mismatch]) -> Report:
@@ -97,7 +111,6 @@ def _report(run: Run, mismatches: Sequence[_Mismatch]) -> Report:
     places = [(place, each) for each in mismatches if (place := source.place(*each.path)) is not None]
     (place, first), *others = sorted(places, key=lambda one: one[0].span.start)
     stops, severity = mismatch_stops(run)
-    keys = f"{dotted(first.path)}{' and the others' if others else ''}"
     return Report(
         place,
         f"{first.text}{_others([each for _, each in others])}: {stops}",
@@ -110,14 +123,53 @@ def _report(run: Run, mismatches: Sequence[_Mismatch]) -> Report:
             ),
             *(one for at, each in others for one in related(at, each.text)),
         ),
-        fix=assigned(
-            source.document,
-            f'let the arguments fill {keys} ("auto")',
-            Applicability.SAFE,
-            {each.path: "auto" for each in mismatches},
-        ),
-        help=f'write "auto", and set the value{"s" if others else ""} in one place',
+        fix=_fix(run, mismatches),
+        help=_help(mismatches),
     )
+
+
+def _fix(run: Run, mismatches: Sequence[_Mismatch]) -> Fix | None:
+    """``"auto"`` for what somebody gives the arguments; what they leave to a default is given them as the JSON has it,
+    which else would be lost. None where they cannot be given it."""
+    assert run.deepspeed is not None
+    filled: dict[KeyPath, str] = {each.path: "auto" for each in mismatches if each.contradicted}
+    given = _meant(mismatches)
+    if any(not each.contradicted and not each.meant for each in mismatches) or not _agree(run, mismatches, given):
+        return None
+    let = assigned(run.deepspeed.document, _filling(mismatches), Applicability.SAFE, filled) if filled else None
+    kind = Applicability.SAFE if _BATCH.isdisjoint(given) else Applicability.UNSAFE
+    give = change(run, f"give the arguments {_listed(given)}", kind, given) if given else None
+    if let is None or give is None:
+        return None if filled and given else let or give
+    return replace(give, message=f"{give.message}; {let.message}", edits=(*give.edits, *let.edits))
+
+
+def _filling(mismatches: Sequence[_Mismatch]) -> str:
+    first, *others = [each for each in mismatches if each.contradicted]
+    return f'let the arguments fill {dotted(first.path)}{" and the others" if others else ""} ("auto")'
+
+
+def _meant(mismatches: Sequence[_Mismatch]) -> dict[str, int | float]:
+    return {name: value for each in mismatches for name, value in each.meant.items()}
+
+
+def _listed(given: Mapping[str, int | float]) -> str:
+    return united([f"{TRAINING[name][0]} {value}" for name, value in given.items()])
+
+
+def _agree(run: Run, mismatches: Sequence[_Mismatch], given: Mapping[str, int | float]) -> bool:
+    """Whether every key that says one of these settings says the same: the learning rate has two."""
+    assert run.deepspeed is not None
+    said = [(name, number(run.deepspeed.node(*path))) for path, name, _ in _PAIRS]
+    said += [(name, value) for each in mismatches for name, value in each.meant.items()]
+    return all(value is None or given.get(name, value) == value for name, value in said)
+
+
+def _help(mismatches: Sequence[_Mismatch]) -> str:
+    given = _meant(mismatches)
+    if not given:
+        return f'write "auto", and set the value{"s" if len(mismatches) > 1 else ""} in one place'
+    return f'give the arguments {_listed(given)}, or write "auto" where the default is meant'
 
 
 def _others(mismatches: Sequence[_Mismatch]) -> str:
@@ -137,7 +189,10 @@ def _betas(run: Run) -> Iterator[_Mismatch]:
         return
     if values != (first.value, second.value):
         other = f"adam_beta1 and adam_beta2 are {first.value} and {second.value}"
-        yield _Mismatch(path, "adam_beta1", f"{dotted(path)} is {list(values)} but {other}", first)
+        pairs = [(each, value) for each, value in zip((first, second), values, strict=True) if each.value != value]
+        meant = {each.name: value for each, value in pairs if each.provenance.kind == "default"}
+        text = f"{dotted(path)} is {list(values)} but {other}"
+        yield _Mismatch(path, "adam_beta1", text, first, meant, len(meant) < len(pairs))
 
 
 def _pair_of_numbers(node: Node | None) -> tuple[float, float] | None:
@@ -167,4 +222,20 @@ def _total(run: Run) -> Iterator[_Mismatch]:
         # On another number of GPUs than those of the machine it may come out even.
         severity = Severity.WARNING if by_machine(run) and total % each == 0 else Severity.ERROR
         text = f"train_batch_size is {total} but {other}"
-        yield _Mismatch(("train_batch_size",), "per_device_train_batch_size", text, micro, severity)
+        name = "per_device_train_batch_size"
+        yield _Mismatch(("train_batch_size",), name, text, micro, *_of_total(run, total, micro, steps), severity)
+
+
+def _of_total(run: Run, total: float, micro: Setting, steps: Setting) -> tuple[Mapping[str, int | float], bool]:
+    """What a total says of micro-batch and accumulation where one is a default, on as many GPUs as the run's files say:
+    what comes to it beside the other."""
+    free = [each for each in (micro, steps) if each.provenance.kind == "default"]
+    if not free:
+        return {}, True
+    of = run.deepspeed.settings if run.deepspeed is not None else {}
+    wanted, other = (micro, steps) if micro in free and "micro_batch_size" not in of else (steps, micro)
+    beside = of.get(other.name, other).value
+    if wanted not in free or wanted.name in of or by_machine(run) or not is_count(beside):
+        return {}, False
+    value, rest = divmod(total, run.settings["gpus"].value * beside)
+    return ({} if rest or not value else {wanted.name: int(value)}), False

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lintfit.documents.model import FileEdit
+from lintfit.documents.model import FileEdit, Span
 from lintfit.errors import CannotWrite
+from lintfit.frozen import replace
 from lintfit.run.engine_location import has_trainer, in_launch_line
 from lintfit.run.model import Run
 from lintfit.run.new_config import handed_over, new_config_file
@@ -27,7 +29,8 @@ def write(run: Run, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
     """The edits for several changes at once; None where one of them cannot be written.
 
     All of them are made against the files as they are, so that changes at the same place collide when they are
-    applied; ``lintfit.fit.applying`` makes them one after the other instead.
+    applied, but for what is added there one behind the other; ``lintfit.fit.applying`` makes them one after the other
+    instead.
     """
     edits: list[FileEdit] = []
     for name, value in changes.items():
@@ -35,7 +38,21 @@ def write(run: Run, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
         if written is None:
             return None
         edits.extend(written)
-    return tuple(edits)
+    return tuple(_one_behind_the_other(edits))
+
+
+def _one_behind_the_other(edits: Iterable[FileEdit]) -> Iterator[FileEdit]:
+    """The edits with what several of them add at one place as one: arguments of a call, flags of a command."""
+    added: dict[tuple[Path, Span], list[FileEdit]] = {}
+    for each in edits:
+        span = each.edit.span
+        if span.start == span.end and each.document is not None:
+            added.setdefault((each.path, span), []).append(each)
+        else:
+            yield each
+    for first, *others in added.values():
+        texts = dict.fromkeys(each.edit.text for each in (first, *others))
+        yield replace(first, edit=replace(first.edit, text="".join(texts)))
 
 
 def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
