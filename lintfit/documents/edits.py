@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lintfit.documents.lines import line_end, rest_is_blank
@@ -60,15 +60,38 @@ def added_below(text: str, last: int, comma: int | None, line: str) -> tuple[Edi
 
 def unified_diff(path: Path | str, old: str, new: str) -> str:
     """A unified diff of two versions of a file, as ``patch -p0`` reads it; empty where they are equal."""
-    import difflib
-
     name = _quoted(path.as_posix() if isinstance(path, Path) else path)
     lines: list[str] = []
-    for line in difflib.unified_diff(_lines(old), _lines(new), name, name):
+    for line in _hunks(_lines(old), _lines(new), name):
         lines.append(line)
         if not line.endswith("\n"):
             lines.append("\n\\ No newline at end of file\n")
     return "".join(lines)
+
+
+def _hunks(old: list[str], new: list[str], name: str) -> Iterator[str]:
+    """As :func:`difflib.unified_diff`, which in files of 200 lines and more passes over the blank ones: what is moved
+    then is the longest block without any, not what moved."""
+    from difflib import SequenceMatcher
+
+    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes():
+        if name:
+            yield from (f"--- {name}\n", f"+++ {name}\n")
+            name = ""
+        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@\n"
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in old[i1:i2])
+            else:
+                yield from (f"-{line}" for line in old[i1:i2])
+                yield from (f"+{line}" for line in new[j1:j2])
+
+
+def _range(start: int, stop: int) -> str:
+    """Lines as a hunk's head has them: the first and how many, of none the line before."""
+    length = stop - start
+    return str(start + 1) if length == 1 else f"{start + bool(length)},{length}"
 
 
 def shown_diff(path: Path | str, old: str, new: str) -> str:

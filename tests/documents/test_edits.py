@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import subprocess
 from pathlib import Path
 
@@ -82,3 +83,21 @@ def test_a_diff_that_is_printed_steers_nothing() -> None:
     assert "-a\r\n+d\r\n" in diff and "\n  \\::error::b\n" in diff
     assert not any(character in diff for character in "\x1b\u202e")
     assert shown_diff(Path("a.json"), "a\n", "b\n") == unified_diff(Path("a.json"), "a\n", "b\n")
+
+
+def test_a_diff_shows_what_moved_in_a_long_file() -> None:
+    """Blank lines are many in a long file: they are no reason to show the longer block as the one that moved."""
+    rest = "".join(f"line {number}\n\n" for number in range(150))
+    moved, longer = "".join(f"a = {n}\n" for n in range(5)), "".join(f"b = {n}\n\n" for n in range(4))
+    diff = unified_diff(Path("a.py"), f"{longer}{moved}{rest}", f"{moved}{longer}{rest}")
+    assert [line for line in diff.splitlines() if line.startswith(("+a", "-a", "+b", "-b"))] == [
+        *(f"+a = {n}" for n in range(5)),
+        *(f"-a = {n}" for n in range(5)),
+    ]
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_a_diff_of_a_short_file_is_the_standard_librarys(old: list[str], new: list[str]) -> None:
+    before, after = ([f"{each}\n" for each in lines] for lines in (old, new))
+    expected = "".join(difflib.unified_diff(before, after, "a.py", "a.py"))
+    assert unified_diff(Path("a.py"), "".join(before), "".join(after)) == expected

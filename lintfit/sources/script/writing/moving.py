@@ -34,13 +34,32 @@ def moved_above(document: PythonDocument, statement: Record, target: Record) -> 
         return None
     fewer = _height(document, above) < _height(document, below)
     down = _moved_down(document, above, [*between[1:], below]) if fewer else None
-    return down if down is not None else _moved_up(document, below, above, between)
+    if down is not None:
+        return down
+    titled = _titled(document, block, above)
+    whole = _moved_up(document, below, titled[0], [*titled[:-1], *between]) if len(titled) > 1 else None
+    return whole if whole is not None else _moved_up(document, below, above, between)
+
+
+def _titled(
+    document: PythonDocument, block: cst.CSTNode, statement: cst.SimpleStatementLine
+) -> list[python_edits.Statement]:
+    """The statements of a paragraph from the comment over it down to one; that one alone where there is none."""
+    found: list[python_edits.Statement] = []
+    statements = list(getattr(block, "body", ()))
+    for node in reversed(statements[: statements.index(statement) + 1]):
+        if found and _BLANK_LINE.search(document.text, document.span(node).end, _begin(document, found[0])):
+            break
+        found.insert(0, node)
+        if _begin(document, node) < document.span(node).start:
+            return found
+    return [statement]
 
 
 def _moved_up(
     document: PythonDocument,
     below: cst.SimpleStatementLine,
-    above: cst.SimpleStatementLine,
+    above: python_edits.Statement,
     between: list[cst.CSTNode],
 ) -> Edits | None:
     if not _names(below).isdisjoint(name for node in between for name in _bound(node)):
@@ -109,6 +128,7 @@ def configured_first(reading: Reading) -> Edits | None:
     return moved_above(reading.calls.script, maker, found.trained_load)
 
 
+_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n")
 _BLANK_LINES_ABOVE = re.compile(r"(?<=\n)(?:[ \t]*\r?\n)+\Z")
 _BLANK_LINES_BELOW = re.compile(r"(?:[ \t]*\r?\n)+")
 
