@@ -100,9 +100,11 @@ class Apart:
 
     def _as_flags(self, run: Run, edits: Sequence[FileEdit]) -> Sequence[FileEdit]:
         """The edits; those of a file of arguments that other runs read as well are flags of this launch instead, which
-        come before the file (``--config`` of TRL's parser)."""
+        come before the file (``--config`` of TRL's parser; which of them wins in a script that reads a ``--config``
+        itself is the script's to say)."""
         launch, found = run.launch, list(edits)
-        if launch is None or not has_trainer(run):
+        own = run.script is not None and not run.mentions("TrlParser")
+        if launch is None or own or not has_trainer(run):
             return edits
         named = {Path(flag.value).name for flag in launch.flags if flag.name == "config" and flag.value}
         for document in dict.fromkeys(edit.document for edit in edits):

@@ -236,6 +236,16 @@ def test_a_key_of_a_file_of_arguments_that_other_launches_read_is_a_flag_of_this
     assert (tmp_path / "sft.yaml").read_text() == ARGUMENTS
 
 
+def test_a_key_of_a_file_that_the_script_makes_words_of_is_no_flag(tmp_path: Path) -> None:
+    script = SFT.replace("TrlParser", "HfArgumentParser").replace("_args_and_config()", "_args_into_dataclasses()")
+    script = script.replace(", HfArgumentParser\n", "\nfrom transformers import HfArgumentParser\n", 1)
+    start = "torchrun --nproc_per_node 4 sft.py --config sft.yaml"
+    files = {"sft_dot_py": f"import sys\n\nsys.argv.extend(words)\n{script}", "sft_dot_yaml": ARGUMENTS}
+    tree(tmp_path, a_dot_sh=f"{start}\n", b_dot_sh=f"{start} --max_length 128\n", **files)
+    assert fixed(tmp_path, length=4096) == f"{start}\n"
+    assert (tmp_path / "sft.yaml").read_text() == ARGUMENTS
+
+
 def test_a_page_that_shows_the_launch_itself_is_no_other_run(tmp_path: Path) -> None:
     start = "torchrun --nproc_per_node 4 sft.py --config sft.yaml"
     files = {"sft_dot_py": SFT, "sft_dot_yaml": ARGUMENTS, "README_dot_md": f"```sh\n{start}\n```\n"}

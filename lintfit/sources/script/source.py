@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _GLUED = re.compile(r"--?[\w.-]+=")
+_PUTS_WORDS = re.compile(r"\bsys\.argv(?:\.(?:append|extend|insert)\(|(?:\[[^\]\n]{0,40}\])?[ \t]*\+?=(?!=))")
 _COUNTS = re.compile(r"\baccumulate\(|\bno_sync\(|\bsync_gradients\b")
 """What tells Accelerate when to step, or asks it."""
 
@@ -260,6 +261,7 @@ def read_script(
             open_arguments=open_arguments,
             overrides=overrides,
             positional=positional,
+            puts_words=_PUTS_WORDS.search(document.text) is not None,
             assume=assume,
             steps=steps_of(within),
         )

@@ -261,6 +261,31 @@ def test_a_yaml_of_ruamel_fills_arguments_and_an_adapter(peft: str, expected: tu
     assert found["micro_batch_size"] == 3
 
 
+@pytest.mark.parametrize(
+    ("change", "given", "expected"),
+    [
+        ("sys.argv.extend(words)", "", 4),
+        ("sys.argv.extend(words)", "--per_device_train_batch_size 2", UNKNOWN),
+        ("sys.argv = sys.argv[:1] + words + sys.argv[1:]", "--per_device_train_batch_size 2", UNKNOWN),
+        ("sys.argv.extend(words)", "--per_device_train_batch_size 4", 4),
+        ("assert sys.argv == words", "--per_device_train_batch_size 2", 2),
+    ],
+)
+def test_which_wins_where_a_script_makes_words_of_a_file_is_not_known(
+    change: str, given: str, expected: object
+) -> None:
+    text = f"""
+        import sys
+        from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+        parser = HfArgumentParser(TrainingArguments)
+        {change}
+        (args,) = parser.parse_args_into_dataclasses()
+        Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args).train()
+        """
+    files = {"c.yaml": "output_dir: o\nper_device_train_batch_size: 4\n"}
+    assert values(read(dedent(text), files, f"--config c.yaml {given}"))["micro_batch_size"] == expected
+
+
 class TestExecuted:
     TRAIN = """
     batch_size = 12

@@ -225,7 +225,8 @@ def _dataclasses(interpreter: Evaluator, record: Record, parser: parsers.Parser)
     of_classes = {name: flag for name, flag in flags.items() if flag.name not in own}
     made = parsers.dataclass_objects(parser, of_classes, walk.assume, unread, walk.defaults.names)
     if isinstance(table, Table):
-        parsers.from_file(made, table, walk.defaults.names)
+        sure = not (walk.puts_words and parser.kind.endswith("HfArgumentParser"))  # which has no --config of its own
+        parsers.from_file(made, table, walk.defaults.names, sure=sure)
     for each in made:
         each.call = record
         each.open |= interpreter.is_unread(each.kind)

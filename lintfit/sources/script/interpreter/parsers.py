@@ -31,6 +31,7 @@ from lintfit.sources.script.interpreter.values import (
     Unknown,
     Value,
     held,
+    plain,
 )
 from lintfit.sources.training_arguments import SEVERAL, of_text
 
@@ -354,8 +355,10 @@ def _library_flags(flags: Mapping[str, Flag], accepted: frozenset[str]) -> dict[
     return found
 
 
-def from_file(made: Iterable[Object], table: Table, accepted: Callable[[str], frozenset[str]]) -> None:
-    """Let the mapping of a config file fill the fields that no flag fills.
+def from_file(
+    made: Iterable[Object], table: Table, accepted: Callable[[str], frozenset[str]], *, sure: bool = True
+) -> None:
+    """Let the mapping of a config file fill the fields that no flag fills; ``sure`` that a flag wins over it.
 
     A key belongs to the class of the script that declares it, else to a class of a library that accepts it.
     """
@@ -370,6 +373,8 @@ def from_file(made: Iterable[Object], table: Table, accepted: Callable[[str], fr
             current = each.attributes.get(key)
             if current is not None and isinstance(current.origin, Flag):
                 current.over = value
+                if not sure and plain(current) != plain(value):
+                    each.attributes[key] = Unknown(current.origin)
             else:
                 value.over = current
                 each.attributes[key] = value

@@ -169,6 +169,8 @@ class Walk:
     """Strides of ``for i in range(0, n, stride)``, by the id of the loop: slices are taken by it."""
     unread: list[Value] = field(default_factory=list)
     """Names of config files that are read and are not at hand."""
+    puts_words: bool = False
+    """Whether the script puts words into ``sys.argv`` itself: those of a config may stand before or behind the rest."""
     assume: bool = False
     """Whether command-line fields without a flag take their defaults (else they are not known)."""
     parses: bool = False
