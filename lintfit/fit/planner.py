@@ -21,6 +21,7 @@ from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, Shown, app
 from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
+from lintfit.fit.host import unstated
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
@@ -246,6 +247,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     assert applied.run.spec is not None
     if reason := feasibility.for_person(found.candidate, applied):
         return reason
+    if reason := unstated(run.spec, applied.run.spec, result):
+        return LeftToPerson(f"{reason} (--host-memory)", applied)
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
     plan = replace(plan, effects=(*plan.effects, *limits))

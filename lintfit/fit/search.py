@@ -281,7 +281,7 @@ class Search:
 
     def unknown_host(self, spec: Spec) -> bool:
         """Whether more is offloaded than the run itself does, to a host of unknown size."""
-        return spec.host_memory_bytes is None and bool(_offloads(spec) - _offloads(self.spec))
+        return spec.host_memory_bytes is None and bool(offloads(spec) - offloads(self.spec))
 
     def _rank(self, candidate: Candidate, unknown_host: bool, seq_len: int, seconds: float) -> Rank:
         time = seconds / seq_len / self.now
@@ -371,7 +371,7 @@ _NEARNESS = 4
 """Parts of a rank that come before its cost."""
 
 
-def _offloads(spec: Spec) -> set[str]:
+def offloads(spec: Spec) -> set[str]:
     """What of the states lies on the host, or beyond it."""
     found = {name for name in ("offload_optimizer", "offload_param") if getattr(spec, name) != "none"}
     return {"offload_optimizer", "offload_param"} if spec.fsdp is not None and spec.fsdp.cpu_offload else found

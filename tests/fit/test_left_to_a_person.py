@@ -13,6 +13,7 @@ from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.fit.care import spoken_of
+from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 
 SCRIPT = """\
@@ -36,12 +37,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _plan(file: Path, gpus: int = 1, seq_len: int | None = 1024) -> Plan:
-    return next(each for each in _plans(file, gpus, seq_len) if each is not None)
+def _plan(file: Path, gpus: int = 1, seq_len: int | None = 1024, **more: Any) -> Plan:
+    return next(each for each in _plans(file, gpus, seq_len, **more) if each is not None)
 
 
-def _plans(file: Path, gpus: int = 1, seq_len: int | None = 1024) -> list[Plan | None]:
-    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": gpus}
+def _plans(file: Path, gpus: int = 1, seq_len: int | None = 1024, **more: Any) -> list[Plan | None]:
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": gpus, **more}
     if seq_len is not None:
         stated["seq_len"] = seq_len
     options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
@@ -283,3 +284,21 @@ def test_unsloth_is_given_no_engine(tmp_path: Path) -> None:
     assert plan is None or plan.by_hand or "engine" not in plan.fix.changes
     (tmp_path / "train.py").write_text(text)
     assert _plan(tmp_path / "run.sh", gpus=8).fix.changes["engine"] in ("deepspeed", "fsdp")
+
+
+@pytest.mark.parametrize(
+    ("size", "there", "by_hand"),
+    [("72B", None, True), ("72B", 2048 * GIB, False), ("32B", None, False)],
+)
+def test_a_host_that_few_machines_have_is_for_a_person_to_say(
+    tmp_path: Path, size: str, there: int | None, by_hand: bool
+) -> None:
+    (tmp_path / "ds.json").write_text('{"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}\n')
+    (tmp_path / "train.py").write_text(FLAGS.replace("0.5B", size))
+    flags = "--output_dir out --bf16 True --gradient_checkpointing True --deepspeed ds.json"
+    batch = "--per_device_train_batch_size 1"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 8 train.py {flags} {batch}\n")
+    plan = _plan(tmp_path / "run.sh", gpus=8, **({} if there is None else {"host_memory_bytes": there}))
+    assert plan.fix.changes["offload_optimizer"] == "cpu"
+    assert ("of host memory on each node" in plan.by_hand) is by_hand
+    assert bool(plan.by_hand) is by_hand
