@@ -26,9 +26,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
         attention.provenance.place,
         message,
         fix=change(run, f"use {other}", Applicability.UNSAFE, {"attention": other}) if other else None,
-        help=f'pass attn_implementation="{other}"' if other else "train with bf16=True or fp16=True",
+        help=f'pass attn_implementation="{other}"' if other else _halves(run),
         decided_by=("attention", *decided_by),
     )
+
+
+def _halves(run: Run) -> str:
+    return "write bf16: true or fp16: true" if run.recipe is not None else "train with bf16=True or fp16=True"
+
+
+def breaks_the_command(context: RunContext) -> bool:
+    """Whether the first step stops for the precision: what then trains, and in how much memory, is said by whoever
+    turns one on."""
+    attention = context.run.settings.get("attention")
+    asked = attention is not None and attention.value == "flash_attention_2" and attention.provenance.place is not None
+    return asked and _card(context.run.hardware.gpu) is None and _precision(context.run) is not None
 
 
 Reason = tuple[str, str, tuple[str, ...]]
@@ -66,13 +78,22 @@ def _model(spec: Spec | None) -> Reason | None:
 def _precision(run: Run) -> Reason | None:
     """fp32 tensors, which nothing casts before they reach the kernel."""
     spec = run.spec
-    if spec is None or spec.weights_dtype != "fp32" or spec.mixed_precision != "no" or spec.quantization is not None:
+    if spec is None or spec.weights_dtype != "fp32" or spec.mixed_precision != "no":
+        return None
+    if spec.quantization is not None and not _computes_in_fp32(run, spec.quantization):
         return None
     if not {"weights_dtype", "mixed_precision"}.isdisjoint(run.doubtful) or "weights_dtype" not in run.settings:
         return None
+    what = "fp32 weights" if spec.quantization is None else "4-bit weights that are computed with in fp32"
     return (
-        "fp32 weights without mixed precision reach FlashAttention 2 as they are: the first step stops with "
+        f"{what} without mixed precision reach FlashAttention 2 as they are: the first step stops with "
         '"FlashAttention only support fp16 and bf16 data type"',
         "",
         ("weights_dtype", "mixed_precision"),
     )
+
+
+def _computes_in_fp32(run: Run, quantization: str) -> bool:
+    """Whether fp32 is what 4-bit weights are computed with: axolotl's one ``torch_dtype`` is that of the model, of the
+    matrix products and of what it converts for the kernel (0.19.0, ``resolve_dtype`` and ``loaders/model.py``)."""
+    return run.recipe is not None and run.recipe.dialect == "axolotl" and quantization.startswith(("nf4", "fp4"))
