@@ -22,6 +22,7 @@ from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
 from lintfit.fit.host import unstated
+from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
@@ -251,7 +252,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return LeftToPerson(f"{reason} (--host-memory)", applied)
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
-    plan = replace(plan, effects=(*plan.effects, *limits))
+    names = tuple(named_after(run.spec, applied, found.candidate.changes))
+    plan = replace(plan, effects=(*plan.effects, *names, *limits))
     fix = feasibility.care.weighed(plan.fix)
     if limits and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)
