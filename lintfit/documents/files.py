@@ -39,6 +39,11 @@ _SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "justfile", "Ju
 _WORKFLOWS = (".github", "workflows")
 """Where GitHub keeps its workflows, whose steps are shell commands."""
 _SHEBANG = lazy_pattern(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
+ONLY_POINTER = "only a Git LFS pointer to it is here (git lfs pull brings the file)"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_LONGEST_POINTER = 1024
+"""What stands in the place of a file that Git LFS has not brought: a text that begins so and has fewer bytes
+(git-lfs, ``docs/spec.md``)."""
 _REASONS = {
     errno.ENOENT: "no such file",
     errno.ENOTDIR: "no such file",
@@ -92,7 +97,8 @@ def read_text(path: Path, kind: Kind | None = None) -> FileText:
 
     ``kind`` (default: by the suffix) decides how it may be encoded: JSON and YAML are UTF-8 (or UTF-16 with its
     byte-order mark), Python follows its coding cookie (PEP 263), a shell script that is not UTF-8 is latin-1.
-    Raises :class:`ReadError` with one line for a file that is missing, no file, not readable, too large or not text.
+    Raises :class:`ReadError` with one line for a file that is missing, no file, not readable, too large or not text, or
+    that is only a pointer of Git LFS.
     """
     kind = _encoded_as(path, kind or kind_of(path))
     limit = max(MAX_BYTES.values()) if kind is None else MAX_BYTES[kind]
@@ -138,6 +144,8 @@ def _encoded_as(path: Path, kind: Kind | None) -> Kind | None:
 
 
 def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes]:
+    if len(data) < _LONGEST_POINTER and data.startswith(_LFS_POINTER):
+        raise ReadError(path, ONLY_POINTER)
     bom, encoding = next((found for found in _BOMS if data.startswith(found[0])), (b"", "utf-8"))
     if not bom:
         if b"\0" in data:

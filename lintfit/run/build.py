@@ -270,7 +270,7 @@ class _Builder:
         if path is None:
             self.files.lacking.lack("the recipe", name, place)
             return
-        document = self.files.partner(path)
+        document = self.files.partner(path, "the recipe")
         if document is not None and document.root is None:
             self.files.lacking.cannot_parse("the recipe", document)
             self.files.read(path)
@@ -300,7 +300,7 @@ class _Builder:
             path = self._launched(launch)
             if path is None and launch.script and launch.script.endswith(".py") and not launch.module:
                 self._not_there(launch, launch.script)
-        document = self._written(launch) or (self.files.read(path) if path is not None else None)
+        document = self._written(launch) or (self.files.read(path, what=SCRIPT) if path is not None else None)
         if not isinstance(document, PythonDocument):
             return None
         told = launch is None or launch.sure or maybe_training_script(document.text)

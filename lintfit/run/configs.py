@@ -38,7 +38,7 @@ def accelerate_of(files: RunFiles, sources: Sources) -> AccelerateSource | None:
     if here is not None:
         return _as_launched(sources, read_accelerate(here))
     for path in _config_paths(files, "accelerate", named):
-        document = files.config(path, _config_kind(path, Kind.YAML))
+        document = files.config(path, _config_kind(path, Kind.YAML), ACCELERATE)
         if document is not None and document.root is not None:
             return _as_launched(sources, read_accelerate(document))
         _unparsed(files, "accelerate", named, document)
@@ -68,7 +68,7 @@ def deepspeed_of(files: RunFiles, sources: Sources) -> DeepSpeedSource | None:
     if own is not None:
         return _in_all_branches(sources, read_deepspeed(own), named)
     for path in _config_paths(files, "deepspeed", named):
-        document = files.config(path, _config_kind(path, Kind.JSON))
+        document = files.config(path, _config_kind(path, Kind.JSON), DEEPSPEED)
         if document is not None and document.root is not None:
             return read_deepspeed(document)
         _unparsed(files, "deepspeed", named, document)

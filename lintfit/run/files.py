@@ -45,13 +45,16 @@ class RunFiles:
         """The launch whose names these are, once it was read."""
         return self.locator.launch
 
-    def read(self, path: Path, kind: Kind | None = None) -> Document | None:
-        """A document of this run; ``kind`` where its role says more than its name (``stage3.conf``)."""
+    def read(self, path: Path, kind: Kind | None = None, what: str = "") -> Document | None:
+        """A document of this run; ``kind`` where its role says more than its name (``stage3.conf``), ``what`` it is to
+        the run where that lacks it if it cannot be read."""
         if self.workspace.is_absent(path):
             return None
         try:
             document = self.workspace.read(path, kind)
-        except ReadError:
+        except ReadError as error:
+            if what:
+                self.lacking.cannot_read(what, error)
             return None
         if document not in self.documents:
             self.documents.append(document)
@@ -73,9 +76,9 @@ class RunFiles:
         """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
         return self.locator.is_near(path)
 
-    def config(self, path: Path, kind: Kind | None) -> DataDocument | None:
+    def config(self, path: Path, kind: Kind | None, what: str) -> DataDocument | None:
         """A config by its name, parsed or not."""
-        document = self.read(path, kind) if self.is_near(path) else None
+        document = self.read(path, kind, what) if self.is_near(path) else None
         return document if isinstance(document, DataDocument) else None
 
     def text(self, name: str) -> str | None:
@@ -109,7 +112,9 @@ class RunFiles:
         try:
             if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
                 return None
-        except ReadError:
+        except ReadError as error:
+            if place is not None:
+                self.lacking.cannot_read("the config", error)
             return None
         document = self.read(path, kind)
         if not isinstance(document, DataDocument):
@@ -178,12 +183,15 @@ class RunFiles:
         path = self.locator.find(name)
         if path is None and (place := handed(self.launch, f"@{name}")) is not None:
             self.lacking.lack("the file of arguments", name, place)
-        return self.read(path, Kind.SHELL) if path is not None else None
+        return self.read(path, Kind.SHELL, "the file of arguments") if path is not None else None
 
-    def partner(self, path: Path) -> DataDocument | None:
+    def partner(self, path: Path, what: str = "") -> DataDocument | None:
+        """A config or recipe that is not yet taken for a document of the run; ``what`` as for :meth:`read`."""
         try:
             document = self.workspace.read(path)
-        except ReadError:
+        except ReadError as error:
+            if what:
+                self.lacking.cannot_read(what, error)
             return None
         return document if isinstance(document, DataDocument) else None
 

@@ -1,4 +1,4 @@
-"""The files that a run names and that were not read: those that are not there, and those that cannot be parsed."""
+"""The files that a run names and that were not read: not there, not readable, or not to be parsed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Document
-from lintfit.run.model import UNPARSED
+from lintfit.run.model import UNPARSED, UNREADABLE
 from lintfit.settings.model import Place
 
 if TYPE_CHECKING:
+    from lintfit.documents.files import ReadError
     from lintfit.run.locate import Locator
     from lintfit.run.missing import Missing
     from lintfit.sources.launchers.launch import Launch
@@ -28,6 +29,8 @@ class Lacking:
         self._missing: list[Missing] = []
         self._broken: list[tuple[str, Document]] = []
         """Files that cannot be parsed, with what they are to the run."""
+        self._unread: list[str] = []
+        """What is said of files that are there and cannot be read."""
         self._known: Missing | None = None
         """A script that is not there, but that is known all the same."""
 
@@ -48,6 +51,12 @@ class Lacking:
         if not any(document is known for _, known in self._broken):
             self._broken.append((what, document))
 
+    def cannot_read(self, what: str, error: ReadError) -> None:
+        """Note a file that is there and of which nobody has the text (Git LFS has not brought it, it is binary)."""
+        reason = f"{what} ({error.path.name}{UNREADABLE}{error.reason})"
+        if reason not in self._unread:
+            self._unread.append(reason)
+
     @property
     def missing(self) -> tuple[Missing, ...]:
         return tuple(self._missing)
@@ -59,7 +68,7 @@ class Lacking:
     def reasons(self) -> list[str]:
         """Why there is no estimate: what nobody has read is not filled in with a guess."""
         broken = [f"{what} ({document.path.name}{UNPARSED}" for what, document in self._broken]
-        return [each.reason for each in self._missing] + broken
+        return [*(each.reason for each in self._missing), *broken, *self._unread]
 
 
 def named_recipes(launch: Launch) -> Iterator[tuple[str, Place]]:

@@ -34,6 +34,9 @@ _WITHOUT_BYTES = NUMERICS | {"warmup_ratio", "beta"}
 UNPARSED = ", which cannot be parsed)"
 """What a reason ends with that a run's file gives for knowing nothing."""
 
+UNREADABLE = ", which cannot be read: "
+"""What such a reason holds where the file is there and nobody has its text."""
+
 REFUSED = ", which decides memory and which its parser refuses"
 """What a reason ends with that names a flag or a key."""
 

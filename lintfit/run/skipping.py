@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lintfit.documents.files import ReadError, is_notebook, kind_of
+from lintfit.documents.files import ONLY_POINTER, ReadError, is_notebook, kind_of
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
@@ -40,7 +40,11 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
     for path in reading.found.files:
         try:
             text = reading.workspace.file(path).text
-        except ReadError:
+        except ReadError as error:
+            # What is named has a line on standard error; a JSON may be data, and a run that lacks one says so.
+            named = path in reading.found.named
+            if error.reason == ONLY_POINTER and not named and kind_of(path) not in (None, Kind.JSON):
+                yield Skipped(path, error.reason)
             continue
         reason = _reason(reading, path, text) if reading.workspace.located(path) not in reading.taken else None
         if reason is not None:

@@ -11,7 +11,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
 from lintfit.run.hardware import missing_gpu
-from lintfit.run.model import REFUSED, UNPARSED, Run
+from lintfit.run.model import REFUSED, UNPARSED, UNREADABLE, Run
 from lintfit.settings.model import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides"
@@ -74,6 +74,8 @@ def _missing(run: Run) -> Iterator[str]:
             yield f"{line} (mend its syntax)"
         elif line.endswith(REFUSED):
             yield f"{line} (correct it)"
+        elif UNREADABLE in line:
+            yield line
         elif run.spec is None and not run.lacks_model:
             yield f"{line} ({_unread(run)})"
         else:

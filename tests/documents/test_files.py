@@ -50,6 +50,15 @@ def test_no_permission_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.M
     assert reason(path) == "no permission to read it"
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:9e57d60e\nsize 502\n"
+
+
+def test_a_text_that_begins_like_a_pointer_and_is_longer_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.sh"
+    path.write_bytes(POINTER + b"# " + b"x" * 1024)
+    assert read_text(path).text.startswith("version")
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
@@ -58,6 +67,10 @@ def test_no_permission_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.M
         ("a.yaml", b"a: \xe9\n", "line 1: byte 0xe9 is not utf-8: YAML must be UTF-8"),
         ("a.py", b"# -*- coding: nonsense -*-\n", "its coding cookie names an unknown encoding: nonsense"),
         ("a.py", b"x = '\xe9'\n", "line 1: byte 0xe9 is not utf-8: save it as UTF-8 or declare its encoding"),
+        ("a.json", POINTER, "only a Git LFS pointer to it is here"),
+        ("a.yaml", POINTER, "only a Git LFS pointer to it is here"),
+        ("a.ipynb", POINTER, "only a Git LFS pointer to it is here"),
+        ("a.sh", POINTER.replace(b"\n", b"\r\n"), "only a Git LFS pointer to it is here"),
         ("a.json", b" " * ((2 << 20) + 1), "larger than 2 MiB: not a config"),
         ("a.py", b" " * ((4 << 20) + 1), "larger than 4 MiB: no training script"),
         ("a.json", b"\xff\xfe{\0", "is not utf-16-le"),

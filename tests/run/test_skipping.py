@@ -218,3 +218,29 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
     write(tmp_path, {"a|b_<i>_.yaml": VERL})
     shown = lintfit("check", ".", "--output-format", "markdown", cwd=tmp_path).out
     assert r"- skipped: a\|b\_\<i\>\_.yaml: a verl config" in shown
+
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:9e57d60e\nsize 502\n"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "lacks"),
+    [
+        ("ds.json", "the DeepSpeed config (ds.json, which cannot be read: only a Git LFS pointer"),
+        ("train.py", "the script that is launched (train.py, which cannot be read: only a Git LFS pointer"),
+    ],
+)
+def test_a_file_that_git_lfs_has_not_brought_is_said_to_be_none(pointer: str, lacks: str, tmp_path: Path) -> None:
+    script = (
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "model = AutoModelForCausalLM.from_pretrained('meta-llama/Llama-2-7b-hf')\n"
+        "Trainer(model=model, args=TrainingArguments('out', deepspeed='ds.json'), train_dataset=data()).train()\n"
+    )
+    config = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 1}'
+    write(tmp_path, {"ds.json": config, "train.py": script, "run.sh": "deepspeed --num_gpus 4 train.py\n"})
+    write(tmp_path, {pointer: POINTER, "notes.ipynb": POINTER, "data/train.json": POINTER})
+    result = checked(tmp_path, "--gpu", "3090")
+    (run,) = [run for run in result["runs"] if run["id"].startswith("run.sh")]
+    assert run["verdict"] == "unknown" and any(reason.startswith(lacks) for reason in run["unknown"])
+    assert {each["rule"] for each in result["findings"]} <= {"memory-unknown"}
+    assert {each["path"] for each in result["skipped"]} == {"notes.ipynb", pointer} - {"ds.json"}
