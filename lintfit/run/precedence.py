@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.frozen import field, frozen
 from lintfit.options.model import Options
-from lintfit.settings.model import AUTO, Provenance, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -92,10 +92,14 @@ class Sources:
     @property
     def launched_deepspeed_file(self) -> Setting | None:
         """``--deepspeed_config_file`` where ``accelerate launch`` reads it: beside ``--use_deepspeed``, or under a
-        config file that says DEEPSPEED (1.15 ``commands/launch.py:launch_command``)."""
+        config file that says DEEPSPEED, or that nobody has read (1.15 ``commands/launch.py:launch_command``)."""
         chosen = self.said("launch", "engine")
-        by_file = self.named_yaml is not None or self.accelerate is not None
-        asked = by_file if chosen is None else chosen.value == "deepspeed"
+        if chosen is not None:
+            asked = chosen.value == "deepspeed"
+        elif self.accelerate is not None:
+            asked = self.accelerate.engine in ("deepspeed", UNKNOWN, None)
+        else:
+            asked = self.named_yaml is not None
         return self.said("launch", "deepspeed_config_file") if asked else None
 
     @property

@@ -443,6 +443,8 @@ def test_batches_that_come_from_out_of_sight() -> None:
         ("--use_deepspeed --num_processes 4 --deepspeed_config_file ds.json", "deepspeed"),
         ("--config_file acc.yaml --num_processes 4 --deepspeed_config_file ds.json", "deepspeed"),
         ("--multi_gpu --num_processes 4 --deepspeed_config_file ds.json", "ddp"),
+        ("--config_file ddp.yaml --num_processes 4 --deepspeed_config_file ds.json", "ddp"),
+        ("--config_file elsewhere.yaml --num_processes 4 --deepspeed_config_file ds.json", "deepspeed"),
         ("--num_processes 4 --deepspeed_config_file ds.json", None),
     ],
 )
@@ -452,6 +454,7 @@ def test_a_deepspeed_file_on_the_launch_line_needs_the_engine(
     monkeypatch.chdir(tmp_path)
     Path("ds.json").write_text('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}')
     Path("acc.yaml").write_text("distributed_type: DEEPSPEED\nmachine_rank: 0\n")
+    Path("ddp.yaml").write_text("distributed_type: MULTI_GPU\nmachine_rank: 0\n")
     Path("train.py").write_text(
         "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
         "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
