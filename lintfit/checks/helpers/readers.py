@@ -8,12 +8,15 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext
+from lintfit.checks.helpers.trees import data_of
 from lintfit.documents import door
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.schema.sections import Older
+from lintfit.settings.model import Place
+from lintfit.sources.accelerate import ENGINES
 from lintfit.sources.script.model import Call
 from lintfit.versions import COMMIT, FLOOR, before
 
@@ -113,6 +116,25 @@ def only_load(run: Run) -> Call | None:
     """The one load of a model that the run surely does, by transformers itself."""
     load = one_load(run)
     return load if load is not None and load.taken and load.function.startswith("transformers.") else None
+
+
+_OF_ENGINES = (("deepspeed_config", "deepspeed"), ("fsdp_config", "fsdp"))
+"""Sections of an Accelerate file, and the engine for which they are handed on."""
+
+
+def takes_effect(context: FileContext, place: Place) -> bool:
+    """Whether a place of an Accelerate file is not in the section of an engine that all its runs do without.
+
+    ``--multi_gpu`` on the launch line leaves DEEPSPEED in the file unread, and only DeepSpeed's launcher hands its
+    section on (1.15 ``commands/launch.py:_validate_launch_command``, ``utils/launch.py:prepare_deepspeed_cmd_env``).
+    """
+    found = data_of(context, "accelerate")
+    for name, engine in _OF_ENGINES if found is not None else ():
+        section = found[1].get(name) if found is not None else None
+        if section is not None and section.span.start <= place.span.start < section.span.end:
+            chosen = {run.accelerate.engine for run in context.runs if run.accelerate is not None}
+            return not chosen or engine in chosen or not chosen.issubset(ENGINES.values())
+    return True
 
 
 def init_is_off(run: Run) -> bool:

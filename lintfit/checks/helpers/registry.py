@@ -18,6 +18,7 @@ from types import ModuleType
 
 from lintfit.boundary import Apart, to_the_end
 from lintfit.checks.helpers.context import FileContext, Report, RunContext, UnusedContext
+from lintfit.checks.helpers.readers import takes_effect
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.options.rules_catalog import Rule, load_rules
@@ -49,6 +50,8 @@ def run_file_checks(
 ) -> Iterator[Finding]:
     """What the rules say of one document on its own.
 
+    What stands in a part of it that takes effect in none of its runs is not spoken of.
+
     A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind. Where a rule
     fails, ``apart`` says whether the others are still asked.
     """
@@ -58,7 +61,8 @@ def run_file_checks(
         if check is not None:
             with apart(context.document.path.as_posix()):
                 for report in _first(check(context)):
-                    yield _finding(rule, report, None)
+                    if takes_effect(context, report.place):
+                        yield _finding(rule, report, None)
 
 
 MOST_REPORTS = 2000
