@@ -18,6 +18,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     ranks = _started(run)
     if run.script is None or ranks is None or ranks < 2:
         return
+    if run.script.shows_itself_gpus:
+        return  # a map of one GPU is none to accelerate (1.15 ``Accelerator.verify_device_map``)
     facts = run.script.facts
     if facts.trainer is None and facts.initialize is None:
         return

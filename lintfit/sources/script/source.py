@@ -19,7 +19,7 @@ from lintfit.sources.script.interpreter import defaults
 from lintfit.sources.script.interpreter.interpreter import Interpreter
 from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk, steps_of
-from lintfit.sources.script.interpreter.values import Record, plain
+from lintfit.sources.script.interpreter.values import Const, Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
 from lintfit.sources.script.reading import facts, launched, megatron, modelling, patching, splitting, stopping, training
 from lintfit.sources.script.reading.calls import Calls
@@ -118,6 +118,12 @@ class ScriptSource:
         load = self.reading.found.trained_load
         mapped = load is not None and not sure_none(load.keyword("device_map"))
         return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
+
+    @property
+    def shows_itself_gpus(self) -> bool:
+        """Whether it sets ``CUDA_VISIBLE_DEVICES`` itself, to what is not surely several GPUs."""
+        shown = self.reading.constants.get("os.environ[CUDA_VISIBLE_DEVICES]")
+        return shown is not None and not (isinstance(shown, Const) and "," in str(shown.value))
 
     @property
     def evaluates_nothing(self) -> Call | None:
