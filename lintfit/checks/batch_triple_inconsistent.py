@@ -2,17 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.checks.helpers.batches import MICRO, STEPS, TOTAL, positive, triple
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.runs import by_machine
-from lintfit.checks.helpers.trees import assigned, data_of, number, without
+from lintfit.checks.helpers.trees import assigned, data_of, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.settings.registry import SPLITS
-
-_TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -21,16 +20,16 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None or any(_ranks(run) is not None for run in context.runs):
         return
     document, root = found
-    triple = _triple(root)
-    if triple is None:
+    sizes = triple(root)
+    if sizes is None:
         yield from _pair(document, root)
         return
-    total, micro, steps = triple
+    total, micro, steps = sizes
     if total % (micro * steps):
         yield _report(
             document,
             root,
-            f"{_TOTAL} {total} is not a multiple of {micro} × {steps}: no number of GPUs makes "
+            f"{TOTAL} {total} is not a multiple of {micro} × {steps}: no number of GPUs makes "
             f"micro-batch × accumulation × GPUs come to {total}, and DeepSpeed stops with an AssertionError",
             context.runs,
         )
@@ -38,23 +37,18 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 def _pair(document: DataDocument, root: Node) -> Iterator[Report]:
     """Two of the three, from which DeepSpeed works the third out by whole divisions, and then multiplies."""
-    total = _positive(root.get(_TOTAL))
-    for other, third in ((_MICRO, _STEPS), (_STEPS, _MICRO)):
-        divisor, node = _positive(root.get(other)), root.get(other)
+    total = positive(root.get(TOTAL))
+    for other, third in ((MICRO, STEPS), (STEPS, MICRO)):
+        divisor, node = positive(root.get(other)), root.get(other)
         if total is None or divisor is None or node is None or root.entry(third) is not None or total % divisor == 0:
             continue
         yield Report(
-            _place(document, root, _TOTAL),
-            f"{_TOTAL} {total} is not a multiple of {other} {divisor}: DeepSpeed works {third} out by whole divisions, "
+            _place(document, root, TOTAL),
+            f"{TOTAL} {total} is not a multiple of {other} {divisor}: DeepSpeed works {third} out by whole divisions, "
             "multiplies again and stops with an AssertionError",
             related=(Related(Place(document, node.span), "what it is divided by"),),
-            help=f"write a multiple of {divisor}, or {third} in place of {_TOTAL}",
+            help=f"write a multiple of {divisor}, or {third} in place of {TOTAL}",
         )
-
-
-def _positive(node: Node | None) -> int | None:
-    value = number(node)
-    return int(value) if value is not None and value > 0 and value == int(value) else None
 
 
 def _place(document: DataDocument, root: Node, name: str) -> Place:
@@ -69,10 +63,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.deepspeed is None or ranks is None or run.deepspeed.document.root is None:
         return
     root = run.deepspeed.document.root
-    triple = _triple(root)
-    if triple is None:
+    sizes = triple(root)
+    if sizes is None:
         return
-    total, micro, steps = triple
+    total, micro, steps = sizes
     if total != micro * steps * ranks:
         # On another number of GPUs than those of the machine it may come out even.
         open_count = by_machine(run) and total % (micro * steps) == 0
@@ -80,7 +74,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _report(
             run.deepspeed.document,
             root,
-            f"{_TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
+            f"{TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
             f"(micro-batch × accumulation × data-parallel ranks{assumed}): {_stops(run)}",
             (run,),
             Severity.WARNING if open_count else None,
@@ -110,22 +104,17 @@ def _ranks(run: Run) -> int | None:
     return int(gpus.value) // parallel if int(gpus.value) % parallel == 0 else None
 
 
-def _triple(root: Node) -> tuple[int, int, int] | None:
-    total, micro, steps = (_positive(root.get(name)) for name in (_TOTAL, _MICRO, _STEPS))
-    return None if total is None or micro is None or steps is None else (total, micro, steps)
-
-
 def _report(
     document: DataDocument, root: Node, message: str, runs: tuple[Run, ...], severity: Severity | None = None
 ) -> Report:
-    total, micro, steps = (_place(document, root, name) for name in (_TOTAL, _MICRO, _STEPS))
+    total, micro, steps = (_place(document, root, name) for name in (TOTAL, MICRO, STEPS))
     return Report(
         total,
         message,
         severity=severity,
         related=(Related(micro, "the micro-batch"), Related(steps, "the accumulation")),
         fix=_fix(document, runs),
-        help=f"delete {_TOTAL}: DeepSpeed works it out from the other two",
+        help=f"delete {TOTAL}: DeepSpeed works it out from the other two",
     )
 
 
@@ -134,6 +123,6 @@ def _fix(document: DataDocument, runs: tuple[Run, ...]) -> Fix | None:
         case None:
             return None
         case "deepspeed":
-            return without(document, f"delete {_TOTAL}: it follows from the other two", Applicability.SAFE, (_TOTAL,))
-    message = f'let {_TOTAL} be "auto", which micro-batch, accumulation and ranks fill'
-    return assigned(document, message, Applicability.SAFE, {(_TOTAL,): "auto"})
+            return without(document, f"delete {TOTAL}: it follows from the other two", Applicability.SAFE, (TOTAL,))
+    message = f'let {TOTAL} be "auto", which micro-batch, accumulation and ranks fill'
+    return assigned(document, message, Applicability.SAFE, {(TOTAL,): "auto"})

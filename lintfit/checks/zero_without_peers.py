@@ -3,12 +3,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lintfit.checks.helpers.batches import triple
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import most, place_of, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.documents.model import Kind
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
 from lintfit.settings.model import Place
 
 _WORTH_NAMING = 2**28
@@ -24,6 +26,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return  # it prepares data, or what trains is out of sight
     if any(run.settings[name].value not in ("none", None) for name in _OFFLOADS if name in run.settings):
         return
+    if run.all_gpus is not None or _is_for_several(run):
+        return  # only a file's name says one; batch-triple-inconsistent speaks of the number
     stated = stated_at(run, "gpus")
     if stated is not None and _is_fallback(stated):
         return
@@ -34,6 +38,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
         severity=Severity.INFO if context.verdict is Verdict.FITS else Severity.WARNING,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
     )
+
+
+def _is_for_several(run: Run) -> bool:
+    """Whether the batch sizes of the config come out on more processes than one, so that it does not start on one."""
+    root = run.deepspeed.document.root if run.deepspeed is not None else None
+    sizes = triple(root) if root is not None else None
+    return sizes is not None and sizes[0] > sizes[1] * sizes[2]
 
 
 def _is_fallback(place: Place) -> bool:
