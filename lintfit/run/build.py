@@ -34,13 +34,14 @@ from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
 from lintfit.run.versions import versions_of, with_peers, with_project_of
-from lintfit.settings.model import Place, Setting
+from lintfit.settings.model import UNKNOWN, Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.prefilter import maybe_training_script
 from lintfit.versions import Versions
 
 if TYPE_CHECKING:
+    from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.recipes.front_ends import FrontEnd
@@ -152,8 +153,11 @@ class _Builder:
         return self._resolved()
 
     def _resolved(self) -> Run:
+        resolved = resolve(self.sources)
+        if self.sources.deepspeed is not None and resolved["engine"].value not in ("deepspeed", UNKNOWN):
+            resolved = resolve(self._without_deepspeed(self.sources.deepspeed))
         sources = self.sources
-        settings = with_name_in_folder(resolve(sources), sources.launch)
+        settings = with_name_in_folder(resolved, sources.launch)
         hardware = find_hardware(sources, settings)
         settings = on_card(settings, hardware.gpu)
         folders = (self.files.locator.base, self.origin.path.parent)
@@ -205,6 +209,14 @@ class _Builder:
         if known is None or run.unknown != tuple(lacking) or run.broken:
             return run
         return replace(run, but_for_config=replace(run, spec=known.spec, doubtful=known.doubtful))
+
+    def _without_deepspeed(self, idle: DeepSpeedSource) -> Sources:
+        """What the run is made of without a DeepSpeed JSON that its script is handed and does not use: it wraps the
+        model by itself."""
+        self.sources = replace(self.sources, deepspeed=None)
+        if idle.document in self.files.documents and idle.document not in self.files.opened:
+            self.files.documents.remove(idle.document)
+        return self.sources
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()

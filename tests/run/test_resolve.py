@@ -466,3 +466,36 @@ def test_a_deepspeed_file_on_the_launch_line_needs_the_engine(
         assert run.deepspeed is None and run.settings["engine"].provenance is OF_THE_MACHINE
     else:
         assert run.value("engine") == engine
+
+
+_OWN_PARSER = """\
+import argparse
+import torch
+from transformers import AutoModelForCausalLM
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--deepspeed", default="ds.json")
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+{engine}
+for batch in loader():
+    model(**batch).loss.backward()
+    optimizer.step()
+"""
+_WRAPPED = "model = torch.nn.parallel.DistributedDataParallel(model)\noptimizer = torch.optim.AdamW(model.parameters())"
+_HANDED_ON = "import deepspeed\nmodel, optimizer, _, _ = deepspeed.initialize(model=model, config=args.deepspeed)"
+
+
+@pytest.mark.parametrize(("engine", "used"), [(_WRAPPED, False), (_HANDED_ON, True)])
+def test_a_json_is_no_config_of_a_run_whose_script_wraps_the_model_by_itself(
+    engine: str, used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ds.json").write_text('{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 3}')
+    Path("train.py").write_text(_OWN_PARSER.format(engine=engine))
+    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --deepspeed ds.json\n")
+    run = build(Origin("launch", Path("run.sh"), 0), Workspace(tmp_path), Options())
+    assert run.value("engine") == ("deepspeed" if used else "ddp")
+    assert (run.deepspeed is not None) is used
+    assert any(document.path.name == "ds.json" for document in run.documents) is used
+    assert (run.value("micro_batch_size") == 3) is used
