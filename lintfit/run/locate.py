@@ -183,7 +183,15 @@ class Locator:
         if not entered.is_absolute():
             return [base / entered for base in bases] if entered != Path() else []
         tails = [Path(*entered.parts[start:]) for start in range(1, len(entered.parts))]
-        return [entered, *(base / tail for tail in tails for base in bases)]
+        own = self._above() if launch is not None and self._copies_to(entered, launch) else []
+        return [entered, *own, *(base / tail for tail in tails for base in bases)]
+
+    def _copies_to(self, folder: Path, launch: Launch) -> bool:
+        """Whether the launch script has copied to a folder what it then starts there (``cp -r src /data/project/``):
+        that lies beside the script."""
+        parts = Path(launch.script or "").parts
+        before = (each for each in launch.document.filled if each.start < launch.place.span.start)
+        return any(Path(each.name) == folder and Path(each.origin).name in parts for each in before)
 
     def _above(self) -> list[Path]:
         """The folder of the first file and those above it."""

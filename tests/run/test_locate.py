@@ -174,3 +174,11 @@ def test_a_path_that_goes_out_of_the_checkout_and_in_again(tmp_path: Path) -> No
     assert run(tmp_path / "clone", "scripts/run.sh")["verdict"] == "fits"
     write(tmp_path / "other", {"scripts/run.sh": script, "train.py": SCRIPT})
     assert run(tmp_path / "other", "scripts/run.sh")["verdict"] == "unknown"
+
+
+def test_what_a_script_copies_to_the_folder_that_it_enters_lies_beside_it(tmp_path: Path) -> None:
+    begun = f"cd /data/project && torchrun src/train.py {FLAGS}\n"
+    write(tmp_path, {"src/train.py": SCRIPT, "project/src/train.py": SCRIPT})
+    for copied, script in (("cp -r src /data/project/\n", "src/train.py"), ("", "project/src/train.py")):
+        write(tmp_path, {"deploy.sh": copied + begun})
+        assert run(tmp_path, "deploy.sh")["documents"] == ["deploy.sh", script]
