@@ -193,7 +193,7 @@ class _Pass:
         loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
         runs = tuple(_with_readers(self._judged(run), (*loaded.runs, *loaded.others)) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
-        findings = [finding for run in runs for finding in self._run_findings(run)]
+        findings = [finding for run in runs for finding in self._of_run(run, loaded)]
         findings += [f for document in documents for f in self._file_findings(document, loaded)]
         named = [document for document in documents if document.path in self.found.named]
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options, loaded.others)
@@ -302,6 +302,11 @@ class _Pass:
         if self.store is not None:
             return self.store.run_findings(judged, lambda: self._run_findings_now(judged))
         return self._run_findings_now(judged)
+
+    def _of_run(self, judged: RunResult, loaded: Loaded) -> Iterable[Finding]:
+        found, origin = self._run_findings(judged), judged.run.origin
+        alone = [each for each in judged.run.documents if origin.kind == "config" and each.path == origin.path]
+        return map(as_of_unused, found) if any(self._is_unused(each, loaded) for each in alone) else found
 
     def _run_findings_now(self, judged: RunResult) -> Iterable[Finding]:
         found = self._all_run_findings(judged)
