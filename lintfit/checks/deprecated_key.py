@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, renamed, without
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -205,11 +205,12 @@ def _alias(document: DataDocument, root: Node, entry: Entry, runs: Sequence[Run]
         )
     enabled = root.get("bfloat16", "enabled")
     word = enabled is not None and enabled.value == "auto"
+    by_itself = reader_of(runs) == "deepspeed" and not word  # who knows both names (``get_bfloat16_config``)
     left = ', and leave "auto": a word that DeepSpeed takes for true, or refuses (0.17.1 and later)' if word else ""
     return Report(
         place,
         f'"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"{left}',
-        Severity.INFO if runs and all(_asks_for_bf16(run, document) for run in runs) else None,
+        Severity.INFO if runs and (by_itself or all(_asks_for_bf16(run, document) for run in runs)) else None,
         fix=renamed(document, entry.key_span, "bf16") if root.entry("bf16") is None else None,
     )
 
