@@ -1,4 +1,5 @@
-"""Words of a documented command that are to be filled in: ``path/to/model``, ``<your model>``, ``{model}``, ``xxx``.
+"""Words of a documented command that are to be filled in: ``path/to/model``, ``<your model>``, ``{model}``, ``xxx``,
+``[seed]``, by which a synopsis says what may be left out.
 
 What names something by its size is no such word, wherever it is to lie: ``path/to/llama-7b``, ``<path-to-qwen2-7b>``.
 """
@@ -21,6 +22,7 @@ _TO_FILL_IN = lazy_pattern(
     r"|(?:^|[^a-z])your?(?:[_/.-]|$)"
     r"|\{[a-z_][\w .-]*\}"
     r"|\[(?:your|path|model|size|name)[^\]]*\]|\[(?-i:[A-Z][A-Z_ ]+)\]"
+    r"|^\[-{0,2}[a-z][\w.-]*\]?$"
     r"|(?:^|[^a-z])x{3,}(?:[^a-z]|$)"
     r"|^\.\.\.$|placeholder|changeme"
     r"|^(?:path of|name of|model name|data path|path or|(?:learning rate|model|data|dataset) list)\b",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lintfit.documents.markdown import is_page
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.sources.flag_grammars.model import HUGGING_FACE, but_for_set
 from lintfit.sources.flag_grammars.refused import of_launch
@@ -54,7 +55,19 @@ def _is_of_field(refused: Refused) -> bool:
 
 def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
     """Whether what is refused is a word for another one, or those behind it (``--max_steps xxx``, ``Put your model
-    path here``)."""
+    path here``), or a value's name as a usage line has it (``--seed SEED``, argparse's own ``metavar``)."""
     flag = launch.flag(refused.name.lstrip("-").replace("-", "_")) if launch is not None else None
     words = (flag.words or (flag.value or "",)) if flag is not None else ()
+    if launch is not None and _OF_A_METAVAR.match(refused.refusal.message) and _is_usage(launch):
+        return True
     return any(map(is_to_fill_in, (*words, " ".join(words))))
+
+
+_OF_A_METAVAR = lazy_pattern(r"invalid (?:int|float) value: '[A-Z][A-Z\d_]*'")
+"""What argparse says of a word in capitals where a number should stand; words of choices are often in capitals."""
+
+
+def _is_usage(launch: Launch) -> bool:
+    """Whether a launch stands in a page or a docstring."""
+    path = launch.document.path
+    return is_page(path) or path.suffix == ".py"

@@ -120,6 +120,9 @@ def test_blanks_behind_a_backslash_are_read_as_they_are_meant(end: str) -> None:
         "xxx",
         "configs/xxx.json",
         "...",
+        "[seed]",
+        "[--bf16]",
+        "[--seed",
     ],
 )
 def test_what_is_to_be_filled_in_is_not_known(word: str) -> None:
@@ -129,7 +132,7 @@ def test_what_is_to_be_filled_in_is_not_known(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["Qwen/Qwen2.5-7B", "[q_proj,v_proj]", "pathology", "'{\"min_lr_rate\": 0.1}'", "yours", "xx"]
+    "word", ["Qwen/Qwen2.5-7B", "[q_proj,v_proj]", "[1]", "pathology", "'{\"min_lr_rate\": 0.1}'", "yours", "xx"]
 )
 def test_other_words_are_what_they_are(word: str) -> None:
     assert page(f"```\ntorchrun train.py --model {word}\n```\n").commands[0].words[-1].value == word.strip("'")

@@ -75,8 +75,9 @@ def test_nothing_is_known_where_no_line_surely_starts_it(tmp_path: Path, text: s
     assert words(tmp_path, {"run/one.sh": TAKES, "other/one.sh": TAKES, "all.sh": text})[3] is None
 
 
-def test_a_page_names_what_is_to_be_filled_in_in_capitals(tmp_path: Path) -> None:
-    files = {"run/one.sh": TAKES, "README.md": "```bash\nbash run/one.sh MODEL_PATH 512\n```\n"}
+@pytest.mark.parametrize("word", ["MODEL_PATH", "[model_id]", "[ID]"])
+def test_a_page_names_what_is_to_be_filled_in(tmp_path: Path, word: str) -> None:
+    files = {"run/one.sh": TAKES, "README.md": f"```bash\nbash run/one.sh {word} 512\n```\n"}
     assert words(tmp_path, files)[3:6] == [None, "--length", "512"]
 
 
