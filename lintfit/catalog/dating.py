@@ -55,6 +55,12 @@ LOADS: Mapping[str, Taken] = {"use_auth_token": Taken("transformers", gone="5.0"
 """Arguments of ``from_pretrained`` of models (``modeling_utils.py`` of transformers 4.57.1 pops it and warns, that of
 5.0.0 does not know it). Those that a rule reports (``removed-argument``) are no dates."""
 
+IMPORTS: Mapping[str, Taken] = {
+    "DataCollatorForCompletionOnlyLM": Taken("trl", gone="0.20"),
+    "setup_chat_format": Taken("trl", gone="0.26"),
+}
+"""Names that ``trl`` itself once had (``trl/__init__.py`` of TRL 0.19.1 and 0.20.0, of 0.25.1 and 0.26.0)."""
+
 LENGTH_RENAMED = (0, 16)
 """The first TRL whose ``SFTConfig`` has ``max_length``; before, it is a key that nothing reads (``sft_config.py``)."""
 

@@ -26,6 +26,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _message(each: Refused, versions: Mapping[str, str]) -> str:
+    if each.until is not None:
+        whose = f"{each.parser} of TRL {each.until} and later"
+        return f"{whose} refuses {each.name}: the run stops with “{each.error}”{_meant(each)}"
     if each.ignored:
         why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
@@ -56,6 +59,8 @@ def _help(each: Refused) -> str:
         return f"take {each.name} out, or install that release"
     if each.refusal.meant is not None:
         return f"write {each.refusal.meant}"
+    if each.until is not None:
+        return f"take {each.name} out, declare it, or pass fail_with_unknown_args=False"
     if each.refusal.message.startswith("ambiguous"):
         return "write the flag in full"
     return "give it a value that it takes" if each.refusal.by_value else f"take {each.name} out, or declare it"

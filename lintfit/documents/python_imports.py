@@ -127,6 +127,15 @@ class Imports:
         return self.document.row(start.start).line - self.document.row(end.end).line == 1
 
 
+def imported_from(document: PythonDocument, package: str) -> Iterator[str]:
+    """The names that a module takes from a package each time that it is run: those below a ``try`` or an ``if`` are not
+    among them."""
+    for line in document.module.body if document.module is not None else ():
+        for small in line.body if isinstance(line, _Line) else ():
+            if isinstance(small, cst.ImportFrom) and _module(small) == package:
+                yield from (alias.evaluated_name for alias in _aliases(small))
+
+
 def _is_import(line: cst.CSTNode) -> TypeGuard[_Line]:
     return isinstance(line, _Line) and all(isinstance(small, cst.Import | cst.ImportFrom) for small in line.body)
 

@@ -1,4 +1,4 @@
-"""The arguments that date a script: only some versions of a library take them."""
+"""The arguments and imports that date a script: only some versions of a library have them."""
 
 from __future__ import annotations
 
@@ -63,10 +63,18 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     """What says how old or new the libraries of a run's script are, upper bounds first."""
     if run.script is None:
         return
-    from lintfit.catalog.dating import ARGUMENTS_OF_TRANSFORMERS, taken_by_config, taken_by_load, taken_by_trainer
+    from lintfit.catalog.dating import (
+        ARGUMENTS_OF_TRANSFORMERS,
+        IMPORTS,
+        taken_by_config,
+        taken_by_load,
+        taken_by_trainer,
+    )
+    from lintfit.documents.python_imports import imported_from
 
     facts = run.script.facts
-    found: list[tuple[Taken, str]] = []
+    imported = dict.fromkeys(imported_from(run.script.document, "trl"))
+    found = [(IMPORTS[name], f"{name} of trl") for name in imported if name in IMPORTS]
     for load in facts.loads:
         if load.name != "from_pretrained" or load.taken is False or not load.function.startswith("transformers."):
             continue

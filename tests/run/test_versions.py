@@ -312,6 +312,22 @@ def test_arguments_of_trl_date_a_script(tmp_path: Path, config: str, trainer: st
     assert found.get("trl>=") == ("0.16" if expected is None else None)
 
 
+@pytest.mark.parametrize(
+    ("imported", "bound"),
+    [
+        ("from trl import SFTTrainer, DataCollatorForCompletionOnlyLM as Collator\n", "<0.20"),
+        ("from trl import (\n    SFTTrainer,\n    setup_chat_format,\n)\n", "<0.26"),
+        (
+            "from trl import SFTTrainer\ntry:\n    from trl import setup_chat_format\nexcept ImportError:\n    pass\n",
+            None,
+        ),
+    ],
+)
+def test_imports_date_a_script(tmp_path: Path, imported: str, bound: str | None) -> None:
+    text = f'{imported}SFTTrainer(model="gpt2").train()\n'
+    assert _run(tmp_path, text).versions.get("trl") == bound
+
+
 def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("transformers>=5.1\n")
     found = _run(tmp_path, BARE.replace("bf16=True", "bf16=True, no_cuda=False")).versions

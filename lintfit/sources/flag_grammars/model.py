@@ -39,7 +39,8 @@ _IDLE = lazy_pattern(r"resume|save_|output|logging|logs|eval_steps|hub|from_chec
 class Refused:
     """A flag or a key that a parser refuses: where it stands, as it is written, who refuses it, and why.
 
-    ``key`` says that it is a key of a file of arguments, ``ignored`` that the parser passes over it. ``stops`` is False
+    ``key`` says that it is a key of a file of arguments, ``ignored`` that the parser passes over it, up to the release
+    ``until`` where the project may have that or a later one, too. ``stops`` is False
     where the error comes only when the script has run. ``history`` says which release takes it; ``decided_by`` are the
     libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
     ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses declare the flag.
@@ -51,6 +52,7 @@ class Refused:
     refusal: Refusal
     key: bool = False
     ignored: bool = False
+    until: str | None = None
     stops: bool = True
     history: str | None = None
     decided_by: tuple[str, ...] = ()
@@ -134,10 +136,13 @@ def _words(values: Sequence[str | None]) -> tuple[str, ...]:
     return words[: words.index("--")] if "--" in words else words
 
 
-def of_file(parser: str, grammar: Grammar, document: DataDocument, ignored: bool = False) -> Iterator[Refused]:
+def of_file(
+    parser: str, grammar: Grammar, document: DataDocument, ignored: bool = False, until: str | None = None
+) -> Iterator[Refused]:
     """The keys of a file of arguments that no dataclass of a parser has."""
     root = document.root
     for entry in root.entries if root is not None and root.shape == "mapping" else ():
         if grammar.lacks(entry.key):
             refusal = Refusal("unused keys", grammar.suggested_key(entry.key), (entry.key,))
-            yield Refused(Place(document, entry.key_span), entry.key, parser, refusal, key=True, ignored=ignored)
+            place = Place(document, entry.key_span)
+            yield Refused(place, entry.key, parser, refusal, key=True, ignored=ignored, until=until)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lintfit.settings.model import Place
     from lintfit.sources.flag_grammars.grammar import Read
     from lintfit.sources.flag_grammars.options import Option
+    from lintfit.sources.flag_grammars.scripts import FileRead
     from lintfit.sources.launchers.launch import Launch
     from lintfit.sources.recipes.base import Recipe
     from lintfit.sources.script.source import ScriptSource
@@ -70,12 +71,37 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
     for start, each in refused[0].items() if refused else ():
         if all(start in others for others in refused):
             yield each
-    for parser, document, ignored in files_of(script.walk, versions):
-        yield from of_file(parser.name, parser.grammar, document, ignored)
+    yield from _of_files([*files_of(script.walk, versions)])
 
 
 _MOST = 20
 """Flags of one command that are said to be refused: the parser itself stops at the first."""
+
+
+def _of_files(reads: Sequence[FileRead]) -> Iterator[Refused]:
+    """What the first parser refuses that refuses anything: it stops there, and those behind it read nothing.
+
+    Of the keys that another parser of the same file takes, one stands for all. What a parser passes over is nowhere
+    read only if no other takes it.
+    """
+    said: set[int] = set()
+    for read in reads:
+        if read.parser is None:
+            continue
+        others = [each.parser for each in reads if each.document is read.document]
+        taken: list[Refused] = []
+        alone: list[Refused] = []
+        for each in of_file(read.parser.name, read.parser.grammar, read.document, read.ignored, read.until):
+            lacking = all(other is not None and other.grammar.lacks(each.name) for other in others)
+            (alone if lacking else taken).append(each)
+        if read.ignored and read.until is None:
+            yield from (each for each in alone if each.place.span.start not in said)
+            said |= {each.place.span.start for each in alone}
+            continue
+        refused = [*alone, *taken[:1]]
+        yield from refused
+        if refused:
+            return
 
 
 def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:

@@ -15,14 +15,14 @@ import libcst as cst
 
 from lintfit.catalog import arguments
 from lintfit.documents.model import DataDocument
-from lintfit.frozen import replace
+from lintfit.frozen import frozen, replace
 from lintfit.sources.flag_grammars.grammar import Grammar, Read, exist, ranges_of
 from lintfit.sources.flag_grammars.kinds import field_kind
 from lintfit.sources.flag_grammars.options import Option
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.parsers import Parser
 from lintfit.sources.script.interpreter.values import Class, Const, Field, Items, Record, Ref, Value, is_none
-from lintfit.versions import COMMIT, before
+from lintfit.versions import COMMIT, FLOOR, before
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.state import Walk
@@ -74,8 +74,21 @@ def _named_file(call: Record) -> Iterator[Option]:
         raise _NotWhole
 
 
-def files_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[tuple[Read, DataDocument, bool]]:
-    """The files of arguments that parsers of a walk read, and whether they pass over keys that they do not know."""
+@frozen(eq=False)
+class FileRead:
+    """A file of arguments that a parser reads. ``parser`` is None where it is not wholly known, or may not read it.
+
+    ``ignored`` says that it passes over keys that it does not know; up to the release ``until``, where there is one.
+    """
+
+    parser: Read | None
+    document: DataDocument
+    ignored: bool = False
+    until: str | None = None
+
+
+def files_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[FileRead]:
+    """The files of arguments that parsers of a walk read, in the order in which they do."""
     seen: set[int] = set()
     for made in walk.parsed:
         call, home = made.call, made.home
@@ -83,13 +96,20 @@ def files_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[tuple[Read, Da
         if call is None or home is None or home.path or id(call) in seen or not isinstance(parser, Parser):
             continue
         seen.add(id(call))
-        ignored = _passes_over(call, parser, versions)
-        if call.taken is True and ignored is not None:
-            try:
-                grammar = _grammar(walk, parser, versions)
-            except _NotWhole:
-                continue
-            yield Read(_name(parser), replace(grammar, own=(*grammar.own, *_KEYS[call.name]))), home.document, ignored
+        ignored = _passes_over(call, parser)
+        if call.taken is not True or ignored is None:
+            yield FileRead(None, home.document)
+            continue
+        try:
+            grammar = _grammar(walk, parser, versions)
+        except _NotWhole:
+            yield FileRead(None, home.document)
+            continue
+        until = None
+        if call.name == "parse_args_and_config" and not ignored:
+            ignored, until = _ignored_by_version(versions)
+        read = Read(_name(parser), replace(grammar, own=(*grammar.own, *_KEYS[call.name])))
+        yield FileRead(read, home.document, ignored, until)
 
 
 _KEYS: Mapping[str, tuple[Option, ...]] = {
@@ -105,16 +125,24 @@ _REFUSES_KEYS = "0.19"
 (``fail_with_unknown_args``; 0.18.2 collects them and lets them be)."""
 
 
-def _passes_over(call: Record, parser: Parser, versions: Mapping[str, str]) -> bool | None:
-    """Whether a call passes over keys that it does not know; None where that cannot be said."""
+def _ignored_by_version(versions: Mapping[str, str]) -> tuple[bool, str | None]:
+    """Whether the TRL of a project passes over such keys, and up to which release where both may be."""
+    if "trl" + COMMIT in versions or before(versions.get("trl"), _REFUSES_KEYS) is True:
+        return True, None  # of one commit nobody knows, and it is not the newest
+    newer = before(versions.get("trl"), _REFUSES_KEYS) is False
+    if newer or before(versions.get("trl" + FLOOR), _REFUSES_KEYS) is False:
+        return False, None
+    return True, _REFUSES_KEYS
+
+
+def _passes_over(call: Record, parser: Parser) -> bool | None:
+    """Whether a call asks for keys that are not known to be passed over; None where that cannot be said."""
     if call.name not in _KEYS or call.spreads or call.keyword(*_REMAINING) is not None:
         return None
     if parser.call is not None and parser.call.keyword("ignore_extra_args") is not None:
         return None
     extra, strict = call.value(1, "allow_extra_keys"), call.keyword("fail_with_unknown_args")
     if call.name == "parse_args_and_config":
-        if "trl" + COMMIT in versions or before(versions.get("trl"), _REFUSES_KEYS) is True:
-            return True  # of one commit nobody knows, and it is not the newest
         known = operators.truth(strict) if strict is not None else True
         return None if known is None else not known
     return operators.truth(extra) if extra is not None else False
