@@ -89,10 +89,11 @@ def _of_launcher(run: Run) -> Iterator[Report]:
     if place is None or made.value == asked.value or not isinstance(made.value, int):
         return
     whose = f" ({asked.provenance.detail})" if asked.provenance.kind == "default" else ""
+    stops, severity = mismatch_stops(run)
     yield Report(
         place,
-        f"{name} is {made.value} for DeepSpeed but {name} of the trainer is {asked.value}{whose}: "
-        f"{mismatch_stops(run)[0]}",
+        f"{name} is {made.value} for DeepSpeed but {name} of the trainer is {asked.value}{whose}: {stops}",
+        severity,
         related=related(asked.provenance.place, f"{name} is set here"),
         help=_of_one_place(made.value, asked),
     )

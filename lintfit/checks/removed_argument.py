@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.readers import from_commit, milder, older
 from lintfit.checks.helpers.script_edits import without_argument
 from lintfit.documents import python_edits
@@ -12,6 +12,8 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import word_set
 from lintfit.run.model import Run
+from lintfit.run.stopping import refused_keywords
+from lintfit.run.versions import range_of
 from lintfit.sources.script.model import Argument, Call
 from lintfit.sources.script.source import ScriptSource
 from lintfit.sources.script.writing import file_edits
@@ -22,6 +24,10 @@ _SINCE_5 = {
     "use_flash_attention_2": 'attn_implementation="flash_attention_2"',
 }
 """Keywords of ``from_pretrained`` that transformers 5 no longer takes, and what says the same now."""
+
+_RENAMED = {"evaluation_strategy": "eval_strategy", "max_seq_length": "max_length", "tokenizer": "processing_class"}
+"""Keywords of configs and trainers that say the same under another name (the warnings of transformers 4.45's
+``TrainingArguments`` and ``Trainer``, and of TRL 0.19's ``SFTConfig``)."""
 
 _HELD = word_set(
     "bart beit bert bert-generation big_bird bigbird_pegasus blenderbot blenderbot-small camembert canine "
@@ -45,15 +51,32 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if call.name not in ("from_pretrained", "from_config") or not call.function.startswith("transformers."):
             continue
         passed = call.argument("gradient_checkpointing")
-        if passed is not None and _is_written(passed) and _is_no_field(context.runs):
+        if passed is not None and passed.is_written and _is_no_field(context.runs):
             yield _checkpointing(source, context.runs, call, passed)
         for name, successor in _SINCE_5.items():
             argument = call.argument(name)
-            if argument is None or not _is_written(argument):
+            if argument is None or not argument.is_written:
                 continue
             report = _dropped(source, context.runs, call, argument, successor)
             if report is not None:
                 yield report
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    for call, argument, taken in refused_keywords(context.run):
+        library = "TRL" if taken.library == "trl" else taken.library
+        renamed = _RENAMED.get(argument.name)
+        moved = call.name.endswith("Trainer") and argument.name != "tokenizer"
+        yield Report(
+            argument.whole,
+            f"{call.name}({argument.name}=…) stops with TypeError in {library} "
+            f"{range_of(context.run.versions, taken.library)} (unexpected keyword argument '{argument.name}')",
+            help="pass it to the trainer's config"
+            if moved
+            else f"write {renamed}"
+            if renamed is not None
+            else "delete it",
+        )
 
 
 def _is_no_field(runs: Sequence[Run]) -> bool:
@@ -63,12 +86,6 @@ def _is_no_field(runs: Sequence[Run]) -> bool:
         facts is not None and facts.model_type not in _HELD and "gradient_checkpointing" not in facts.config
         for facts in known
     )
-
-
-def _is_written(argument: Argument) -> bool:
-    """Whether a call names the keyword itself; what comes by ``**kwargs`` is only what some caller may hand over."""
-    span = argument.whole.span
-    return argument.whole.document.text[span.start : span.end].lstrip().startswith(argument.name)
 
 
 def _checkpointing(source: ScriptSource, runs: Sequence[Run], call: Call, argument: Argument) -> Report:

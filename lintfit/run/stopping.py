@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-from lintfit.versions import before
+from lintfit.versions import COMMIT, FLOOR, before
+
+if TYPE_CHECKING:
+    from lintfit.catalog.dating import Taken
+    from lintfit.sources.script.model import Argument, Call
 
 _MAPPED = "4.50"
 """transformers up to 4.49 hands every ``device_map`` to accelerate's ``dispatch_model``, which leaves the map on the
@@ -29,6 +36,34 @@ class Stop:
 def refuses_its_command(run: Run) -> bool:
     """Whether the parser refuses a flag of the command, so that the run stops before it loads a model."""
     return any(each.stops and not each.ignored and not each.decided_by for each in run.refused)
+
+
+def refused_keywords(run: Run) -> Iterator[tuple[Call, Argument, Taken]]:
+    """Keywords of the trainer and of its config that no version takes which the project may have: their constructors
+    have no ``**kwargs`` and stop with TypeError.
+
+    Unsloth puts classes of its own into their places, which take some of them still (``max_seq_length``).
+    """
+    if run.script is None or run.mentions("unsloth"):
+        return
+    from lintfit.catalog.dating import taken_by_config, taken_by_trainer
+
+    facts = run.script.facts
+    for call, takes in ((facts.training_arguments, taken_by_config), (facts.trainer, taken_by_trainer)):
+        if call is None or call.taken is not True or not call.function.startswith(("transformers.", "trl.")):
+            continue
+        for argument in call.arguments.values():
+            taken = takes(call.name, argument.name) if argument.is_written else None
+            if taken is not None and _is_past(run, taken) and run.script.makes_as_it_is(call):
+                yield call, argument, taken
+
+
+def _is_past(run: Run, taken: Taken) -> bool:
+    """Whether every version that a run may have is one that no longer takes an argument."""
+    if taken.gone is None or taken.library + COMMIT in run.versions:
+        return False
+    known = (run.versions.get(taken.library), run.versions.get(taken.library + FLOOR))
+    return any(before(version, taken.gone) is False for version in known)
 
 
 def evaluates_nothing(run: Run) -> Stop | None:

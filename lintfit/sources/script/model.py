@@ -29,6 +29,12 @@ class Argument:
     whole: Place
     provenance: Provenance
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the call names the keyword itself; ``**kwargs`` is only what some caller may hand over."""
+        span = self.whole.span
+        return self.whole.document.text[span.start : span.end].lstrip().startswith(self.name)
+
 
 @frozen(eq=False)
 class Call:

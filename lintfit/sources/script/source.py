@@ -12,6 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
+from lintfit.documents.python_walk import walk
 from lintfit.documents.steps import Steps
 from lintfit.settings.model import BY_SCRIPT, UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
@@ -89,6 +90,15 @@ class ScriptSource:
         """The call that makes the trainer's arguments, where the script itself does, else the trainer."""
         made = self.facts.training_arguments or self.facts.trainer
         return made.place if made is not None and self.facts.parse_call is None else None
+
+    def makes_as_it_is(self, call: Call) -> bool:
+        """Whether a call makes a library's own class, and no ``try`` around it has an answer to an error."""
+        record = self.reading.calls.records.get(id(call))
+        if record is None or record.classes:
+            return False
+        module = self.reading.calls.document_of(record.node).module
+        tries = (node for node in walk(module) if isinstance(node, cst.Try)) if module is not None else ()
+        return not any(record.node is node for one in tries if one.handlers for node in walk(one.body))
 
     def spelled(self, argument: str, value: Any) -> str:
         """An argument as Python says it: ``bf16=True``."""
