@@ -50,8 +50,8 @@ is what they install with pip, of a README its lines and points that are nothing
 and the files of a folder come late: many of them are extras, of which no installation
 has all.
 """
-_INSTALLS = lazy_pattern(r"\bpip3?[ \t]+install\b(?:\\\n|[^\n;&|])*")
-"""A ``pip install`` with its arguments."""
+_INSTALLS = lazy_pattern(r"\b(?:pip3?[ \t]+install|(?:uv|poetry)[ \t]+add)(?![\w-])(?:\\\n|[^\n;&|])*")
+"""A ``pip install`` with its arguments; ``uv add`` and ``poetry add`` install, too."""
 _MOST = 30
 """Files of one pattern that are read."""
 _LEVELS = 7

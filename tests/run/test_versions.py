@@ -34,6 +34,8 @@ from lintfit.versions import before, concrete
         ("requirements.txt", "git+https://github.com/huggingface/transformers.git\n", {}),
         ("install.sh", "pip install transformers==4.51.1\npip3 install -U deepspeed==0.15.1 peft\n",
          {"transformers": "4.51.1", "deepspeed": "0.15.1"}),
+        ("setup_env.sh", 'uv add \\\n    "torch>=2.9" \\\n    "trl==1.3.0"\nuv add-on peft==0.1\n',
+         {"torch>=": "2.9", "trl": "1.3.0"}),
         ("setup_env.sh", "pip install trl==0.9.6\npip install trl==0.11.0\necho transformers==4.30\n", {}),
         ("README.md", "no trl==0.9.6\n```\npip install transformers==4.28.1 peft\n```\nor `pip install torch==2.1.0`\n",
          {"transformers": "4.28.1", "torch": "2.1.0"}),
