@@ -12,7 +12,7 @@ from lintfit.documents.model import KeyPath, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import field, frozen, replace
 from lintfit.run.model import Run
-from lintfit.settings.model import Setting, is_count
+from lintfit.settings.model import Setting
 from lintfit.sources.training_arguments import TRAINING
 
 _PAIRS: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -32,6 +32,7 @@ These ``HfTrainerDeepSpeedConfig.trainer_config_process`` of transformers compar
 """
 
 _BATCH = frozenset({"micro_batch_size", "gradient_accumulation_steps"})
+"""Settings whose default is what the run is judged with, and its effective batch: the arguments fill these."""
 
 
 @frozen(eq=False)
@@ -45,7 +46,7 @@ class _Mismatch:
     meant: Mapping[str, int | float] = field(default_factory=dict)
     """What the key says of arguments that nobody gives, by their settings: it is stated, their default is not."""
     contradicted: bool = True
-    """Whether somebody gives the argument another value, or it is not known which one the key means."""
+    """Whether the argument is to fill the key: somebody gives it another value, or it decides the batch."""
     severity: Severity = Severity.ERROR
 
 
@@ -72,7 +73,8 @@ def _pairs(run: Run) -> Iterator[_Mismatch]:
             default = argument.provenance.kind == "default"
             whose = f" ({argument.provenance.detail})" if default else ""
             text = f"{dotted(path)} is {written} but {name} is {argument.value}{whose}"
-            yield _Mismatch(path, name, text, argument, {setting: written} if default else {}, not default)
+            meant = {setting: written} if default and setting not in _BATCH else {}
+            yield _Mismatch(path, name, text, argument, meant, not meant)
 
 
 def _of_launcher(run: Run) -> Iterator[Report]:
@@ -135,11 +137,10 @@ def _fix(run: Run, mismatches: Sequence[_Mismatch]) -> Fix | None:
     assert run.deepspeed is not None
     filled: dict[KeyPath, str] = {each.path: "auto" for each in mismatches if each.contradicted}
     given = _meant(mismatches)
-    if any(not each.contradicted and not each.meant for each in mismatches) or not _agree(run, mismatches, given):
+    if not _agree(run, mismatches, given):
         return None
     let = assigned(run.deepspeed.document, _filling(mismatches), Applicability.SAFE, filled) if filled else None
-    kind = Applicability.SAFE if _BATCH.isdisjoint(given) else Applicability.UNSAFE
-    give = change(run, f"give the arguments {_listed(given)}", kind, given) if given else None
+    give = change(run, f"give the arguments {_listed(given)}", Applicability.SAFE, given) if given else None
     if let is None or give is None:
         return None if filled and given else let or give
     return replace(give, message=f"{give.message}; {let.message}", edits=(*give.edits, *let.edits))
@@ -224,19 +225,4 @@ def _total(run: Run) -> Iterator[_Mismatch]:
         severity = Severity.WARNING if by_machine(run) and total % each == 0 else Severity.ERROR
         text = f"train_batch_size is {total} but {other}"
         name = "per_device_train_batch_size"
-        yield _Mismatch(("train_batch_size",), name, text, micro, *_of_total(run, total, micro, steps), severity)
-
-
-def _of_total(run: Run, total: float, micro: Setting, steps: Setting) -> tuple[Mapping[str, int | float], bool]:
-    """What a total says of micro-batch and accumulation where one is a default, on as many GPUs as the run's files say:
-    what comes to it beside the other."""
-    free = [each for each in (micro, steps) if each.provenance.kind == "default"]
-    if not free:
-        return {}, True
-    of = run.deepspeed.settings if run.deepspeed is not None else {}
-    wanted, other = (micro, steps) if micro in free and "micro_batch_size" not in of else (steps, micro)
-    beside = of.get(other.name, other).value
-    if wanted not in free or wanted.name in of or by_machine(run) or not is_count(beside):
-        return {}, False
-    value, rest = divmod(total, run.settings["gpus"].value * beside)
-    return ({} if rest or not value else {wanted.name: int(value)}), False
+        yield _Mismatch(("train_batch_size",), name, text, micro, severity=severity)
