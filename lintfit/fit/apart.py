@@ -22,6 +22,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.options.model import Options
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.key_reads import key_reads
+from lintfit.run.lacking import named_recipes
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at
 from lintfit.run.sharing import changed_settings, sharing
@@ -100,13 +101,13 @@ class Apart:
 
     def _as_flags(self, run: Run, edits: Sequence[FileEdit]) -> Sequence[FileEdit]:
         """The edits; those of a file of arguments that other runs read as well are flags of this launch instead, which
-        come before the file (``--config`` of TRL's parser; which of them wins in a script that reads a ``--config``
-        itself is the script's to say)."""
+        come before the file (``--config`` of TRL's parser, the first word of alignment-handbook's; which of them wins
+        in a script that reads a file itself is the script's to say)."""
         launch, found = run.launch, list(edits)
-        own = run.script is not None and not run.mentions("TrlParser")
+        own = run.script is not None and not run.mentions("TrlParser", "H4ArgumentParser")
         if launch is None or own or not has_trainer(run):
             return edits
-        named = {Path(flag.value).name for flag in launch.flags if flag.name == "config" and flag.value}
+        named = {Path(name).name for name, _ in named_recipes(launch)}
         for document in dict.fromkeys(edit.document for edit in edits):
             if not isinstance(document, DataDocument) or document.path.name not in named or document.reader is not None:
                 continue

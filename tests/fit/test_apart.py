@@ -236,6 +236,18 @@ def test_a_key_of_a_file_of_arguments_that_other_launches_read_is_a_flag_of_this
     assert (tmp_path / "sft.yaml").read_text() == ARGUMENTS
 
 
+def test_a_flag_behind_a_yaml_that_is_the_first_word_is_glued_to_its_value(tmp_path: Path) -> None:
+    """alignment-handbook's parser splits each at its ``=``, and fails where there is none."""
+    script = SFT.replace("TrlParser", "H4ArgumentParser").replace("parse_args_and_config()", "parse()")
+    script = script.replace(", H4ArgumentParser\n", "\nfrom alignment import H4ArgumentParser\n", 1)
+    start = "torchrun --nproc_per_node 4 sft.py sft.yaml"
+    files = {"sft_dot_py": script, "sft_dot_yaml": ARGUMENTS, "b_dot_sh": f"{start} --max_length=128\n"}
+    tree(tmp_path, a_dot_sh=f"{start}\n", **files)
+    written = fixed(tmp_path, length=4096)
+    assert "--per_device_train_batch_size=1 " in written and "--gradient_accumulation_steps=16" in written
+    assert (tmp_path / "sft.yaml").read_text() == ARGUMENTS
+
+
 def test_a_key_of_a_file_that_the_script_makes_words_of_is_no_flag(tmp_path: Path) -> None:
     script = SFT.replace("TrlParser", "HfArgumentParser").replace("_args_and_config()", "_args_into_dataclasses()")
     script = script.replace(", HfArgumentParser\n", "\nfrom transformers import HfArgumentParser\n", 1)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.documents.model import Edit, FileEdit
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_words import Word
 from lintfit.frozen import frozen
@@ -281,11 +282,23 @@ def set_flag(
     written = present.flag.text.partition("=")[0] if present is not None else f"--{flag.lstrip('-')}"
     if value is not None and value.lower() in _BOOLEANS:
         value = _as_others(value, invocation, present)
+    if present is None and _is_behind_yaml(invocation) and _ONE_WORD.fullmatch(value or "true"):
+        written, value = f"{written}={value or 'true'}", None
     try:
         edits = shell_edits.set_flag(document, command, written, value)
     except ValueError:
         return None
     return tuple(FileEdit(document.path, edit, document) for edit in edits)
+
+
+_ONE_WORD = lazy_pattern(r"[\w./,:@+-]+")
+
+
+def _is_behind_yaml(invocation: Invocation) -> bool:
+    """Whether the script's first word is a YAML of arguments: H4ArgumentParser splits each flag behind it at its ``=``
+    (alignment-handbook, ``configs.py:parse_yaml_and_args``), and other parsers take that form, too."""
+    first = invocation.positional[:1]
+    return bool(first) and (first[0].value or "").endswith((".yaml", ".yml"))
 
 
 _BOOLEANS = ("true", "false")
