@@ -105,6 +105,11 @@ def fields_at(cls: str, indices: Mapping[str, int]) -> Mapping[str, str] | None:
     return fields | {field: kind for field, kind in own.items() if kind is not None}
 
 
+def is_argument(name: str) -> bool:
+    """Whether any studied version of transformers' ``TrainingArguments`` has a field of this name."""
+    return name in _data()["transformers"]["classes"]["TrainingArguments"]["fields"]
+
+
 def dashes_at(index: int) -> bool:
     """Whether the HfArgumentParser of a studied transformers takes ``--micro-batch`` for ``--micro_batch``."""
     return bool(_at(_data()["transformers"]["dashes"], index))

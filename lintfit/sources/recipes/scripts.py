@@ -24,7 +24,21 @@ class FrontEndScript:
     def is_this(self, path: str, flags: Collection[str], text: str | None) -> bool:
         if not f"/{path}".endswith(f"/{self.path}"):
             return False
-        return self.package in text if text is not None else not self.flags.isdisjoint(flags)
+        if text is not None:
+            return self.package in text
+        return not self.flags.isdisjoint(flags) and not (self.front_end == "llamafactory" and _are_of_fork(flags))
+
+
+_OF_FORK = 2
+"""Flags that no release of LLaMA-Factory has, from which a script is taken for a fork's; one may be a slip."""
+
+
+def _are_of_fork(flags: Collection[str]) -> bool:
+    from lintfit.catalog import arguments, llamafactory
+    from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ
+
+    known = llamafactory.every() | SEQ2SEQ | {"config", "local_rank"}
+    return sum(name not in known and not arguments.is_argument(name) for name in flags) >= _OF_FORK
 
 
 _OF_LLAMA_FACTORY = word_set("finetuning_type template lora_target cutoff_len dataset_dir")
