@@ -10,6 +10,7 @@ from lintfit.checks.helpers.script_calls import calls_of, trained_load
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
+from lintfit.sources.script.source import ScriptSource
 
 _ADAPTERS_UPCAST = "0.12"
 """peft keeps adapters in fp32 from this version on (``autocast_adapter_dtype``)."""
@@ -61,11 +62,20 @@ def _trained_in_fp16(run: Run) -> bool:
     return False
 
 
+_CASTS = ("cast_mixed_precision_params", "prepare_model_for_kbit_training", "prepare_model_for_int8_training")
+
+
+def _casts_elsewhere(script: ScriptSource) -> bool:
+    """Whether all such calls stand in branches that this run does not take."""
+    taken = [record.taken for record in script.reading.records if record.name in _CASTS]
+    return bool(taken) and all(each is False for each in taken)
+
+
 def _upcasts(run: Run) -> bool:
     """Whether the script casts parameters one by one, or prepares them in a way that does."""
     if run.script is None:
         return False
-    if run.mentions("cast_mixed_precision_params", "prepare_model_for_kbit", "prepare_model_for_int8", "_upcast"):
+    if run.mentions("_upcast") or (run.mentions(*_CASTS) and not _casts_elsewhere(run.script)):
         return True
     casts = calls_of(run.script, "float", "to", "type")
     return any(call.receiver is not None and _UPCAST.match(call.receiver) for call in casts)
