@@ -103,3 +103,14 @@ def test_a_recipe_has_its_switch_renamed_in_place(tmp_path: Path) -> None:
     options = ("--gpu", "v100-32gb", "--gpus", "1", "--select", "bf16-on-pre-ampere", "--fix", "--unsafe-fixes")
     lintfit("check", "sft.yaml", *options, cwd=tmp_path)
     assert (tmp_path / "sft.yaml").read_text() == text.replace("bf16: true", "fp16: true")
+
+
+def test_a_deepspeed_json_that_leaves_fp16_to_the_arguments_leaves_bf16_to_them_too(tmp_path: Path) -> None:
+    """Trainer before transformers 4.30 tells DeepSpeed of nothing that has no block."""
+    (tmp_path / "train.py").write_text(SCRIPT.replace("DTYPE", "dtype = torch.float32"))
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "fp16": {"enabled": "auto"}}\n')
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 8 train.py --output_dir out --deepspeed ds.json\n")
+    options = ("--gpu", "a100-80gb", "--gpus", "8", "--select", "full-precision-training", "--fix", "--unsafe-fixes")
+    lintfit("check", "run.sh", *options, "--seq-len", "512", cwd=tmp_path)
+    assert '"bf16": {"enabled": "auto"}' in " ".join((tmp_path / "ds.json").read_text().split())
+    assert "--bf16" in (tmp_path / "run.sh").read_text()
