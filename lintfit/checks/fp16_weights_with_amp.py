@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
@@ -10,7 +11,9 @@ from lintfit.checks.helpers.script_calls import calls_of, trained_load
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
-from lintfit.sources.script.source import ScriptSource
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.source import ScriptSource
 
 _ADAPTERS_UPCAST = "0.12"
 """peft keeps adapters in fp32 from this version on (``autocast_adapter_dtype``)."""

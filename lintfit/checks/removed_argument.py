@@ -2,21 +2,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
 from lintfit.checks.helpers.readers import from_commit, milder, older
-from lintfit.checks.helpers.script_edits import without_argument
-from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
-from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import word_set
 from lintfit.run.model import Run
 from lintfit.run.stopping import refused_keywords
 from lintfit.run.versions import range_of
 from lintfit.sources.script.model import Argument, Call
-from lintfit.sources.script.source import ScriptSource
-from lintfit.sources.script.writing import file_edits
+
+if TYPE_CHECKING:  # runs without a script load no reader of Python
+    from lintfit.sources.script.source import ScriptSource
 
 _SINCE_5 = {
     "load_in_4bit": "quantization_config=BitsAndBytesConfig(load_in_4bit=True)",
@@ -44,6 +43,8 @@ _CHOICE = re.compile(r"\n|\bif\b|\blambda\b|:=")
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
+    from lintfit.sources.script.source import ScriptSource
+
     source = context.source
     if not isinstance(source, ScriptSource):
         return
@@ -100,6 +101,8 @@ def _checkpointing(source: ScriptSource, runs: Sequence[Run], call: Call, argume
 
 def _move(source: ScriptSource, runs: Sequence[Run], call: Call, argument: Argument) -> Fix | None:
     """Take the keyword away and switch checkpointing on where the Trainer looks for it."""
+    from lintfit.checks.helpers.script_edits import without_argument
+
     removal = without_argument(source, call, argument)
     if argument.value in (False, None) or all(run.value("gradient_checkpointing") is True for run in runs):
         return Fix("delete it", Applicability.SAFE, removal)
@@ -132,6 +135,11 @@ def _replaced(source: ScriptSource, call: Call, argument: Argument) -> Fix | Non
 
     What a variable says is off in the runs that are known and may be on in others, so it stays what it is.
     """
+    from lintfit.checks.helpers.script_edits import without_argument
+    from lintfit.documents import python_edits
+    from lintfit.documents.python_reader import PythonDocument
+    from lintfit.sources.script.writing import file_edits
+
     written = _written(argument)
     if written in _OFF:
         return Fix("delete it", Applicability.SAFE, without_argument(source, call, argument))
