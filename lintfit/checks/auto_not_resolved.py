@@ -15,12 +15,15 @@ from lintfit.settings.model import Place
 _BATCH = frozenset({"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
 _AUTO_IS_A_VALUE = frozenset({"zenflow", "autotuning", "tensor_parallel", "compile", "data_types"})
 """Sections in which DeepSpeed itself gives the word ``auto`` a meaning."""
+_OFFLOAD_DEVICES = frozenset({("offload_param", "device"), ("offload_optimizer", "device")})
+"""Their default is ``none`` (``runtime/zero/offload_config.py``), which is also what accelerate fills in where nobody
+asks for more (``DeepSpeedPlugin.__post_init__``): the word asks for nothing that is lost."""
 _NAMED = 3
 """How many keys a message names."""
 
 _Auto = tuple[tuple[str, ...], Entry]
 """A key whose value is the word, and its path."""
-Outcome = Literal["not found in kwargs", "batch", "precision", "default", "word"]
+Outcome = Literal["not found in kwargs", "batch", "precision", "default", "no offload", "word"]
 """What comes of a word that nobody replaces. All keys of one outcome have one cause and are one finding."""
 
 
@@ -62,6 +65,8 @@ def _raw(path: tuple[str, ...], key: Key | None) -> Outcome | None:
         return "batch"
     if dotted(path) in ("fp16.enabled", "bf16.enabled"):
         return "precision"
+    if path[0] == "zero_optimization" and path[1:] in _OFFLOAD_DEVICES:
+        return "no offload"
     refused = key is not None and key.section.get("x-unknown-keys") == "refused"
     return "default" if refused else "word"
 
@@ -83,6 +88,15 @@ def _report(document: DataDocument, outcome: Outcome, autos: Sequence[_Auto], be
                     document, "delete what nothing fills: DeepSpeed's defaults hold", Applicability.UNSAFE, *paths
                 ),
                 help="write a value, or delete the key for DeepSpeed's default",
+            )
+        case "no offload":
+            return Report(
+                place,
+                f'deepspeed.initialize does not fill "auto": {names} {"comes" if one else "come"} to "none", and '
+                "nothing is offloaded",
+                severity=Severity.INFO,
+                related=related,
+                help='write "cpu" to offload, or delete the key',
             )
         case "default":
             return Report(
