@@ -176,7 +176,7 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
         return Report(
             place,
             f'"{key}" is a key of accelerate {unknown.since} and later; the one that the project asks for ignores it',
-            severity=Severity.WARNING,
+            severity=Severity.INFO if _asks_for_nothing_new(unknown) else Severity.WARNING,
             help=f"ask for accelerate>={unknown.since}, or delete the key",
         )
     return Report(
@@ -186,6 +186,20 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
         fix=_rename(document, root, unknown),
         help="" if hint(unknown) else "delete it",
     )
+
+
+_BOTH_WAYS = frozenset({"fsdp_reshard_after_forward", "reshard_after_forward"})
+"""Switches that change something where they are off as well."""
+
+
+def _asks_for_nothing_new(unknown: UnknownKey) -> bool:
+    """Whether a key that is newer than the library asks for what that does anyway: a switch that is off leaves out what
+    only later versions can do (0.23's ``FullyShardedDataParallelPlugin`` has every process load the weights, as
+    ``fsdp_cpu_ram_efficient_loading: false`` does later), and FSDP's version 1 is the only one."""
+    key, value = str(unknown.path[-1]), unknown.entry.value.value
+    if key in ("fsdp_version", "version"):
+        return str(value) == "1"
+    return key not in _BOTH_WAYS and (value is False or str(value).lower() in ("false", "no"))
 
 
 _LOGS = frozenset({"steps_per_print", "wall_clock_breakdown", "dump_state"})
