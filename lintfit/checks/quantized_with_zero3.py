@@ -6,6 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import place_of, stated_at
+from lintfit.checks.helpers.zero3_loads import refused_loads
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 
@@ -25,6 +26,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.value("quantization") not in ("nf4", "nf4-double"):
         return
+    if any(True for _ in refused_loads(run)):
+        return  # the load stops, and leaves no model on any rank (zero3-device-map)
     needed = [each for each in _NEEDED if each[0] != "trl" or run.training.uses_trl]
     old = [f"{library} before {bound}" for library, bound in needed if older((run,), library, bound)]
     if not old and _stored_as_floats(run):

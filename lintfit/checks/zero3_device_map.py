@@ -3,47 +3,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.readers import init_is_off, older
-from lintfit.checks.helpers.script_calls import knows_deepspeed
 from lintfit.checks.helpers.script_edits import without_argument
+from lintfit.checks.helpers.zero3_loads import refused_loads
 from lintfit.findings.model import Applicability, Fix
-from lintfit.run.model import Run
-from lintfit.sources.script.model import Argument, Call
-
-_LOW_MEMORY_REFUSED = "4.46"
-"""transformers up to 4.45 refuse ``low_cpu_mem_usage=True`` under ZeRO-3, too (``modeling_utils.from_pretrained``)."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+    source = context.run.script
+    if source is None:
         return
-    if init_is_off(run):
-        return
-    for load in run.script.facts.loads:
-        if load.taken is not True or not load.function.startswith("transformers."):
-            continue
-        argument = _refused(run, load)
-        if argument is not None and knows_deepspeed(run.script, load) is True:
-            passing = "passing a `device_map`" if argument.name == "device_map" else "`low_cpu_mem_usage=True`"
-            yield Report(
-                argument.whole,
-                f"{argument.name} under ZeRO-3: {load.name} stops with ValueError "
-                f"(DeepSpeed Zero-3 is not compatible with {passing})",
-                fix=Fix(
-                    "drop the argument: ZeRO-3 places the parameters",
-                    Applicability.SAFE,
-                    without_argument(run.script, load, argument),
-                ),
-                help="drop it: ZeRO-3 places the parameters",
-            )
-
-
-def _refused(run: Run, load: Call) -> Argument | None:
-    placed = load.argument("device_map")
-    if placed is not None and isinstance(placed.value, (str, dict)) and placed.value:
-        return placed
-    lean = load.argument("low_cpu_mem_usage")
-    if lean is not None and lean.value is True and older((run,), "transformers", _LOW_MEMORY_REFUSED):
-        return lean
-    return None
+    for load, argument in refused_loads(context.run):
+        passing = "passing a `device_map`" if argument.name == "device_map" else "`low_cpu_mem_usage=True`"
+        yield Report(
+            argument.whole,
+            f"{argument.name} under ZeRO-3: {load.name} stops with ValueError "
+            f"(DeepSpeed Zero-3 is not compatible with {passing})",
+            fix=Fix(
+                "drop the argument: ZeRO-3 places the parameters",
+                Applicability.SAFE,
+                without_argument(source, load, argument),
+            ),
+            help="drop it: ZeRO-3 places the parameters",
+        )

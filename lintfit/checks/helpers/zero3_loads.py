@@ -1,0 +1,37 @@
+"""Loads of models that transformers refuses under ZeRO-3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.helpers.readers import init_is_off, older
+from lintfit.checks.helpers.script_calls import knows_deepspeed
+from lintfit.run.model import Run
+from lintfit.sources.script.model import Argument, Call
+
+_LOW_MEMORY_REFUSED = "4.46"
+"""transformers up to 4.45 refuse ``low_cpu_mem_usage=True`` under ZeRO-3, too (``modeling_utils.from_pretrained``)."""
+
+
+def refused_loads(run: Run) -> Iterator[tuple[Call, Argument]]:
+    """The loads that stop with an error under ZeRO-3, each with the argument that is at fault."""
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    if init_is_off(run):
+        return
+    for load in run.script.facts.loads:
+        if load.taken is not True or not load.function.startswith("transformers."):
+            continue
+        argument = _refused(run, load)
+        if argument is not None and knows_deepspeed(run.script, load) is True:
+            yield load, argument
+
+
+def _refused(run: Run, load: Call) -> Argument | None:
+    placed = load.argument("device_map")
+    if placed is not None and isinstance(placed.value, (str, dict)) and placed.value:
+        return placed
+    lean = load.argument("low_cpu_mem_usage")
+    if lean is not None and lean.value is True and older((run,), "transformers", _LOW_MEMORY_REFUSED):
+        return lean
+    return None
