@@ -151,6 +151,12 @@ class Versions(Mapping[str, str]):
         """The same with a library that is older than a version."""
         return Versions({**self._known, library: f"<{bound}"}, {**self.sources, library: source}, self._asked)
 
+    def without(self, library: str) -> Versions:
+        """The same without a library's version, bound or floor."""
+        known = {name: version for name, version in self._known.items() if name not in (library, library + FLOOR)}
+        sources = {name: source for name, source in self.sources.items() if name not in (library, library + FLOOR)}
+        return Versions(known, sources, self._asked)
+
     def with_floor(self, library: str, bound: str, source: str) -> Versions:
         """The same with a library that is no older than a version."""
         key = library + FLOOR

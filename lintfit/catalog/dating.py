@@ -61,6 +61,9 @@ IMPORTS: Mapping[str, Taken] = {
 }
 """Names that ``trl`` itself once had (``trl/__init__.py`` of TRL 0.19.1 and 0.20.0, of 0.25.1 and 0.26.0)."""
 
+NEW_TRAINERS: Mapping[str, Taken] = {"GRPOTrainer": Taken("trl", first="0.14")}
+"""Trainers that came late (``trl/__init__.py`` of TRL 0.13.0 and 0.14.0): importing one from an older release stops."""
+
 LENGTH_RENAMED = (0, 16)
 """The first TRL whose ``SFTConfig`` has ``max_length``; before, it is a key that nothing reads (``sft_config.py``)."""
 

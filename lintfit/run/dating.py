@@ -20,7 +20,7 @@ def dated_by(run: Run, versions: Versions) -> Versions:
 
     A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
     """
-    found = versions
+    found = _new_enough(run, versions)
     for taken, called in _dates(run):
         source = f"{called} in {run.script.document.path.as_posix()}" if run.script is not None else called
         if taken.gone is not None and _newer_than(found, taken.library, taken.gone):
@@ -28,6 +28,21 @@ def dated_by(run: Run, versions: Versions) -> Versions:
         if taken.first is not None and _older_than(found, taken.library, taken.first):
             found = found.with_floor(taken.library, taken.first, source)
     return _handed_more(run, found)
+
+
+def _new_enough(run: Run, versions: Versions) -> Versions:
+    """The same with a TRL that has the script's trainer at all, where the project's files state an older one: a script
+    cannot import it from that, so that a lock file which says so was not what it is run with."""
+    trainer = run.script.facts.trainer if run.script is not None else None
+    if trainer is None or not trainer.function.startswith("trl.") or "trl" in run.options.versions:
+        return versions
+    from lintfit.catalog.dating import NEW_TRAINERS
+
+    taken = NEW_TRAINERS.get(trainer.function.rpartition(".")[2])
+    stated = versions.get("trl")
+    if taken is None or taken.first is None or before(stated, taken.first) is not True:
+        return versions
+    return versions.without("trl").with_floor("trl", taken.first, f"by {trainer.name}")
 
 
 def _handed_more(run: Run, versions: Versions) -> Versions:

@@ -330,6 +330,27 @@ def test_imports_date_a_script(tmp_path: Path, imported: str, bound: str | None)
     assert _run(tmp_path, text).versions.get("trl") == bound
 
 
+GRPO = """\
+from trl import GRPOConfig, GRPOTrainer
+{derived}
+trainer = {trainer}(model="gpt2", args=GRPOConfig("out"), reward_funcs=[], train_dataset=None)
+trainer.train()
+"""
+
+
+@pytest.mark.parametrize(("trainer", "derived"), [("GRPOTrainer", ""), ("Own", "class Own(GRPOTrainer):\n    pass\n")])
+@pytest.mark.parametrize(
+    ("locked", "expected"),
+    [("0.11.4", {"trl>=": "0.14"}), ("0.15.2", {"trl": "0.15.2"})],
+)
+def test_a_lock_without_the_scripts_trainer_is_not_what_it_runs_with(
+    tmp_path: Path, trainer: str, derived: str, locked: str, expected: dict[str, str]
+) -> None:
+    (tmp_path / "uv.lock").write_text(f'[[package]]\nname = "trl"\nversion = "{locked}"\n')
+    found = _run(tmp_path, GRPO.format(trainer=trainer, derived=derived)).versions
+    assert {name: version for name, version in found.items() if name.startswith("trl")} == expected
+
+
 def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("transformers>=5.1\n")
     found = _run(tmp_path, BARE.replace("bf16=True", "bf16=True, no_cuda=False")).versions
