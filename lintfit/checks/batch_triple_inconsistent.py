@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.batches import MICRO, STEPS, TOTAL, positive, triple
 from lintfit.checks.helpers.context import FileContext, Report, RunContext
-from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.readers import mismatch_stops, reader_of
 from lintfit.checks.helpers.runs import by_machine
 from lintfit.checks.helpers.trees import assigned, data_of, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
+from lintfit.run.stopping import asks_for_two_engines
 from lintfit.settings.model import Place
 from lintfit.settings.registry import SPLITS
 
@@ -77,12 +78,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
             f"(micro-batch × accumulation × data-parallel ranks{assumed}): {_stops(run)}",
             (run,),
-            Severity.WARNING if open_count else None,
+            Severity.WARNING if open_count or asks_for_two_engines(run) is not None else None,
         )
 
 
 def _stops(run: Run) -> str:
     """Who compares first: transformers with its own arguments (``trainer_config_finalize``), or DeepSpeed."""
+    if asks_for_two_engines(run) is not None:
+        return mismatch_stops(run)[0]
     if reader_of((run,)) == "transformers":
         return "transformers stops with ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
     return "DeepSpeed stops with an AssertionError"

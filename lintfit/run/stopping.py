@@ -75,6 +75,19 @@ def evaluates_nothing(run: Run) -> Stop | None:
     return Stop(call.place, why, "pass one, or turn evaluation off")
 
 
+def asks_for_two_engines(run: Run) -> Stop | None:
+    """A Trainer whose arguments ask for FSDP in a run with DeepSpeed: ``Trainer.__init__`` refuses both together
+    (``trainer.py`` of transformers 4.26 to 5.24), also where the field is set after the arguments are made."""
+    if run.script is None or run.training is None or not run.training.uses_trainer:
+        return None
+    trainer, asked = run.script.facts.trainer, run.script.settings.get("fsdp")
+    if run.value("engine") != "deepspeed" or trainer is None or trainer.taken is not True:
+        return None
+    if asked is None or not asked.known or asked.provenance.kind != "file" or asked.provenance.place is None:
+        return None
+    return Stop(asked.provenance.place, "FSDP is asked for beside DeepSpeed, and the Trainer takes one", "drop one")
+
+
 def loads_on_one_gpu(run: Run) -> Stop | None:
     """A quantized model that each of several processes loads onto GPU 0.
 

@@ -9,7 +9,7 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.run.stopping import evaluates_nothing
+from lintfit.run.stopping import asks_for_two_engines, evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
@@ -79,7 +79,10 @@ def _judge(run: Run) -> Judged:
         verdict, more = Verdict.UNKNOWN, None  # several GPUs share what one has not room for
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
-    if verdict in (Verdict.FITS, Verdict.TIGHT) and (stop := evaluates_nothing(run)) is not None:
+    if (
+        verdict in (Verdict.FITS, Verdict.TIGHT)
+        and (stop := evaluates_nothing(run) or asks_for_two_engines(run)) is not None
+    ):
         verdict = Verdict.UNKNOWN
         decided_by.append(f"{stop.reason} ({stop.help})")
     if run.all_gpus is not None:

@@ -14,7 +14,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
-from lintfit.run.stopping import refused_keywords
+from lintfit.run.stopping import asks_for_two_engines, refused_keywords
 from lintfit.schema.sections import Older
 from lintfit.settings.model import Place
 from lintfit.sources.accelerate import ENGINES
@@ -63,6 +63,8 @@ def mismatch_stops(run: Run) -> tuple[str, Severity]:
     error = "ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
     if _of_another_checkout(run) and older((run,), "transformers", COMPARES) is None:
         return f"transformers {COMPARES} and later stop with {error}", Severity.WARNING
+    if asks_for_two_engines(run) is not None:
+        return f"the Trainer would stop with {error}, if it took FSDP beside DeepSpeed", Severity.WARNING
     if any(True for _ in refused_keywords(run)):
         return f"the Trainer would stop with {error}, if its arguments could be made", Severity.WARNING
     return f"the Trainer stops with {error}", Severity.ERROR
