@@ -70,3 +70,69 @@ transformers.Trainer(model=model, args=args, train_dataset=load().map(tokenize, 
 
 def test_texts_that_are_cut_to_blocks_have_the_length_of_a_block() -> None:
     assert script(BLOCKS).settings["seq_len"].value == 512
+
+
+DROPPED = """
+import transformers
+from dataclasses import dataclass, field
+@dataclass
+class TrainingArguments(transformers.TrainingArguments):
+    max_length: int = field(default=4096)
+(args,) = transformers.HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+tokenizer = transformers.AutoTokenizer.from_pretrained("a/b")
+model = transformers.AutoModelForCausalLM.from_pretrained("a/b")
+data = []
+for text in load():
+    sample = tokenizer(text, return_tensors="pt")
+    {}
+    data.append(sample)
+transformers.Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("dropped", "length"),
+    [
+        ("if not is_test and sample['input_ids'].shape[1] > 2048: continue  # too long", 2048),
+        ("if len(sample['input_ids'][0]) > 1024:\n        continue", 1024),
+        ("# if sample['input_ids'].shape[1] > 2048: continue", 4096),
+        ("if sample['input_ids'].shape[1] > 2048: print(text)", 4096),
+    ],
+)
+def test_samples_that_are_left_out_for_their_length_say_more_than_a_field_that_nothing_reads(
+    dropped: str, length: int
+) -> None:
+    found = script(DROPPED.format(dropped), "--output_dir out").settings["seq_len"]
+    assert (found.value, found.provenance.kind) == (length, "assumed")
+
+
+OF_DATA_SET = """
+import torch
+import transformers
+class Dialogues(torch.utils.data.Dataset):
+    def __init__(self, samples, tokenizer):
+        self.samples, self.tokenizer = samples, tokenizer
+        self.max_length = 256
+    def __getitem__(self, index):
+        ids = self.tokenizer.encode(self.samples[index])
+        {}
+        return {{"input_ids": ids, "labels": ids}}
+tokenizer = transformers.AutoTokenizer.from_pretrained("a/b")
+model = transformers.AutoModelForCausalLM.from_pretrained("a/b")
+args = transformers.TrainingArguments("out")
+transformers.Trainer(model=model, args=args, train_dataset=Dialogues(load(), tokenizer)).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "length"),
+    [
+        ("ids = ids[-self.max_length :]", 256),
+        ("ids = ids[: self.max_length]", 256),
+        ("ids = self.tokenizer.encode('a', truncation=True, max_length=self.max_length)", 256),
+        ("short = len(ids) < self.max_length", None),
+    ],
+)
+def test_a_data_set_that_a_trainer_gets_cuts_at_a_field_of_its_own(cut: str, length: int | None) -> None:
+    found = script(OF_DATA_SET.format(cut), "").settings.get("seq_len")
+    assert (found.value if found is not None else None) == length
