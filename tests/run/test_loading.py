@@ -70,6 +70,32 @@ def test_what_comes_first_decides(tmp_path: Path, script: tuple[str, ...], parti
     assert _spec(tmp_path, script).zero3_init is partitioned
 
 
+OWN_ARGUMENTS = """from dataclasses import dataclass
+from transformers import HfArgumentParser
+@dataclass
+class Config(TrainingArguments):
+    config: str = "ds.json"
+parser = HfArgumentParser(Config)"""
+"""Arguments of a class that extends the library's, which no trainer gets."""
+PARSE = "args = parser.parse_args_into_dataclasses()[0]"
+ENGINE = ("engine, *_ = deepspeed.initialize(model=model, config=args.config)", "engine.step()")
+
+
+@pytest.mark.parametrize(
+    ("script", "flags", "partitioned"),
+    [
+        ((OWN_ARGUMENTS, PARSE, LOAD, *ENGINE), " --output_dir out --deepspeed ds.json", True),
+        ((OWN_ARGUMENTS, PARSE, LOAD, *ENGINE), " --output_dir out", False),
+        ((OWN_ARGUMENTS, LOAD, PARSE, *ENGINE), " --output_dir out --deepspeed ds.json", False),
+    ],
+)
+def test_parsed_arguments_partition_the_loads_after_them_whoever_gets_them(
+    tmp_path: Path, script: tuple[str, ...], flags: str, partitioned: bool
+) -> None:
+    spec = _spec(tmp_path, script, "deepspeed --num_gpus 8 train.py" + flags)
+    assert spec.zero3_init is partitioned
+
+
 @pytest.mark.parametrize(("first", "whole"), [(True, False), (False, True)])
 def test_a_partitioned_model_has_nothing_whole_to_move(tmp_path: Path, first: bool, whole: bool) -> None:
     arguments, load = ARGUMENTS.format(config=""), (LOAD, 'model.to("cuda")')

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.run.model import Run
+from lintfit.sources.script.interpreter.models import told_by_parsers
+from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.model import Call
 
 if TYPE_CHECKING:
@@ -58,7 +60,9 @@ def knows_deepspeed(source: ScriptSource, before: Call) -> bool | None:
     made by hand. None where only the order is not known.
     """
     facts = source.facts
-    makers = [call for call in (facts.training_arguments, facts.parse_call, facts.accelerator) if call is not None]
+    found = (facts.training_arguments, facts.parse_call, facts.accelerator)
+    makers: list[Call | Record] = [call for call in found if call is not None]
+    makers += told_by_parsers(source.walk)
     makers += calls_of(source, "HfDeepSpeedConfig", "HfTrainerDeepSpeedConfig")
     if not makers:
         return False

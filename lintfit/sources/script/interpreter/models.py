@@ -51,6 +51,21 @@ def arguments_before(walk: Walk, order: int) -> bool:
     return any(record.order < order and record.taken is not False for record in made)
 
 
+def told_by_parsers(walk: Walk) -> list[Record]:
+    """The calls by which a parser makes arguments of a trainer, or of a class that extends them, that name a DeepSpeed
+    config, whoever gets them: a load after one is under ``zero.Init`` if that is ZeRO-3
+    (``TrainingArguments.__post_init__`` makes an ``HfTrainerDeepSpeedConfig``, which they keep; transformers 4.40)."""
+    return [
+        each.call
+        for each in walk.parsed
+        if each.call is not None
+        and each.call.taken is not False
+        and is_arguments(each.library)
+        and (named := each.attributes.get("deepspeed")) is not None
+        and not (isinstance(named, Const) and named.value in (None, ""))
+    ]
+
+
 _FIRST_PPO = frozenset({
     "adap_kl_ctrl", "early_stopping", "forward_batch_size", "init_kl_coef", "log_with", "model_name",
     "optimize_cuda_cache", "optimize_device_cache", "ppo_epochs", "tracker_project_name",
