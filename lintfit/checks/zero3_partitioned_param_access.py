@@ -58,7 +58,7 @@ def _shape(source: ScriptSource, call: Call) -> Iterator[Report]:
     read = document.parent(weight)
     if not (isinstance(read, cst.Attribute) and read.value is weight and read.attr.value in ("shape", "size")):
         return
-    if _guarded(document, read) or not _partitioned(source, call):
+    if _guarded(document, read) or _is_shown(document, read) or not _partitioned(source, call):
         return
     whole = _index(document, read)
     span = document.span(whole if whole is not None else read)
@@ -99,6 +99,20 @@ def _guarded(document: PythonDocument, node: cst.CSTNode) -> bool:
             case cst.With(items=items):
                 if any(_GUARD.search(document.slice(document.span(item.item))) for item in items):
                     return True
+        current = document.parent(current)
+    return False
+
+
+_SHOWS = re.compile(r"(?:\w+\.)*\w*print\w*|(?:\w+\.)*\w*log(?:ger|ging)\w*(?:\(\w*\))?\.\w+")
+"""What is called to show a value: ``print``, ``accelerator.print``, ``print_rank_0``, ``logger.info``."""
+
+
+def _is_shown(document: PythonDocument, node: cst.CSTNode) -> bool:
+    """Whether a value stands within what is printed or logged, so that nothing is decided by it."""
+    current: cst.CSTNode | None = node
+    while current is not None and not isinstance(current, cst.BaseStatement):
+        if isinstance(current, cst.Call) and _SHOWS.fullmatch(document.slice(document.span(current.func))):
+            return True
         current = document.parent(current)
     return False
 
