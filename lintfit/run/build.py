@@ -28,7 +28,7 @@ from lintfit.run.model import OlderRun, Origin, Run
 from lintfit.run.notebooks import asked_by, machine_of
 from lintfit.run.precedence import Sources
 from lintfit.run.precision import on_card, without_overflow
-from lintfit.run.processes import all_there_are, number_of_gpus
+from lintfit.run.processes import all_there_are, capability_of_gpu, number_of_gpus
 from lintfit.run.refusals import refused_of
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
@@ -329,6 +329,7 @@ class _Builder:
             open_data=self.files.data,
             open_arguments=self.files.arguments,
             within=self.files.workspace.work_on(document.path, MAX_STEPS_OF_ALL, "expressions of all readings"),
+            capability=capability_of_gpu(self.sources),
         )
         if self.origin.in_notebook:
             # A kernel's own command line is no script's.

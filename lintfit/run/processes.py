@@ -200,6 +200,17 @@ def kind_of_gpu(sources: Sources) -> Setting | None:
     return first("gpu", sources.flag("gpu"), launch, config, machine)
 
 
+def capability_of_gpu(sources: Sources) -> tuple[int, int] | None:
+    """The compute capability of the GPUs, as far as is known before the script is read, which may ask for it."""
+    named = kind_of_gpu(sources)
+    if named is None or not isinstance(named.value, str):
+        return None
+    from lintfit.catalog import gpus
+
+    gpu = gpus.lookup(named.value)
+    return gpu.compute_capability if gpu is not None else None
+
+
 def _bare(name: object) -> str:
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 

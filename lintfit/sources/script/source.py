@@ -252,6 +252,7 @@ def read_script(
     which: int = 0,
     more_flags: bool = False,
     within: Steps | None = None,
+    capability: tuple[int, int] | None = None,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -261,6 +262,7 @@ def read_script(
     decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
     assumed; ``more_flags`` says that the launch has some beside ``flags`` that nobody sees. ``which`` of several
     trainings is meant, one after the other. ``within`` is what all readings of the script draw from.
+    ``capability`` is the compute capability of its GPUs.
     """
     known = (has_launch or bool(flags)) and not more_flags
     library = defaults.CatalogDefaults({} if versions is None else versions)
@@ -273,6 +275,7 @@ def read_script(
             words=[*positional, *_words(flags)],
             environment=env or {},
             defaults=library,
+            capability=capability,
             open_data=open_data,
             open_arguments=open_arguments,
             overrides=overrides,
@@ -319,12 +322,16 @@ def _words(flags: Sequence[Flag]) -> list[str]:
     return words
 
 
+_KEPT_OPEN = ("method", "bf16", "fp16")
+"""What stays unknown where the defaults do not decide it: without it the whole model would train, or all in fp32."""
+
+
 def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict[str, Setting]:
     """Settings of a script whose launch line is not known: what only its defaults say is marked as assumed."""
     settings: dict[str, Setting] = {}
     for name, setting in guess.items():
         sure = known.get(name)
-        if setting.value is UNKNOWN and name != "method":  # without it the whole model would train
+        if setting.value is UNKNOWN and name not in _KEPT_OPEN:
             continue
         if sure is not None and sure.value == setting.value:
             settings[name] = sure

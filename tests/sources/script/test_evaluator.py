@@ -269,6 +269,32 @@ def test_every_gpu_supports_bf16_where_emulation_counts(asked: str, bf16: object
     assert values(script(text, "--x 1"))["bf16"] == bf16
 
 
+@pytest.mark.parametrize(
+    ("asked", "turing", "ampere"),
+    [
+        ("torch.cuda.get_device_capability()[0] == 8", False, True),
+        ("torch.cuda.get_device_capability(0) >= (8, 0)", False, True),
+        ("torch.cuda.get_device_capability() > (8, 6)", False, False),
+        ("torch.cuda.get_device_properties(0).major >= 8", False, True),
+        ("torch.cuda.get_device_properties(0).total_memory > 2**34", UNKNOWN, UNKNOWN),
+        ("torch.cuda.is_bf16_supported(including_emulation=False)", False, True),
+        ("torch.cuda.is_bf16_supported(including_emulation=emulates())", UNKNOWN, UNKNOWN),
+        ("torch.cuda.is_bf16_supported()", True, True),
+    ],
+)
+def test_what_hangs_on_the_compute_capability_is_known_with_the_gpu(asked: str, turing: object, ampere: object) -> None:
+    text = trained(f"bf16 = {asked}").replace("output_dir='x'", "output_dir='x', bf16=bf16")
+    found = [values(script(text, "--x 1", capability=known))["bf16"] for known in ((7, 5), (8, 6))]
+    assert found == [turing, ampere]
+    if "is_bf16_supported()" not in asked:
+        assert values(script(text, "--x 1"))["bf16"] is UNKNOWN
+
+
+def test_bf16_that_no_default_decides_stays_unknown_without_a_launch_line() -> None:
+    text = trained("bf16 = torch.cuda.get_device_capability()[0] >= 8")
+    assert values(script(text.replace("output_dir='x'", "output_dir='x', bf16=bf16")))["bf16"] is UNKNOWN
+
+
 PARTIAL = """
 import functools
 import torch

@@ -293,8 +293,31 @@ OF_UNSLOTH = ("unsloth.is_bfloat16_supported", "unsloth.is_bf16_supported")
 
 
 def _bf16(interpreter: Evaluator, record: Record) -> Value:
-    """``is_bf16_supported()``: true where a GPU only emulates it as well (torch/cuda/__init__.py since torch 2.1)."""
-    return Unknown(record.node) if record.passed else Const(record.node, True)
+    """``is_bf16_supported()``: true where a GPU only emulates it as well (torch/cuda/__init__.py since torch 2.1); with
+    ``including_emulation=False`` where its compute capability is 8.0 or above."""
+    if not record.passed:
+        return Const(record.node, True)
+    counts, own = record.value(0, "including_emulation"), interpreter.walk.capability
+    if own is None or not isinstance(counts, Const):
+        return Unknown(record.node)
+    return Const(record.node, bool(counts.value) or own >= (8, 0))
+
+
+def _capability(interpreter: Evaluator, record: Record) -> Value:
+    """``torch.cuda.get_device_capability()``: the same for each of the GPUs, which are of one kind."""
+    own = interpreter.walk.capability
+    return Items(record.node, [Const(record.node, part) for part in own]) if own is not None else Unknown(record.node)
+
+
+def _properties(interpreter: Evaluator, record: Record) -> Value:
+    """``torch.cuda.get_device_properties(0)``, whose ``major`` and ``minor`` are the compute capability."""
+    own = interpreter.walk.capability
+    if own is None:
+        return Unknown(record.node)
+    parts: dict[str, Value] = {
+        name: Const(record.node, part) for name, part in zip(("major", "minor"), own, strict=True)
+    }
+    return Object(record.node, record.function, record, attributes=parts, open=True)
 
 
 def _unknown(interpreter: Evaluator, record: Record) -> Value:
@@ -452,6 +475,8 @@ FUNCTIONS: dict[str, Handler] = {
     "types.SimpleNamespace": _namespace,
     "torch.cuda.is_available": _constant(True),
     **dict.fromkeys(("torch.cuda.is_bf16_supported", *OF_UNSLOTH), _bf16),
+    "torch.cuda.get_device_capability": _capability,
+    "torch.cuda.get_device_properties": _properties,
     "torch.backends.mps.is_available": _constant(False),
     "torch.xpu.is_available": _constant(False),
     "torch.npu.is_available": _constant(False),

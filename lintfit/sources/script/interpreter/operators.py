@@ -178,7 +178,22 @@ def compare(op: cst.BaseCompOp, left: Value, right: Value, steps: Steps) -> bool
     order = _ORDER.get(type(op))
     if order is not None and isinstance(left, Const) and isinstance(right, Const):
         return bool(order(left.value, right.value))
+    if order is not None and isinstance(left, Items) and isinstance(right, Items):
+        ours, theirs = _version(left), _version(right)
+        return bool(order(ours, theirs)) if ours and theirs else None
     return None
+
+
+_VERSION_PARTS = 4
+"""Numbers that a tuple has at most that is compared as a whole: a version, or a compute capability."""
+
+
+def _version(value: Items) -> list[int]:
+    """The whole numbers of a short tuple; none where it is anything else."""
+    if value.open or len(value.items) > _VERSION_PARTS:
+        return []
+    numbers = [item.value for item in value.items if isinstance(item, Const) and type(item.value) is int]
+    return numbers if len(numbers) == len(value.items) else []
 
 
 def _negate(value: bool | None) -> bool | None:

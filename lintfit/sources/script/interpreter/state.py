@@ -146,6 +146,8 @@ class Walk:
     """``sys.argv[1:]``; None where there is a launch whose words are not known."""
     environment: Mapping[str, str]
     defaults: Defaults
+    capability: tuple[int, int] | None = None
+    """The compute capability of the GPUs that it runs on; None where that is not known."""
     open_data: Callable[[str, Kind], DataDocument | None] | None = None
     """Opens a JSON or YAML file that the script reads, by the name that it gives."""
     open_arguments: Callable[[str], Document | None] | None = None
