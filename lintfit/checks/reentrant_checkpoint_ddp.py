@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.device_maps import refused_map
 from lintfit.checks.helpers.fixes import related
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.script_calls import calls_of
@@ -24,6 +25,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.launch is None and run.settings["gpus"].provenance.kind == "option":
         return  # that the machine has several GPUs does not say that the script is started on each of them
+    if refused_map(run) is not None:
+        return  # it stops before any backward, which device-map-auto-distributed reports
     known = how_known(run)
     if known not in ("stated", "default") or (known == "default" and run.training.uses_trl):
         return
