@@ -2,9 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import one_load
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
 from lintfit.run.model import Run
+from lintfit.sources.script.model import Call
 from lintfit.sources.script.source import ScriptSource
 
 _WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
@@ -30,12 +35,87 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
     if not _of_language(run, script):
         return
     for call in script.calls("DataParallel"):
-        if call.function in _WRAPPERS:
+        if call.function in _WRAPPERS and not _only_unwrapped(script, call):
             yield Report(
                 call.place,
                 f"nn.DataParallel: {_WHY}",
                 help="DistributedDataParallel, one process for each GPU (torchrun)",
             )
+
+
+def _only_unwrapped(script: ScriptSource, call: Call) -> bool:
+    """Whether nothing is asked of the wrapped model but the model in it (``model.module``), so that the wrapper, which
+    copies it in its own ``forward``, never runs."""
+    record = script.reading.calls.records[id(call)]
+    document = script.reading.calls.document_of(record.node)
+    name, home = call.assigned_to, _function(document, record.node)
+    around = home if home is not None else document.module
+    if name is None or around is None:
+        return False
+    made, unwrapped = document.span(record.node).end, False
+    for node in _uses(document, around, name):
+        if document.span(node).start < made and _function(document, node) is home:
+            continue
+        if (made_anew := _made_anew(document, node, around)) is not None:
+            last = [_unwraps(document, each) for each in _uses(document, made_anew, name)]
+            return all(last) and (unwrapped or bool(last))
+        if _unwraps(document, node):
+            unwrapped = True
+        elif not _is_asked_beside(document, node):
+            return False
+    return unwrapped
+
+
+_BESIDE = ("generate", "parameters", "named_parameters", "state_dict", "load_state_dict", "config")
+"""What is asked of a model beside its ``forward``, and gives back something else than the model; what the wrapper has
+not (``generate``) ends in an AttributeError, or is asked before the model is wrapped."""
+
+
+def _is_asked_beside(document: PythonDocument, node: cst.Name) -> bool:
+    asked = document.parent(node)
+    return isinstance(asked, cst.Attribute) and asked.value is node and asked.attr.value in _BESIDE
+
+
+def _uses(document: PythonDocument, around: cst.CSTNode, name: str) -> Iterator[cst.Name]:
+    """The places of a variable, in the order of the text; what has its name beside it is left out."""
+    for node in walk(around):
+        if isinstance(node, cst.Name) and node.value == name:
+            parent = document.parent(node)
+            keyword = isinstance(parent, cst.Arg) and parent.keyword is node
+            if not keyword and not (isinstance(parent, cst.Attribute) and parent.attr is node):
+                yield node
+
+
+def _function(document: PythonDocument, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The innermost function around a node."""
+    current = document.parent(node)
+    while current is not None and not isinstance(current, (cst.FunctionDef, cst.Lambda)):
+        current = document.parent(current)
+    return current
+
+
+def _made_anew(document: PythonDocument, node: cst.Name, around: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a name stands for from here on, where a statement of the function's or module's own block sets it."""
+    target = document.parent(node)
+    assign = document.parent(target) if isinstance(target, cst.AssignTarget) else None
+    line = document.parent(assign) if isinstance(assign, cst.Assign) else None
+    block = document.parent(line) if line is not None else None
+    if isinstance(block, cst.IndentedBlock):
+        block = document.parent(block)
+    return assign.value if isinstance(assign, cst.Assign) and block is around else None
+
+
+def _unwraps(document: PythonDocument, node: cst.Name) -> bool:
+    """Whether a name is asked for its ``.module``, or whether it has one: ``m.module if isinstance(m, …) else m``."""
+    around = document.parent(node)
+    if isinstance(around, cst.Attribute) and around.value is node:
+        return around.attr.value == "module"
+    if isinstance(around, cst.IfExp) and around.orelse is node:
+        return isinstance(around.body, cst.Attribute) and around.body.attr.value == "module"
+    call = document.parent(around) if isinstance(around, cst.Arg) else None
+    return (
+        isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value in ("isinstance", "hasattr")
+    )
 
 
 def _of_language(run: Run, script: ScriptSource) -> bool:
