@@ -10,8 +10,9 @@ from lintfit.checks.helpers.wording import billions, gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.run.model import Run
 from lintfit.settings.values import AS_LOADED
-from lintfit.sources.script.model import Statement
+from lintfit.sources.script.model import Call, Statement
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -31,6 +32,8 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
         loaded = trained_load(context.run.script) if context.run.script is not None else None
         if upcast.call.taken is None or loaded is None:
             return None  # a switch of the script's own decides; what is made from scratch is fp32 anyway
+        if _may_be_fp32(context.run, loaded):
+            return None
         return Report(
             upcast.call.place,
             f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",
@@ -77,6 +80,14 @@ def _is_fp32_already(context: RunContext) -> bool:
         and (own_code is None or own_code.value is False)
         and older((run,), "transformers", "5") is True
     )
+
+
+def _may_be_fp32(run: Run, load: Call) -> bool:
+    """Whether a model of which nothing is known is loaded without a dtype: up to transformers 5 that makes fp32, from
+    then on what its checkpoint is in. Unsloth loads in 16 bits without one."""
+    if load.spreads or load.name != "from_pretrained" or run.mentions("unsloth"):
+        return False
+    return load.argument("dtype", "torch_dtype") is None and older((run,), "transformers", "5") is not False
 
 
 def _severity(context: RunContext, spec: Spec) -> Severity | None:
