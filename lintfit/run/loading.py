@@ -9,8 +9,6 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.run.precedence import Sources
 from lintfit.run.processes import available
 from lintfit.settings.model import UNKNOWN, Setting
-from lintfit.sources.script.interpreter.models import told_by_parsers
-from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.model import Argument, Call
 from lintfit.versions import before
 
@@ -124,12 +122,12 @@ def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:
     load = script.trained_load
     if load is None or load.taken is not True:
         return False
-    tell: list[Call | Record] = list(script.partitioning)
+    tell: list[Call] = list(script.partitioning)
     if not _init_is_off(sources, versions):
         named = script.training_arguments is not None and sources.said("script", "deepspeed") is not None
         accelerator = None if named else script.accelerator  # which knows nothing of the Trainer's own config
         tell += [call for call in (script.training_arguments, script.parse_call, accelerator) if call]
-        tell += told_by_parsers(sources.script.walk)
+        tell += sources.script.told_by_parsers
     trains = script.training_arguments or script.accelerator or script.initialize
     return trains is not None and all(call.order > load.order for call in tell)
 

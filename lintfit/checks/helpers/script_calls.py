@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.run.model import Run
-from lintfit.sources.script.interpreter.models import told_by_parsers
-from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.model import Call
 
 if TYPE_CHECKING:
@@ -61,8 +59,8 @@ def knows_deepspeed(source: ScriptSource, before: Call) -> bool | None:
     """
     facts = source.facts
     found = (facts.training_arguments, facts.parse_call, facts.accelerator)
-    makers: list[Call | Record] = [call for call in found if call is not None]
-    makers += told_by_parsers(source.walk)
+    makers: list[Call] = [call for call in found if call is not None]
+    makers += source.told_by_parsers
     makers += calls_of(source, "HfDeepSpeedConfig", "HfTrainerDeepSpeedConfig")
     if not makers:
         return False

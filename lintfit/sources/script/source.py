@@ -16,7 +16,7 @@ from lintfit.documents.python_walk import walk
 from lintfit.documents.steps import Steps
 from lintfit.settings.model import BY_SCRIPT, UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
-from lintfit.sources.script.interpreter import defaults
+from lintfit.sources.script.interpreter import defaults, models
 from lintfit.sources.script.interpreter.interpreter import Interpreter
 from lintfit.sources.script.interpreter.modules import Modules
 from lintfit.sources.script.interpreter.state import Walk, steps_of
@@ -128,6 +128,11 @@ class ScriptSource:
         load = self.reading.found.trained_load
         mapped = load is not None and not sure_none(load.keyword("device_map"))
         return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
+
+    @property
+    def told_by_parsers(self) -> tuple[Call, ...]:
+        """The calls by which a parser makes arguments that tell transformers of a DeepSpeed config."""
+        return tuple(map(self.reading.calls.call, models.told_by_parsers(self.walk)))
 
     @property
     def shows_itself_gpus(self) -> bool:
