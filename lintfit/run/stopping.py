@@ -83,9 +83,12 @@ def asks_for_two_engines(run: Run) -> Stop | None:
     trainer, asked = run.script.facts.trainer, run.script.settings.get("fsdp")
     if run.value("engine") != "deepspeed" or trainer is None or trainer.taken is not True:
         return None
-    if asked is None or not asked.known or asked.provenance.kind != "file" or asked.provenance.place is None:
+    if asked is None or not asked.known or not asked.value or asked.provenance.kind != "file":
         return None
-    return Stop(asked.provenance.place, "FSDP is asked for beside DeepSpeed, and the Trainer takes one", "drop one")
+    place = asked.provenance.place
+    if place is None:
+        return None
+    return Stop(place, "FSDP is asked for beside DeepSpeed, and the Trainer takes one", "drop one")
 
 
 def loads_on_one_gpu(run: Run) -> Stop | None:
