@@ -10,7 +10,7 @@ from lintfit.checks.helpers.trees import assigned, data_of, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.run.stopping import asks_for_two_engines
+from lintfit.run.stopping import asks_for_two_engines, takes_no_arguments
 from lintfit.settings.model import Place
 from lintfit.settings.registry import SPLITS
 
@@ -78,13 +78,18 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
             f"(micro-batch × accumulation × data-parallel ranks{assumed}): {_stops(run)}",
             (run,),
-            Severity.WARNING if open_count or asks_for_two_engines(run) is not None else None,
+            Severity.WARNING if open_count or _stops_before(run) else None,
         )
+
+
+def _stops_before(run: Run) -> bool:
+    """Whether the Trainer stops for another reason before it compares."""
+    return asks_for_two_engines(run) is not None or takes_no_arguments(run) is not None
 
 
 def _stops(run: Run) -> str:
     """Who compares first: transformers with its own arguments (``trainer_config_finalize``), or DeepSpeed."""
-    if asks_for_two_engines(run) is not None:
+    if _stops_before(run):
         return mismatch_stops(run)[0]
     if reader_of((run,)) == "transformers":
         return "transformers stops with ValueError (DeepSpeed config values that mismatch TrainingArguments values)"

@@ -34,13 +34,17 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
         return
     if not _of_language(run, script):
         return
-    for call in script.calls("DataParallel"):
-        if call.function in _WRAPPERS and not _only_unwrapped(script, call):
+    for index, call in enumerate(script.calls("DataParallel")):
+        if call.function in _WRAPPERS and not (index < _LOOKED_AT and _only_unwrapped(script, call)):
             yield Report(
                 call.place,
                 f"nn.DataParallel: {_WHY}",
                 help="DistributedDataParallel, one process for each GPU (torchrun)",
             )
+
+
+_LOOKED_AT = 5
+"""Wrappers of one script whose uses are looked for."""
 
 
 def _only_unwrapped(script: ScriptSource, call: Call) -> bool:

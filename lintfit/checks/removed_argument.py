@@ -66,18 +66,20 @@ def check_file(context: FileContext) -> Iterator[Report]:
 def check_run(context: RunContext) -> Iterator[Report]:
     for call, argument, taken in refused_keywords(context.run):
         library = "TRL" if taken.library == "trl" else taken.library
-        renamed = _RENAMED.get(argument.name)
-        moved = call.name.endswith("Trainer") and argument.name != "tokenizer"
         yield Report(
             argument.whole,
             f"{call.name}({argument.name}=…) stops with TypeError in {library} "
             f"{range_of(context.run.versions, taken.library)} (unexpected keyword argument '{argument.name}')",
-            help="pass it to the trainer's config"
-            if moved
-            else f"write {renamed}"
-            if renamed is not None
-            else "delete it",
+            help=_instead(call, argument),
         )
+
+
+def _instead(call: Call, argument: Argument) -> str:
+    """What takes a keyword's place: its new name, for what a trainer has handed over to its config in that."""
+    name = _RENAMED.get(argument.name)
+    if not call.name.endswith("Trainer") or argument.name == "tokenizer":
+        return "delete it" if name is None else f"write {name}"
+    return "take it out: the trainer's config says such things" if name is None else f"give the config {name}"
 
 
 def _is_no_field(runs: Sequence[Run]) -> bool:

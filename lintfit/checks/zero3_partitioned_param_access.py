@@ -103,8 +103,11 @@ def _guarded(document: PythonDocument, node: cst.CSTNode) -> bool:
     return False
 
 
-_SHOWS = re.compile(r"(?:\w+\.)*\w*print\w*|(?:\w+\.)*\w*log(?:ger|ging)\w*(?:\(\w*\))?\.\w+")
-"""What is called to show a value: ``print``, ``accelerator.print``, ``print_rank_0``, ``logger.info``."""
+_SHOWS = re.compile(
+    r"(?:\w+\.)*(?:p?print|print_\w+|\w+_print)|(?:\w+\.)*log(?:s|ger|ging)?\.\w+(?:\(\w*\)\.\w+)?"
+    r"|(?:self|accelerator|trainer|wandb|run)\.log"
+)
+"""What is called to show a value: ``print``, ``accelerator.print``, ``print_rank_0``, ``logger.info``, ``self.log``."""
 
 
 def _is_shown(document: PythonDocument, node: cst.CSTNode) -> bool:

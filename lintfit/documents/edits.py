@@ -71,10 +71,11 @@ def unified_diff(path: Path | str, old: str, new: str) -> str:
 
 def _hunks(old: list[str], new: list[str], name: str) -> Iterator[str]:
     """As :func:`difflib.unified_diff`, which in files of 200 lines and more passes over the blank ones: what is moved
-    then is the longest block without any, not what moved."""
+    then is the longest block without any, not what moved. In longer files it would take too long to look at these."""
     from difflib import SequenceMatcher
 
-    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes():
+    autojunk = max(len(old), len(new)) > _WHOLE
+    for group in SequenceMatcher(None, old, new, autojunk=autojunk).get_grouped_opcodes():
         if name:
             yield from (f"--- {name}\n", f"+++ {name}\n")
             name = ""
@@ -86,6 +87,10 @@ def _hunks(old: list[str], new: list[str], name: str) -> Iterator[str]:
             else:
                 yield from (f"-{line}" for line in old[i1:i2])
                 yield from (f"+{line}" for line in new[j1:j2])
+
+
+_WHOLE = 1000
+"""Lines of a file of which every line is compared: where all are alike, a second."""
 
 
 def _range(start: int, stop: int) -> str:

@@ -1,5 +1,5 @@
 """Words of a documented command that are to be filled in: ``path/to/model``, ``<your model>``, ``{model}``, ``xxx``,
-``[seed]``, by which a synopsis says what may be left out.
+``[--seed]``, by which a synopsis says what may be left out.
 
 What names something by its size is no such word, wherever it is to lie: ``path/to/llama-7b``, ``<path-to-qwen2-7b>``.
 """
@@ -22,12 +22,14 @@ _TO_FILL_IN = lazy_pattern(
     r"|(?:^|[^a-z])your?(?:[_/.-]|$)"
     r"|\{[a-z_][\w .-]*\}"
     r"|\[(?:your|path|model|size|name)[^\]]*\]|\[(?-i:[A-Z][A-Z_ ]+)\]"
-    r"|^\[-{0,2}[a-z][\w.-]*\]?$"
+    r"|^\[-{1,2}[a-z][\w.-]*\]?$"
     r"|(?:^|[^a-z])x{3,}(?:[^a-z]|$)"
     r"|^\.\.\.$|placeholder|changeme"
     r"|^(?:path of|name of|model name|data path|path or|(?:learning rate|model|data|dataset) list)\b",
     re.IGNORECASE,
 )
+_LEFT_OUT = lazy_pattern(r"\[[A-Za-z][\w.-]*\]")
+"""What a synopsis says may be left out. In a shell script it is as well a list of one name."""
 _OF_A_SIZE = lazy_pattern(r"[A-Za-z][\w. -]{0,80}?(?<![\d.])\d+(?:[._]\d+)?[Bb](?![A-Za-z\d])[\w. -]*")
 """A name with a number of parameters in it, as models have."""
 _MOST_OF_A_NAME = 200
@@ -68,9 +70,10 @@ def unfilled(command: Command) -> Command:
 
 
 def _unfilled(word: Word) -> Word:
-    if word.value is None or word.value.endswith(".py") or not is_to_fill_in(word.value) or _names_a_size(word.value):
+    if word.value is None or word.value.endswith(".py") or _names_a_size(word.value):
         return word
-    return replace(word, value=None)
+    filled_in = is_to_fill_in(word.value) or _LEFT_OUT.fullmatch(word.value) is not None
+    return replace(word, value=None) if filled_in else word
 
 
 def _names_a_size(word: str) -> bool:

@@ -65,9 +65,11 @@ def _method(run: Run, spec: Spec) -> list[str]:
 
 def engine(spec: Spec) -> str:
     """``ZeRO-2, optimizer offloaded to cpu``, ``DDP``, ``FSDP2 FULL_SHARD, tensor parallel 4`` or ``one process``."""
+    # One process that spreads its model over several GPUs is bounded by a stage, and has no pipeline.
+    spread = spec.engine == "single" and spec.pipeline_stage is not None
     degrees = {
         "tensor": spec.tensor_parallel,
-        "pipeline": spec.pipeline_parallel,
+        "pipeline": 1 if spread else spec.pipeline_parallel,
         "sequence": spec.sequence_parallel,
         "expert": spec.expert_parallel,
     }

@@ -61,7 +61,7 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     word = next(iter(words.values())) if len(words) == 1 and None not in asked else None
     spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
     may = word is UNKNOWN and not any(each is not None and _is_of_rank(each) for each in asked)
-    name = 'device_map="auto"' if word in _BALANCED else "device_map"
+    name = f'device_map="{word}"' if word in _BALANCED else "device_map"
     if sources.launch is None and spreads:
         return name  # nobody starts it as more than one process, which trainers refuse with such a map
     if engine is None or engine.value != "single":

@@ -58,11 +58,15 @@ def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
     path here``), or a value's name as a usage line has it (``--seed SEED``, argparse's own ``metavar``)."""
     flag = launch.flag(refused.name.lstrip("-").replace("-", "_")) if launch is not None else None
     words = (flag.words or (flag.value or "",)) if flag is not None else ()
+    if _OF_BRACKETS.match(refused.refusal.message):
+        return True
     if launch is not None and _OF_A_METAVAR.match(refused.refusal.message) and _is_usage(launch):
         return True
     return any(map(is_to_fill_in, (*words, " ".join(words))))
 
 
+_OF_BRACKETS = lazy_pattern(r"invalid (?:int|float) value: '\[[^']*'")
+"""The same of a word in brackets, by which a synopsis says what may be left out; no number begins so."""
 _OF_A_METAVAR = lazy_pattern(r"invalid (?:int|float) value: '[A-Z][A-Z\d_]*'")
 """What argparse says of a word in capitals where a number should stand; words of choices are often in capitals."""
 

@@ -58,6 +58,13 @@ def refused_keywords(run: Run) -> Iterator[tuple[Call, Argument, Taken]]:
                 yield call, argument, taken
 
 
+def takes_no_arguments(run: Run) -> Stop | None:
+    """A trainer or its config that is made with a keyword which it no longer has."""
+    for call, argument, _ in refused_keywords(run):
+        return Stop(argument.whole, f"{call.name} no longer takes {argument.name}", "take it out")
+    return None
+
+
 def _is_past(run: Run, taken: Taken) -> bool:
     """Whether every version that a run may have is one that no longer takes an argument."""
     if taken.gone is None or taken.library + COMMIT in run.versions:

@@ -394,7 +394,7 @@ def _write_precision(run: Run, value: Literal["bf16", "fp16", "no"] | None) -> t
     if run.deepspeed is not None:
         block, other = (run.deepspeed.settings.get(name) for name in (value, "fp16" if value == "bf16" else "bf16"))
         # Where one type is left to the arguments, both are: releases of their time ignore what has no block.
-        beside = block is None and other is not None and other.value is AUTO
+        beside = value != "no" and block is None and other is not None and other.value is AUTO
         if beside or (block is not None and block.value is False):
             edits.extend(run.deepspeed.write(value, AUTO if run.training is not None else True) or ())
     written = _precision_outside(run, value)

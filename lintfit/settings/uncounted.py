@@ -16,9 +16,9 @@ VALUE_HEAD = "what the value head's forward keeps of logits and hidden states"
 """LLaMA-Factory's reward models and PPO are TRL's ``AutoModelForCausalLMWithValueHead``."""
 SPREAD = "the share of the layers that each GPU gets of one process ({})"
 """``device_map="auto"`` and packages that split a model in one process over all GPUs that it sees."""
-BALANCED = SPREAD.format('device_map="auto"')
+BALANCED = tuple(SPREAD.format(f'device_map="{word}"') for word in ("auto", "balanced"))
 """Accelerate's ``get_balanced_memory`` gives each GPU about the same."""
-SPREADS = (BALANCED, *(SPREAD.format(name) for name in ("device_map", "tensor_parallel")))
+SPREADS = (*BALANCED, *(SPREAD.format(name) for name in ("device_map", "tensor_parallel")))
 PAIRED = "what {} makes of pairs of answers, in one pass"
 """A trainer's step of the script's own that runs two answers of each sample as one batch."""
 OWN_EVALUATION = "what {} evaluates by code of its own"

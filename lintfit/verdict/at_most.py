@@ -187,8 +187,9 @@ def _balanced(run: Run, spec: Spec) -> _Bound:
     stages = 1 if most is None else max(n for n in range(1, layers + 1) if not layers % n and layers // n >= most)
     if stages == 1 or spec.trainer == "ppo":
         return _on_one(run, spec)
-    note = f"{layers // stages} of the {layers} layers and the head on a GPU, more than any of {gpus} gets of them"
-    return _Bound(replace(spec, pipeline_parallel=stages, pipeline_stage="last"), note)
+    note = f"{layers // stages} of the {layers} layers and the head on a GPU, of which none of {gpus} gets more"
+    one = replace(spec, engine="single", gpus=1, nodes=1)
+    return _Bound(replace(one, pipeline_parallel=stages, pipeline_stage="last"), note)
 
 
 def _cast(run: Run, spec: Spec) -> _Bound:
@@ -268,6 +269,6 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     VALUE_HEAD: _value_head,
     SMALL_TUNER.format("lora_llm"): _whole,
     **dict.fromkeys(SPREADS, _on_one),
-    BALANCED: _balanced,
+    **dict.fromkeys(BALANCED, _balanced),
     **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},
 }

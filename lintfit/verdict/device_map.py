@@ -64,7 +64,7 @@ def layers_by_gpu(blocks: Blocks, gpus: int, room: float, largest: float) -> tup
     sizes = [blocks.embedding, *[blocks.layer] * blocks.layers, blocks.head]
     found, used, gpu = [0] * gpus, 0.0, 0
     for at, size in enumerate(sizes):
-        to_come = max(sizes[at + 1 :], default=0.0)
+        to_come = max(blocks.layer if at < blocks.layers else 0.0, blocks.head if at <= blocks.layers else 0.0)
         while used + size > (room if gpu == gpus - 1 else share) - (to_come if gpu == 0 else 0):
             gpu, used = gpu + 1, 0.0
             if gpu == gpus:

@@ -182,6 +182,9 @@ VALUES = {
     "a_chain_of_texts": _script("s = (" + '"a" ' * 20000 + ")\n"),
     "a_chain_of_conditions": _script("s = " + "1 if os else " * 5000 + "2\n"),
     "chains_that_python_still_reads": _script("s = " + "lambda: " * 1900 + "1\nt = " + "1 if os else " * 1900 + "2\n"),
+    "chains_with_tabs": _script("t = " + "1 if os else\t" * 1900 + "2\n"),
+    "conditions_on_ids": _script('t = """\nif ' + "input_ids)" * 20_000 + '\n"""\n'),
+    "wrappers_of_wrappers": _script("m = os.m\n" + "m = torch.nn.DataParallel(m)\n" * 1000),
     "cases_that_each_set_a_name": _script(
         "match os.a:\n" + "".join(f"    case {i}:\n        s{i} = {i}\n" for i in range(6000))
     ),

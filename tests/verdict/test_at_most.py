@@ -141,6 +141,15 @@ def test_a_model_that_one_process_spreads_is_not_on_one_gpu(
         assert any("device_map" in reason for reason in run["unknown"])
 
 
+def test_a_model_that_is_spread_is_said_to_be_of_one_process(tmp_path: Path) -> None:
+    code = SPREAD.replace('"auto"', '"balanced"').replace("TrainingArguments)", "TrainingArguments,)")
+    made = 'args = TrainingArguments("out", bf16=True, gradient_checkpointing=True, optim="adamw_8bit")'
+    code = "\n".join(made if line.startswith("(args,)") else line for line in code.split("\n"))
+    (tmp_path / "train.py").write_text(code)
+    told = lintfit("check", "train.py", "--gpu", "h100-80gb", "--gpus", "8", "--seq-len", "512", cwd=tmp_path).out
+    assert "one process on 8 × H100" in told and "pipeline" not in told and "DDP" not in told
+
+
 PAIRS = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 

@@ -17,7 +17,7 @@ def refused_map(run: Run) -> tuple[int, Call, Argument] | None:
     ranks = _started(run)
     if run.script is None or ranks is None or ranks < 2:
         return None
-    if run.script.shows_itself_gpus:
+    if run.script.sets_visible_gpus:
         return None  # a map of one GPU is none to accelerate (1.15 ``Accelerator.verify_device_map``)
     facts = run.script.facts
     if facts.trainer is None and facts.initialize is None:

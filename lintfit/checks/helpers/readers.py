@@ -14,7 +14,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
-from lintfit.run.stopping import asks_for_two_engines, refused_keywords
+from lintfit.run.stopping import asks_for_two_engines, takes_no_arguments
 from lintfit.schema.sections import Older
 from lintfit.settings.model import Place
 from lintfit.sources.accelerate import ENGINES
@@ -65,8 +65,8 @@ def mismatch_stops(run: Run) -> tuple[str, Severity]:
         return f"transformers {COMPARES} and later stop with {error}", Severity.WARNING
     if asks_for_two_engines(run) is not None:
         return f"the Trainer would stop with {error}, if it took FSDP beside DeepSpeed", Severity.WARNING
-    if any(True for _ in refused_keywords(run)):
-        return f"the Trainer would stop with {error}, if its arguments could be made", Severity.WARNING
+    if takes_no_arguments(run) is not None:
+        return f"the Trainer would stop with {error}, if it came to that", Severity.WARNING
     return f"the Trainer stops with {error}", Severity.ERROR
 
 
@@ -134,8 +134,10 @@ def takes_effect(context: FileContext, place: Place) -> bool:
     section on (1.15 ``commands/launch.py:_validate_launch_command``, ``utils/launch.py:prepare_deepspeed_cmd_env``).
     """
     found = data_of(context, "accelerate")
-    for name, engine in _OF_ENGINES if found is not None else ():
-        section = found[1].get(name) if found is not None else None
+    if found is None or place.document is not found[0]:
+        return True
+    for name, engine in _OF_ENGINES:
+        section = found[1].get(name)
         if section is not None and section.span.start <= place.span.start < section.span.end:
             chosen = {run.accelerate.engine for run in context.runs if run.accelerate is not None}
             return not chosen or engine in chosen or not chosen.issubset(ENGINES.values())

@@ -282,8 +282,8 @@ def set_flag(
     written = present.flag.text.partition("=")[0] if present is not None else f"--{flag.lstrip('-')}"
     if value is not None and value.lower() in _BOOLEANS:
         value = _as_others(value, invocation, present)
-    if present is None and _is_behind_yaml(invocation) and _ONE_WORD.fullmatch(value or "true"):
-        written, value = f"{written}={value or 'true'}", None
+    if present is None and value is not None and _is_behind_yaml(invocation) and _ONE_WORD.fullmatch(value):
+        written, value = f"{written}={value}", None
     try:
         edits = shell_edits.set_flag(document, command, written, value)
     except ValueError:

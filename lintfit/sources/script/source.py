@@ -135,7 +135,7 @@ class ScriptSource:
         return tuple(map(self.reading.calls.call, models.told_by_parsers(self.walk)))
 
     @property
-    def shows_itself_gpus(self) -> bool:
+    def sets_visible_gpus(self) -> bool:
         """Whether it sets ``CUDA_VISIBLE_DEVICES`` itself, to what is not surely several GPUs."""
         shown = self.reading.constants.get("os.environ[CUDA_VISIBLE_DEVICES]")
         return shown is not None and not (isinstance(shown, Const) and "," in str(shown.value))

@@ -92,8 +92,8 @@ _OF_A_PART = re.compile(
 )
 _WEIGHED = "the script only weighs this field against others; it is taken for the length of a sequence"
 _DROPS = re.compile(
-    r"^[ \t]*if [^\n#]*input_ids[^\n#]*?(?:\.shape\[-?1\]|\))\s*>=?\s*(?P<value>[1-9]\d{1,5})\s*:"
-    r"[ \t]*(?:#[^\n]*)?\n?\s*continue\b",
+    r"^[ \t]*if [^\n#]{0,80}?(?:len\([^()\n]{0,60}input_ids[^()\n]{0,20}\)|input_ids[^()\n#]{0,8}\.shape\[-?1\])"
+    r"[ \t]*>=?[ \t]*(?P<value>[1-9]\d{1,5})[ \t]*:[ \t]*(?:#[^\n]*)?\n?[ \t]*continue\b",
     re.MULTILINE,
 )
 """A sample that is left out for its length: ``if len(sample["input_ids"]) > 2048: continue``."""
