@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.run.stopping import Stop, asks_for_two_engines, evaluates_nothing, takes_no_arguments
+from lintfit.run.stopping import asks_for_two_engines, evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
@@ -79,8 +79,10 @@ def _judge(run: Run) -> Judged:
         verdict, more = Verdict.UNKNOWN, None  # several GPUs share what one has not room for
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
-    stop = next(_stops(run), None) if verdict in (Verdict.FITS, Verdict.TIGHT) else None
-    if stop is not None:
+    if (
+        verdict in (Verdict.FITS, Verdict.TIGHT)
+        and (stop := evaluates_nothing(run) or asks_for_two_engines(run)) is not None
+    ):
         verdict = Verdict.UNKNOWN
         decided_by.append(f"{stop.reason} ({stop.help})")
     if run.all_gpus is not None:
@@ -110,13 +112,6 @@ def _judge(run: Run) -> Judged:
     longest = longest if verdict is Verdict.FITS else capped if verdict is Verdict.TIGHT else None
     decisive = more if verdict is Verdict.DOES_NOT_FIT else None
     return Judged(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown, beyond=decisive)
-
-
-def _stops(run: Run) -> Iterator[Stop]:
-    """Why a run stops before its first step, which a run that is said to fit does not."""
-    for asked in (takes_no_arguments, asks_for_two_engines, evaluates_nothing):
-        if (stop := asked(run)) is not None:
-            yield stop
 
 
 def _by_bounds(run: Run) -> Judged | None:
