@@ -59,7 +59,8 @@ def refused_keywords(run: Run) -> Iterator[tuple[Call, Argument, Taken]]:
 
 
 def takes_no_arguments(run: Run) -> Stop | None:
-    """A trainer or its config that is made with a keyword which it no longer has."""
+    """A trainer or its config that is made with a keyword which it no longer has. Its memory is judged all the same, as
+    that of the run without the keyword: one line mends it."""
     for call, argument, _ in refused_keywords(run):
         return Stop(argument.whole, f"{call.name} no longer takes {argument.name}", "take it out")
     return None
