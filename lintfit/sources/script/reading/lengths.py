@@ -15,9 +15,10 @@ from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.modules import LIBRARIES
 from lintfit.sources.script.interpreter.state import LENGTHS
-from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Object, Record, Value, objects, plain
-from lintfit.sources.script.reading import preference_lengths, unsloth
+from lintfit.sources.script.interpreter.values import Bounded, Const, Function, Object, Record, Value, plain
+from lintfit.sources.script.reading import data_sets, preference_lengths, unsloth
 from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.data_sets import A_LENGTH, OF_A_PART
 from lintfit.sources.script.reading.facts import is_of
 from lintfit.sources.script.reading.loops import around
 
@@ -82,21 +83,7 @@ _SLICED = re.compile(
     r"(?<![\w.])(?:self\.)?(?:input_?ids?|token_?ids|(?:all|full|token)_(?:ids|tokens)|ids|tokens)\s*\[\s*:\s*([A-Za-z_][\w.]*)\s*\]"
 )
 """Tokens of a whole sample that are cut at a length: ``input_ids[: args.max_total_length]``."""
-_CUT_TO_OWN = re.compile(
-    r"\[\s*:\s*self\.(\w+)\s*\]|\[\s*-\s*self\.(\w+)\s*:\s*\]|(?<!\w)max_length\s*=\s*self\.(\w+)\s*[,)]"
-)
-"""Tokens that a data set cuts at a field of its own, from either end, or has its tokenizer cut."""
-_A_LENGTH = re.compile(r"max\w*len|len\w*max|len(gth)?$|max_(\w+_)?(tokens|words|size)$")
-_OF_A_PART = re.compile(
-    r"prompt|source|src|target|tgt|answer|ans_|response|output|question|query|input|new|gen|eval|label"
-)
 _WEIGHED = "the script only weighs this field against others; it is taken for the length of a sequence"
-_DROPS = re.compile(
-    r"^[ \t]*if [^\n#]{0,80}?(?:len\([^()\n]{0,60}input_ids[^()\n]{0,20}\)|input_ids[^()\n#]{0,8}\.shape\[-?1\])"
-    r"[ \t]*>=?[ \t]*(?P<value>[1-9]\d{1,5})[ \t]*:[ \t]*(?:#[^\n]*)?\n?[ \t]*continue\b",
-    re.MULTILINE,
-)
-"""A sample that is left out for its length: ``if len(sample["input_ids"]) > 2048: continue``."""
 _COMPARES = r"(?:[<>]=?|[=!]=)"
 _WEIGHS = re.compile(r"[<>/]|[=!]=")
 _UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
@@ -192,9 +179,9 @@ def _length_of_text(reading: Reading) -> None:
         return
     if _first_known(reading, [(value, where) for value, where in declared if _is_read(reading, value)]):
         return
-    if not _first_known(reading, _sliced(reading)) and not _of_data_set(reading):
+    if not _first_known(reading, _sliced(reading)) and not data_sets.is_cut(reading):
         _in_parts(reading)
-    if "seq_len" in reading.settings or _beyond_is_dropped(reading) or _first_known(reading, declared):
+    if "seq_len" in reading.settings or data_sets.longer_are_left_out(reading) or _first_known(reading, declared):
         return
     _handed_on(reading)
     if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
@@ -460,7 +447,7 @@ def in_generation(reading: Reading, record: Record) -> bool:
 def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
     """The one field at which a script cuts the tokens of a whole sample, whatever it is called."""
     names = {name for text in reading.calls.texts() for name in _cuts(text)}
-    cut = {name for name in names if _A_LENGTH.search(name) and not _OF_A_PART.search(name)}
+    cut = {name for name in names if A_LENGTH.search(name) and not OF_A_PART.search(name)}
     found = [
         value
         for made in _filled(reading)
@@ -468,51 +455,6 @@ def _sliced(reading: Reading) -> list[tuple[Value, Record | None]]:
         if key.rpartition(".")[2] in cut and isinstance(plain(value), int)
     ]
     return [(found[0], None)] if len({plain(value) for value in found}) == 1 else []
-
-
-def _of_data_set(reading: Reading) -> bool:
-    """The field at which a data set of the project's own cuts its samples, as llama-recipes' do that are handed
-    ``max_words``: ``example[: self.max_words]``, where shorter ones are filled up to it."""
-    found: dict[int, tuple[Value, bool]] = {}
-    trainer = reading.found.trainer
-    sets = [record.value(0, "dataset") for record in reading.called("DataLoader") if record.taken is True]
-    sets += [trainer.keyword("train_dataset")] if trainer is not None else []
-    for made in (each for handed in sets for each in objects(handed)):
-        text = _text_of(reading, made)
-        names = {each[each.lastindex or 0] for each in _CUT_TO_OWN.finditer(text)}
-        for name in filter(_A_LENGTH.search, names):
-            value = made.attributes.get(name)
-            if value is not None and type(size := plain(value)) is int and not _OF_A_PART.search(name):
-                found[size] = value, f"self.{name} - " in text
-    if len(found) != 1:
-        return False
-    ((value, fills),) = found.values()
-    reading.put("seq_len", value)
-    if fills:
-        reading.derive("pads_to_length", True, "the data set fills shorter samples up to the length")
-    return True
-
-
-def _beyond_is_dropped(reading: Reading) -> bool:
-    """The most tokens of a sample that a data set keeps, where it cuts none and leaves longer ones out."""
-    found = [
-        (int(match["value"]), each, match) for each in reading.calls.documents for match in _DROPS.finditer(each.text)
-    ]
-    if not found:
-        return False
-    size, document, match = max(found, key=lambda each: each[0])
-    how = Provenance("assumed", "samples of more tokens are left out", Place(document, Span(*match.span("value"))))
-    reading.settings["seq_len"] = Setting("seq_len", size, how)
-    return True
-
-
-def _text_of(reading: Reading, made: Object) -> str:
-    """The class of an object, as the script has it."""
-    node = made.cls.node if made.cls is not None else None
-    if node is None or not reading.calls.is_written(node):
-        return ""
-    document = reading.calls.document_of(node)
-    return document.slice(document.span(node))
 
 
 def _filled(reading: Reading) -> list[Object]:
