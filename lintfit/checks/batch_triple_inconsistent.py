@@ -10,7 +10,6 @@ from lintfit.checks.helpers.trees import assigned, data_of, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.run.stopping import asks_for_two_engines, takes_no_arguments
 from lintfit.settings.model import Place
 from lintfit.settings.registry import SPLITS
 
@@ -71,29 +70,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if total != micro * steps * ranks:
         # On another number of GPUs than those of the machine it may come out even.
         open_count = by_machine(run) and total % (micro * steps) == 0
+        stops, severity = _stops(run)
         assumed = " on all GPUs that there are" if by_machine(run) else ""
         yield _report(
             run.deepspeed.document,
             root,
             f"{TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
-            f"(micro-batch × accumulation × data-parallel ranks{assumed}): {_stops(run)}",
+            f"(micro-batch × accumulation × data-parallel ranks{assumed}): {stops}",
             (run,),
-            Severity.WARNING if open_count or _stops_before(run) else None,
+            Severity.WARNING if open_count else severity,
         )
 
 
-def _stops_before(run: Run) -> bool:
-    """Whether the Trainer stops for another reason before it compares."""
-    return asks_for_two_engines(run) is not None or takes_no_arguments(run) is not None
-
-
-def _stops(run: Run) -> str:
+def _stops(run: Run) -> tuple[str, Severity]:
     """Who compares first: transformers with its own arguments (``trainer_config_finalize``), or DeepSpeed."""
-    if _stops_before(run):
-        return mismatch_stops(run)[0]
     if reader_of((run,)) == "transformers":
-        return "transformers stops with ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
-    return "DeepSpeed stops with an AssertionError"
+        return mismatch_stops(run)
+    return "DeepSpeed stops with an AssertionError", Severity.ERROR
 
 
 def _ranks(run: Run) -> int | None:
