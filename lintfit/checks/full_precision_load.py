@@ -59,10 +59,7 @@ def _trained_load(facts: ScriptFacts) -> Call | None:
     sure = any(load.taken is True for load in facts.loads)
     possible = (load for load in facts.loads if load.taken is True or (load.taken is None and not sure))
     loads = [load for load in possible if not load.spreads and load.argument("dtype", "torch_dtype") is None]
-    trained = [load for load in loads if load.assigned_to == facts.trained_model]
-    if facts.traced_load in trained:
-        return facts.traced_load
-    return trained[0] if trained else loads[0] if len(loads) == 1 else None
+    return facts.trained_among(loads)
 
 
 def _severity(context: RunContext, spec: Spec) -> Severity | None:

@@ -6,7 +6,7 @@ certainly does not, None where that is not statically known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lintfit.frozen import field, frozen
@@ -122,8 +122,11 @@ class ScriptFacts:
     @property
     def trained_load(self) -> Call | None:
         """The load of the model that is trained: the one of its name, or the only one there is."""
-        found = [load for load in self.loads if load.taken is not False]
-        named = [load for load in found if self.trained_model is not None and load.assigned_to == self.trained_model]
+        return self.trained_among([load for load in self.loads if load.taken is not False])
+
+    def trained_among(self, loads: Sequence[Call]) -> Call | None:
+        """The one of these loads that the trained model comes from: by its object, by its name, or as the only one."""
+        named = [load for load in loads if self.trained_model is not None and load.assigned_to == self.trained_model]
         if self.traced_load in named:
             return self.traced_load
-        return min(named, key=lambda load: load.order) if named else found[0] if len(found) == 1 else None
+        return min(named, key=lambda load: load.order) if named else loads[0] if len(loads) == 1 else None
