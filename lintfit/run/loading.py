@@ -40,7 +40,7 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
         values["full_load_dtype"] = "fp32"
 
 
-_SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
+SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 """Values of ``device_map`` that give each visible GPU a part of the layers (``accelerate.infer_auto_device_map``)."""
 _BALANCED = ("auto", "balanced")
 """Those of them that give each about the same (``get_balanced_memory``)."""
@@ -59,7 +59,7 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     asked = [each.argument("device_map") if each.taken is not False else None for each in loads]
     words = {str(each.value): each.value for each in asked if each is not None}
     word = next(iter(words.values())) if len(words) == 1 and None not in asked else None
-    spreads = _names_several(word) or (isinstance(word, str) and word in _SPREADS)
+    spreads = _names_several(word) or (isinstance(word, str) and word in SPREADS)
     may = word is UNKNOWN and not any(each is not None and _is_of_rank(each) for each in asked)
     name = f'device_map="{word}"' if word in _BALANCED else "device_map"
     if sources.launch is None and spreads:

@@ -188,8 +188,8 @@ def _balanced(run: Run, spec: Spec) -> _Bound:
     if stages == 1 or spec.trainer == "ppo":
         return _on_one(run, spec)
     note = f"{layers // stages} of the {layers} layers and the head on a GPU, of which none of {gpus} gets more"
-    one = replace(spec, engine="single", gpus=1, nodes=1)
-    return _Bound(replace(one, pipeline_parallel=stages, pipeline_stage="last"), note)
+    one = replace(spec, engine="single", gpus=1, nodes=1, pipeline_parallel=stages, pipeline_stage="last")
+    return _Bound(one, note)
 
 
 def _cast(run: Run, spec: Spec) -> _Bound:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
+from lintfit.run.loading import SPREADS
 from lintfit.run.model import Run
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.model import Argument, Call
-
-_SPREAD = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
-"""The maps by which ``from_pretrained`` spreads one model over the GPUs that it sees."""
 
 
 def refused_map(run: Run) -> tuple[int, Call, Argument] | None:
@@ -26,7 +24,7 @@ def refused_map(run: Run) -> tuple[int, Call, Argument] | None:
     argument = load.argument("device_map") if load is not None and load.taken is True else None
     if load is None or argument is None or _stops_earlier(run, load):
         return None
-    spreads = isinstance(argument.value, str) and argument.value in _SPREAD
+    spreads = isinstance(argument.value, str) and argument.value in SPREADS
     return (ranks, load, argument) if spreads else None
 
 
