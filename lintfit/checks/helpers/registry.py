@@ -23,7 +23,7 @@ from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.options.rules_catalog import Rule, load_rules
 from lintfit.run.model import Run
-from lintfit.run.stopping import refuses_its_command
+from lintfit.run.stopping import refuses_its_command, takes_no_arguments
 from lintfit.sources.base import Source
 
 Enabled = Callable[[Rule], bool]
@@ -103,10 +103,10 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
 
 
 def breaks_the_command(context: RunContext) -> bool:
-    """Whether a run's command is not the one that somebody wrote, or its parser refuses it: it gets no plan."""
-    return refuses_its_command(context.run) or any(
-        _breaks(module, context) for _, module in rules_for(_dialects(context.run))
-    )
+    """Whether a run's command is not the one that somebody wrote, or its parser refuses it, or the trainer a keyword:
+    it gets no plan."""
+    stops = refuses_its_command(context.run) or takes_no_arguments(context.run) is not None
+    return stops or any(_breaks(module, context) for _, module in rules_for(_dialects(context.run)))
 
 
 def errors_of(run: Run) -> dict[str, Finding]:

@@ -6,7 +6,6 @@ training = GRPOConfig(
     "out",
     per_device_train_batch_size=8,
     num_generations=8,
-    max_prompt_length=512,
     max_completion_length=512,
     gradient_checkpointing=True,
     model_init_kwargs={"dtype": "bfloat16"},
