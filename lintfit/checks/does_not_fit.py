@@ -2,15 +2,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import STATES, anchor, at_length, cards, engine_assumed, most_states, strategy
+from lintfit.checks.helpers.context import SHORT, Report, RunContext
+from lintfit.checks.helpers.runs import (
+    STATES,
+    anchor,
+    at_length,
+    cards,
+    engine_assumed,
+    most_states,
+    of_length,
+    strategy,
+)
 from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
 from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import exact_length, shortest
+from lintfit.verdict.capped import exact_length, is_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -66,17 +75,37 @@ def _certain(context: RunContext, states: bool) -> bool:
 
 
 def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
-    """The peak with its parts; where samples may all be shorter than their cap, what short ones take, which does not
-    fit either, and then the most."""
-    low, capacity = context.at_shortest, estimate.capacity_bytes
+    """The peak with its parts; where samples may all be shorter, what short ones take, which does not fit either, and
+    then the most."""
+    short, capacity = _with_short_samples(context, estimate), estimate.capacity_bytes
     assert capacity is not None
     about = f"the peak{_when(context, estimate)} is {'at least' if _is_bound(context) else 'about'} "
-    if low is None or low.peak.likely >= estimate.peak.likely:
+    if short is None:
         return f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
+    low, tokens = short
     return (
-        f"{about}{rough_of(low.peak.likely, capacity)} per GPU with samples of {shortest(context.run):,} tokens "
-        f"({_parts(low)}), and up to {rough(estimate.peak.likely)} with {spec.seq_len:,}, at which they are cut"
+        f"{about}{rough_of(low.peak.likely, capacity)} per GPU with samples of {tokens:,} tokens "
+        f"({_parts(low)}), and {_more(context, spec, rough(estimate.peak.likely))}"
     )
+
+
+def _with_short_samples(context: RunContext, estimate: Estimate) -> tuple[Estimate, int] | None:
+    """The estimate with samples as short as they may be and their tokens, where it does not fit either, but is less."""
+    spec = context.run.spec
+    assert spec is not None
+    low, tokens = context.at_shortest, shortest(context.run)
+    if low is None and spec.generation is None and not exact_length(context.run):
+        low, tokens = context.at_short, min(SHORT, spec.seq_len)
+    if low is None or low.verdict is not Verdict.DOES_NOT_FIT or low.peak.likely >= estimate.peak.likely:
+        return None
+    return low, tokens
+
+
+def _more(context: RunContext, spec: Spec, size: str) -> str:
+    """The size with samples as long as they may be, or are taken to be."""
+    if is_cap(context.run):
+        return f"up to {size} with {spec.seq_len:,}, at which they are cut"
+    return f"about {size} with {of_length(spec)}"
 
 
 def _method(context: RunContext) -> str:
@@ -104,8 +133,7 @@ def _when(context: RunContext, estimate: Estimate) -> str:
     samples have it and the sentence does not name it later."""
     batch = context.run.spec.eval_batch_size if context.run.spec is not None else None
     of = f" of the evaluation with batch {batch}" if estimate.peaks_in_evaluation and batch is not None else ""
-    low = context.at_shortest
-    length = at_length(context) if low is None or low.peak.likely >= estimate.peak.likely else ""
+    length = at_length(context) if _with_short_samples(context, estimate) is None else ""
     return of + (length.replace(" with", " and") if of else length)
 
 

@@ -12,6 +12,8 @@ from lintfit.run.model import Run
 from lintfit.run.write import GATHERING as _KEYS
 from lintfit.settings.model import Place
 
+AFTER_TRAINING = True
+
 _ADAPTERS_APART = "4.47"
 """Later versions of transformers gather the adapters of a PEFT model whatever the key says."""
 

@@ -5,6 +5,8 @@ A rule's module has the name of its page with underscores and defines ``check_fi
 define ``breaks_the_command``: whether what it reports makes a run another than the one that was meant.
 ``OF_THE_FILES_ALONE = True`` says of a rule that what it reports of such a run holds all the same.
 
+``AFTER_TRAINING = True`` says of a rule that a run with its error trains, and stops when it is done.
+
 ``DECIDED_BY`` names the settings that make what a rule reports of a run true. Where a script on its own has one of them
 from its parser's default, nobody may ever train with it: what is reported is information.
 """
@@ -90,16 +92,41 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     """What the rules say of one run: its settings, its estimate and its plan.
 
     Where a command is not the one that somebody wrote, or its parser refuses what decides it (``breaks_the_command``),
-    that is all: the rest would be said of another one than what runs.
+    that is all: the rest would be said of another one than what runs. Where a run stops by another error before it has
+    trained, its warnings are information: they are of a training that does not come before the error is mended.
 
     Where one of them fails, ``apart`` says whether the others are still asked.
     """
+    found = list(_asked(context, enabled, apart))
+    severe = {each.rule for each in found if each.severity is Severity.ERROR}
+    stops = severe & _stopping(context.run) if severe and any(map(_waits, found)) else set()
+    yield from (_in_waiting(each, min(stops)) if stops and _waits(each) else each for each in found)
+
+
+def _asked(context: RunContext, enabled: Enabled | None, apart: Apart) -> Iterator[Finding]:
     run = context.run
     rules = rules_for(_dialects(run), enabled)
     with apart(run.id):
         if any(_breaks(module, context) for _, module in rules):
             rules = [(rule, module) for rule, module in rules if _holds_all_the_same(module)]
     yield from _of_run(rules, context, apart)
+
+
+_VERDICT = frozenset({"does-not-fit", "tight-fit"})
+"""Rules that say what becomes of a run's memory, which stands beside any error."""
+
+
+def _waits(finding: Finding) -> bool:
+    return finding.severity is Severity.WARNING and finding.rule not in _VERDICT
+
+
+def _stopping(run: Run) -> set[str]:
+    """The rules with errors that a run stops with before it has trained."""
+    return {name for name in errors_of(run) if not getattr(module_of(name), "AFTER_TRAINING", False)}
+
+
+def _in_waiting(finding: Finding, stop: str) -> Finding:
+    return replace(finding, severity=Severity.INFO, message=f"{finding.message} (the run stops before that: {stop})")
 
 
 def breaks_the_command(context: RunContext) -> bool:
@@ -111,7 +138,7 @@ def breaks_the_command(context: RunContext) -> bool:
 
 def errors_of(run: Run) -> dict[str, Finding]:
     """The errors that a run stops with, whatever its memory: what each rule says of it first."""
-    found = [each for each in run_run_checks(RunContext(run, None)) if each.severity is Severity.ERROR]
+    found = [each for each in _asked(RunContext(run, None), None, to_the_end) if each.severity is Severity.ERROR]
     return {each.rule: each for each in reversed(found)}
 
 

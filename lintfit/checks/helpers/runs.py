@@ -157,7 +157,12 @@ def of_cause(context: RunContext, without: Estimate | None) -> Severity:
 def at_length(context: RunContext) -> str:
     """The length that such a size is of, where nobody knows whether samples have it."""
     spec = context.run.spec
-    return f" with samples of {spec.seq_len:,} tokens" if spec is not None and not exact_length(context.run) else ""
+    return f" with samples of {of_length(spec)}" if spec is not None and not exact_length(context.run) else ""
+
+
+def of_length(spec: Spec) -> str:
+    """The tokens of a sample, as an assumption where nobody states them."""
+    return f"{spec.seq_len:,} tokens" + ("" if "seq_len" in spec.stated else " (assumed)")
 
 
 _NOTEWORTHY = 0.02
