@@ -9,6 +9,9 @@ from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.verdict.capped import LONG, exact_length
 
+_WELL_BELOW = 0.9
+"""Share of the GPU below which the low end of a peak says that what no file states decides, more than the GPU."""
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     estimate = context.estimate
@@ -18,7 +21,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
-    over = peak.likely > estimate.capacity_bytes
+    over = peak.likely > estimate.capacity_bytes and peak.low > _WELL_BELOW * estimate.capacity_bytes
     short = None if exact_length(context.run) else context.at_short
     sure = over and not engine_assumed(context.run) and (short is None or short.verdict is not Verdict.FITS)
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
