@@ -38,7 +38,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
         f"{states or _peak(context, spec, estimate)}{doubts}{_on_any_number(context)}",
-        severity=Severity.ERROR if _certain(context, bool(states)) else Severity.WARNING,
+        severity=_severity(context, bool(states)),
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
@@ -62,6 +62,15 @@ def _states(context: RunContext, estimate: Estimate) -> str:
     parts = ", ".join(_size(name, size) for size, name in sizes if size >= _TENTH) if least == states else ""
     at_least = of_gib(least, estimate.capacity_bytes)
     return f"model states alone take at least {at_least} per GPU" + (f" ({parts})" if parts else "")
+
+
+def _severity(context: RunContext, states: bool) -> Severity:
+    """An error where the run surely ends out of memory; one step less where a setting that decides memory could not be
+    read: of a script that is read in part, more may be otherwise than that setting."""
+    certain = _certain(context, states)
+    if context.run.doubtful:
+        return Severity.WARNING if certain else Severity.INFO
+    return Severity.ERROR if certain else Severity.WARNING
 
 
 def _certain(context: RunContext, states: bool) -> bool:

@@ -7,7 +7,7 @@ from lintfit.checks.helpers.runs import anchor, at_length, engine_assumed, place
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.verdict.capped import LONG, exact_length
+from lintfit.verdict.capped import exact_length
 
 _WELL_BELOW = 0.9
 """Share of the GPU below which the low end of a peak says that what no file states decides, more than the GPU."""
@@ -46,14 +46,15 @@ def _ends(context: RunContext, estimate: Estimate) -> str:
 
 
 def _capped(context: RunContext, estimate: Estimate, longest: int) -> Report:
-    """It fits while its samples stay well below the length at which they are cut."""
+    """It fits while its samples stay below the length at which they are cut: information, for nobody knows how long
+    they are."""
     assert estimate.capacity_bytes is not None and context.run.spec is not None
     cap = context.run.spec.seq_len
     return Report(
         place_of(context.run, "seq_len"),
         f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU with a sample of {cap:,} tokens, "
         f"at which they are cut; it fits while none has more than {longest:,}",
-        severity=Severity.INFO if longest >= LONG else None,
+        severity=Severity.INFO,
         fix=context.plan.fix if context.plan is not None else None,
         help=f"what fits: {context.plan.fix.message}" if context.plan is not None else "",
     )

@@ -117,7 +117,10 @@ _VERDICT = frozenset({"does-not-fit", "tight-fit"})
 
 
 def _waits(finding: Finding) -> bool:
-    return finding.severity is Severity.WARNING and finding.rule not in _VERDICT
+    """Whether a finding is a warning of a training; what ``--fix`` mends along with the error is no reason to wait."""
+    if finding.severity is not Severity.WARNING or finding.rule in _VERDICT:
+        return False
+    return finding.fix is None or finding.fix.applicability is not Applicability.SAFE
 
 
 def _stopping(run: Run) -> set[str]:
