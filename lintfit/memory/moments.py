@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.alike import on_any_gpu
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.forward import bare_head, forward, masks_of_the_graph
@@ -43,9 +45,19 @@ def at_the_loss(points: Iterable[Moment], peak: Moment) -> int | None:
     return max(point.allocated for point in points if point.name in AROUND_THE_LOSS)
 
 
+_FOUND: Memo[tuple[tuple[Moment, ...], tuple[str, ...]]] = Memo(most=256)
+
+
 def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
-    """Every candidate for the peak, in the order of a step, and what they leave out."""
-    spec = of_decoder(spec)
+    """Every candidate for the peak, in the order of a step, and what they leave out.
+
+    Counted once for a run on several GPUs, as somebody tries who states none.
+    """
+    key = on_any_gpu(spec), spec.micro_batch_size, spec.seq_len
+    return _FOUND.get(states, key, lambda: _counted(of_decoder(spec), states))
+
+
+def _counted(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
     step = record(spec, states)
     saved = step.kept()
     points = [

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from lintfit.catalog import models
+from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory import estimate
+from lintfit.memory import moments as moments_module
+from lintfit.memory.activations import recipe as recipe_module
 from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.engines import model_states as states_module
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states
-from lintfit.memory.moments import layer_without_graph, most_without_graph
+from lintfit.memory.moments import layer_without_graph, moments, most_without_graph
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.recording import record
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
@@ -366,3 +369,39 @@ def test_an_evaluated_layer_counts_where_it_takes_more_than_the_loss(small: Mode
     assert any(moment.name == "evaluation, a layer" for moment in run(few_words).moments)
     many_words = replace(small, vocab=1_000_000)
     assert not any(moment.name == "evaluation, a layer" for moment in run(many_words).moments)
+
+
+def on_card(facts: ModelFacts, name: str, **settings: Any) -> Spec:
+    card = gpus.gpus()[name]
+    return Spec(facts=facts, micro_batch_size=4, seq_len=512, gpu=card, capacity_bytes=card.usable_bytes, **settings)
+
+
+def sizes(spec: Spec) -> list[tuple[str, object]]:
+    return [(moment.name, moment.components) for moment in moments(spec, states(spec))[0]]
+
+
+def test_moments_are_counted_once_for_gpus_that_differ_in_name_and_size(small: ModelFacts) -> None:
+    large, little = (on_card(small, name) for name in ("NVIDIA L40S", "NVIDIA GeForce RTX 4090"))
+    assert states(large) is states(little)
+    assert moments(large, states(large)) is moments(little, states(little))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "lora", "quantization": "int8", "saves": True, "versions": {"bitsandbytes": "0.38"}},
+        {
+            "generation": Generation(completion_len=256, vllm_gpu_memory_utilization=0.5, vllm_sleeps=True),
+            "trainer": "grpo",
+        },
+    ],
+    ids=["layouts of int8", "share of vLLM"],
+)
+def test_moments_that_hang_on_the_gpu_are_its_own(small: ModelFacts, settings: dict[str, Any]) -> None:
+    cards = ("NVIDIA H200", "NVIDIA L40S", "NVIDIA GeForce RTX 3090", "Tesla V100-SXM2-16GB")
+    specs = [on_card(small, name, **settings) for name in cards]
+    after_others = [sizes(spec) for spec in specs]
+    for memo in (moments_module._FOUND, states_module._FOUND, states_module._EQUAL, recipe_module._OF):
+        memo._found.clear()
+    assert [sizes(spec) for spec in reversed(specs)] == after_others[::-1]
+    assert len(set(map(str, after_others))) > 1

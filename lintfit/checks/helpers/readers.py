@@ -158,11 +158,12 @@ def init_is_off(run: Run) -> bool:
 
 def handed_over(runs: Iterable[Run], what: Literal["optimizer", "lr_scheduler"]) -> bool:
     """Whether a script gives ``deepspeed.initialize`` one of its own, so that the JSON's is not built."""
-    for run in runs:
-        call = run.script.facts.initialize if run.script is not None else None
-        if call is not None and call.name == "initialize" and (call.spreads or what in call.arguments):
-            return True
-    return False
+    return any(run.says(f"hands over its {what}", partial(_hands_over, run, what)) for run in runs)
+
+
+def _hands_over(run: Run, what: str) -> bool:
+    call = run.script.facts.initialize if run.script is not None else None
+    return call is not None and call.name == "initialize" and (call.spreads or what in call.arguments)
 
 
 def severity_by_reader(runs: Sequence[Run]) -> Severity:

@@ -12,7 +12,7 @@ from lintfit.frozen import field, frozen, names, replace
 from lintfit.memo import Memo
 from lintfit.memory.activations.family_names import has_module
 from lintfit.memory.activations.gptq import Unpacked, unpacked
-from lintfit.memory.alike import alike
+from lintfit.memory.alike import on_any_gpu
 from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
 from lintfit.memory.tensors.lora import targets_of
@@ -225,7 +225,7 @@ _OF: Memo[Recipe] = Memo()
 
 def of(spec: Spec) -> Recipe:
     """The recipe of a run; the parts of an estimate ask for it one after the other."""
-    return _OF.get(alike(spec), "", lambda: _one(_made(spec)))
+    return _OF.get(on_any_gpu(spec), "", lambda: _one(_made(spec)))
 
 
 def _casts_frozen(spec: Spec) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import replace
 from lintfit.memo import Memo
-from lintfit.memory.alike import alike
+from lintfit.memory.alike import alike, on_any_gpu
 from lintfit.memory.engines.ddp import reduces
 from lintfit.memory.engines.host import reads_once
 from lintfit.memory.engines.saving import gathered_on_host
@@ -14,6 +14,8 @@ from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 
 _FOUND: Memo[States] = Memo()
+_EQUAL: Memo[list[States]] = Memo()
+"""Those that runs on some GPU have: few engines ask how large it is, so that most of them are equal."""
 
 
 def states(spec: Spec) -> States:
@@ -21,7 +23,16 @@ def states(spec: Spec) -> States:
 
     Counted once for runs that differ in their batch and its lengths only.
     """
-    return _FOUND.get(alike(spec), "", lambda: _counted(spec))
+    return _FOUND.get(alike(spec), "", lambda: _one(spec, _counted(spec)))
+
+
+def _one(spec: Spec, found: States) -> States:
+    """One object for equal states of runs that differ in their GPU: what is made of them is found again by it."""
+    known = _EQUAL.get(on_any_gpu(spec), "", list)
+    same = next((each for each in known if each == found), None)
+    if same is None:
+        known.append(found)
+    return same or found
 
 
 def _counted(spec: Spec) -> States:

@@ -10,7 +10,7 @@ from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.frames import Frame, frame
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.traits import Traits
-from lintfit.memory.alike import alike
+from lintfit.memory.alike import on_any_gpu
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end, at_lookup
 from lintfit.memory.micro_batch.opened import opens_inputs
@@ -54,7 +54,7 @@ _MODELS: Memo[Model] = Memo()
 
 def model_of(spec: Spec, beside: Beside | None = None) -> Model:
     """The language model of a run, with what its layers attend to ``beside`` the text."""
-    return _MODELS.get(alike(spec), beside, lambda: _made(spec, beside))
+    return _MODELS.get(on_any_gpu(spec), beside, lambda: _made(spec, beside))
 
 
 def shape_of(spec: Spec, model: Model) -> Shape:

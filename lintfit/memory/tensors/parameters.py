@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memo import Memo
-from lintfit.memory.alike import alike
+from lintfit.memory.alike import on_any_gpu
 from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, within
 from lintfit.memory.tensors.lora import adapters, saved_modules
@@ -43,7 +43,7 @@ def inventory(spec: Spec) -> Inventory:
 
     Counted once for the same model and settings: the parts of an estimate ask for it again and again.
     """
-    return _OF.get(alike(spec), "", lambda: _known(spec))
+    return _OF.get(on_any_gpu(spec), "", lambda: _known(spec))
 
 
 def _known(spec: Spec) -> Inventory:
