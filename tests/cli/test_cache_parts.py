@@ -133,6 +133,25 @@ def test_a_launch_whose_script_writes_its_configs_is_kept(built: list[str], tmp_
         assert found == checked(".", "--output-format", "json", "--no-cache", cwd=folder)
 
 
+def test_what_is_said_of_an_optimizer_hangs_on_who_hands_over_another(tmp_path: Path) -> None:
+    """Two scripts with one JSON, of which one changes; the other's answer is kept."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "run.sh").write_text("".join(f"deepspeed --num_gpus 8 {each}.py\n" for each in ("one", "two")))
+    plain = (
+        "import deepspeed, torch\nmodel = torch.nn.Linear(2, 2)\ndeepspeed.initialize(model=model, config='ds.json')\n"
+    )
+    handing = plain.replace("model=model,", "model=model, optimizer=torch.optim.Adam(model.parameters()),")
+    (tree / "two.py").write_text(plain)
+    for kind in ("Lamb", "AdamW"):
+        (tree / "ds.json").write_text(f'{{"optimizer": {{"type": "{kind}"}}, "zero_optimization": {{"stage": 2}}}}')
+        for text in (plain, handing, f"{handing}# more\n", plain):
+            (tree / "one.py").write_text(text)
+            found = checked(".", "--select", "zero-unsupported-optimizer", cwd=tree)
+            assert ("Lamb with ZeRO" in found.out) == (kind == "Lamb" and text == plain)
+            assert found == checked(".", "--select", "zero-unsupported-optimizer", "--no-cache", cwd=tree)
+
+
 @pytest.mark.parametrize("name", ["new.py", "one/helper/__init__.py", "requirements.txt", "lintfit.toml"])
 def test_a_new_file_has_everything_read_again(name: str, built: list[str], tmp_path: Path) -> None:
     folder = two_projects(tmp_path / "tree")
