@@ -6,9 +6,11 @@ through whole files take this.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
+from operator import attrgetter
+from typing import Any
 
 import libcst as cst
 
@@ -29,27 +31,31 @@ _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
 """Fields in the order of the text, where the class declares them in another."""
 
 
-class _Counts(dict[type, bool]):
-    """Whether what is of a type is a child, found out once a type: abstract classes take long to ask."""
+_NOTHING, _CHILD, _SEVERAL = range(3)
 
-    def __missing__(self, kind: type) -> bool:
-        found = self[kind] = issubclass(kind, cst.CSTNode) and not issubclass(kind, SKIPPED)
+
+class _Kinds(dict[type, int]):
+    """Whether what is of a type is a child, or holds several: found out once, for abstract classes take long to ask."""
+
+    def __missing__(self, kind: type) -> int:
+        node = issubclass(kind, cst.CSTNode) and not issubclass(kind, SKIPPED)
+        found = self[kind] = _CHILD if node else _SEVERAL if issubclass(kind, (list, tuple)) else _NOTHING
         return found
 
 
-_COUNTS = _Counts()
+_KINDS = _Kinds()
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes directly below one, in the order of the text."""
-    for name in _names(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, list | tuple):
-            for each in value:
-                if _COUNTS[type(each)]:
-                    yield each
-        elif _COUNTS[type(value)]:
+    for value in _fields(type(node))(node):
+        kind = _KINDS[type(value)]
+        if kind == _CHILD:
             yield value
+        elif kind == _SEVERAL:
+            for each in value:
+                if _KINDS[type(each)] == _CHILD:
+                    yield each
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -69,10 +75,14 @@ def code_of(node: cst.CSTNode) -> str:
 
 
 @cache
-def _names(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+def _fields(kind: type[cst.CSTNode]) -> Callable[[cst.CSTNode], Sequence[Any]]:
+    """What gets all fields at once that may hold children."""
     declared = [field.name for field in fields(kind) if not _is_blank(field.name)]
     first = _FIRST.get(kind, ())
-    return (*first, *(name for name in declared if name not in first))
+    names = (*first, *(name for name in declared if name not in first))
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda node: [getattr(node, name) for name in names]
 
 
 def _is_blank(name: str) -> bool:

@@ -23,8 +23,8 @@ class Imports(Statements):
         super().__init__(module, walk)
         self._modules = modules
         self._scopes: dict[str, Scope | None] = {}
-        self._walked: dict[str, Branch] = {}
-        """The branch that the statements of each of them were walked in."""
+        self._walked: dict[str, bool | None] = {}
+        """Whether the statements of each of them were walked as those that run."""
         self._reached: dict[str, bool | None] = {}
         """Whether this run comes by an import of a module, or of a name in it."""
 
@@ -61,12 +61,11 @@ class Imports(Statements):
 
         They are walked once more where a surer import than the last one has come by since.
         """
-        branch = self._imported_in(name)
-        known = self._walked.get(name)
-        if name in self._scopes and (known is None or _SURENESS[known.taken] >= _SURENESS[branch.taken]):
+        taken = self._imported_in(name)
+        if name in self._scopes and _SURENESS[self._walked[name]] >= _SURENESS[taken]:
             return self._scopes[name]
         self._scopes[name] = None
-        self._walked[name] = branch
+        self._walked[name] = taken
         module = self._modules.find(name) if self._modules is not None else None
         if module is None:
             return None
@@ -74,7 +73,7 @@ class Imports(Statements):
         self._scopes[name] = scope
         walk, entry = self.walk, self.has_entry
         before = walk.branch, walk.statement, walk.assigned_to, walk.frames
-        walk.branch, walk.statement, walk.assigned_to, walk.frames = branch, None, None, []
+        walk.branch, walk.statement, walk.assigned_to, walk.frames = Branch(taken), None, None, []
         try:
             self.block(module.body, scope)
         finally:
@@ -86,9 +85,9 @@ class Imports(Statements):
         known = self._reached.get(name, False)
         self._reached[name] = max(known, self.walk.branch.taken, key=_SURENESS.__getitem__)
 
-    def _imported_in(self, name: str) -> Branch:
-        """The branch that a module runs in: that of the surest import of it, or of a name or module in it."""
-        return Branch(self._reached.get(name, True))
+    def _imported_in(self, name: str) -> bool | None:
+        """Whether a module runs: as surely as the surest import of it, or of a name or module in it."""
+        return self._reached.get(name, True)
 
     def package(self, scope: Scope, dots: int) -> str:
         root = scope

@@ -121,7 +121,7 @@ class Interpreter(Imports):
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         found = self._invoked(node, record, function, scope)
-        if not isinstance(found, Const):
+        if record.name.startswith("is_") and not isinstance(found, Const):
             for known, tests in ((True, _INSTALLED), (False, _ELSEWHERE)):
                 if tests.fullmatch(record.name):
                     return Const(node, known)

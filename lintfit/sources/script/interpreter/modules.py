@@ -116,7 +116,7 @@ class Modules:
 
     def library(self, name: str) -> str | None:
         """The library that a package of the project is a copy of: its own names are then the library's."""
-        if self._open is None or name.partition(".")[0] in LIBRARIES or "peft" not in name:
+        if self._open is None or "peft" not in name or name.partition(".")[0] in LIBRARIES:
             return None
         found = next((each for path in _candidates(self._script.path.parent, name) if (each := self._at(path))), None)
         copied = found is not None and found.path.name == "__init__.py" and _COPY_OF_PEFT.search(found.text)
