@@ -11,6 +11,7 @@ from libcst.metadata import CodeRange
 from lintfit.documents.limits import too_long
 from lintfit.documents.model import NOT_READ, Document, FileText, Kind, Problem, Span
 from lintfit.documents.python_blocks import LINES_ABOVE, FunctionBlock, parse_module
+from lintfit.documents.python_cost import takes_long
 from lintfit.documents.python_outline import Outline, outline
 from lintfit.documents.python_places import Spans, lines_of, spans_of, statement_lines, statement_spans
 from lintfit.documents.python_syntax import TooDeepError, statements
@@ -220,7 +221,7 @@ def _parse(document: PythonDocument) -> _Tree:
     if opinion.refusal:
         return _failed(opinion.refusal, 0, 0)
     error = opinion.error
-    if error is not None and "too many" in error.msg:
+    if error is not None and ("too many" in error.msg or takes_long(text)):
         return _failed(error.msg, *_place(document, error.lineno, error.offset))
     try:
         module, blocks = parse_module(text, opinion.outline.bodies)

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Sequence
 
 from lintfit.documents.limits import too_long
+from lintfit.documents.python_cost import takes_long
 
 UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What :func:`statements` raises."""
 
 
 class TooDeepError(ValueError):
-    """Python takes the text, and libcst has not the memory for it."""
+    """Python takes the text, and libcst has not the memory or the time for it."""
 
 
 MAX_NESTED = 500
@@ -37,6 +38,8 @@ def statements(text: str) -> list[ast.stmt]:
         body = ast.parse(text).body
     if _nests_too_deep(text, body):
         raise TooDeepError(f"more than {MAX_NESTED} operators inside of one another: no training script")
+    if takes_long(text, body):
+        raise TooDeepError("chains or brackets without end: no training script")
     return body
 
 

@@ -274,6 +274,11 @@ VALUES = {
         + ".a()" * 3000
         + "\nfor batch in os.loader:\n    loss = os.f(batch)\n    loss.backward()\n    total += loss\ns = 1\n"
     ),
+    "chained_methods": _script("x = a" + ".b()" * 2900 + "\ns = 1\n"),
+    "chains_with_arguments": _script("x = a" + ".b(c.d, [1, 2, 3], e=f)" * 600 + "\ns = 1\n"),
+    "many_chains": _script(("x = a" + ".b(c)" * 100 + "\n") * 190 + "s = 1\n"),
+    "a_chain_before_a_syntax_error": _script("x = a" + ".b(c.d, [1, 2, 3], e=f)" * 600 + '\nprint "a"\ns = 1\n'),
+    "brackets_in_brackets": _script(("x = " + "f(" * 180 + ")" * 180 + "\n") * 200 + "s = 1\n"),
     "keywords": _script("d = dict(" + ", ".join(f"a{i}=1" for i in range(20000)) + ")\ns = d\n"),
     "arguments_of_a_parser": (
         HEAD
