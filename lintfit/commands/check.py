@@ -17,6 +17,7 @@ from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
+from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, of_plans, of_tree
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
@@ -173,6 +174,11 @@ def _with_readers(judged: RunResult, runs: Sequence[Run]) -> RunResult:
     return replace(judged, plan=replace(judged.plan, readers=tuple(run.id for run in others)))
 
 
+_TOO_LONG = (
+    "all plans of one check may take only so long (lintfit fit FILE, or a check of that file, looks for its own)"
+)
+
+
 @frozen(eq=False)
 class _Checked:
     result: CheckResult
@@ -188,8 +194,16 @@ class _Pass:
     def __init__(self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None) -> None:
         self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
+        self.plans = of_plans()
+        """What may still be spent on plans, which nobody needs for a verdict."""
+        self.unplanned: list[str] = []
+        """Runs for which no plan was looked for to the end, as that would take too long."""
 
     def check(self) -> _Checked:
+        with self.workspace.apart(of_tree()):
+            return self._check()
+
+    def _check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
         runs = tuple(_with_readers(self._judged(run), (*loaded.runs, *loaded.others)) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
@@ -272,8 +286,20 @@ class _Pass:
             return judged
         if vllm_does_not_start(judged.run):
             return judged  # it stops before it trains, whatever the training takes
-        number = judged.run.origin.index
-        if number >= MOST_PLANS:
+        if judged.run.origin.index >= MOST_PLANS:
+            return judged
+        with self.workspace.apart(self.plans):
+            planned = self._with_plan(judged)
+        if not self.plans.all.spent:
+            return planned
+        # Nothing that hangs on how much others have spent is kept for the next check.
+        self.workspace.ambiguous.add(self.workspace.located(judged.run.origin.path))
+        self.unplanned.append(judged.run.id)
+        return judged
+
+    def _with_plan(self, judged: RunResult) -> RunResult:
+        """The result with its plan, and with all kinds of plans where they are asked for."""
+        if not self.plans.all.take(OF_PLAN):
             return judged
         from lintfit.fit.planner import plan
 
@@ -285,7 +311,9 @@ class _Pass:
             shortfall=outcome.shortfall,
             refused_plans=outcome.refused,
         )
-        if not self.options.show_plans or number >= MOST_LISTED:
+        if not self.options.show_plans or judged.run.origin.index >= MOST_LISTED:
+            return planned
+        if not self.plans.all.take(OF_ALL_KINDS):
             return planned
         from lintfit.fit.alternatives import alternatives
 
@@ -297,6 +325,10 @@ class _Pass:
         short = (each.run.origin for each in results if each.verdict is Verdict.DOES_NOT_FIT)
         for path in dict.fromkeys(origin.path for origin in short if origin.index >= MOST_PLANS):
             yield f"{path.as_posix()}: plans were looked for in its first {MOST_PLANS} launches"
+        if self.unplanned:
+            first, *others = self.unplanned
+            more = f" and {len(others)} more" if others else ""
+            yield f"no plan was looked for to the end for {first}{more}: {_TOO_LONG}"
 
     def _run_findings(self, judged: RunResult) -> Iterable[Finding]:
         if self.store is not None:

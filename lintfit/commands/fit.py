@@ -14,6 +14,7 @@ from lintfit.checks.helpers.runs import VISIBLE, starts_too_many, too_few_shown
 from lintfit.commands.done import Done
 from lintfit.commands.specs import Estimated, estimate_mapping, read_specs
 from lintfit.documents.edits import shown_diff
+from lintfit.documents.steps import of_tree
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.findings.model import Plan
@@ -116,7 +117,7 @@ def _done(
     start = 1
     mistakes = Mistakes()
     for result in runs:
-        with mistakes.end_at(result.run.id):
+        with mistakes.end_at(result.run.id), workspace.apart(of_tree()):
             answers.append(_answer(result, start, workspace, options, asked))
             start += len(answers[-1].plans)
     errors = (*errors, *mistakes.lines)

@@ -7,6 +7,19 @@ one counter, which everything that it starts shares; a part that may take no mor
 
 from __future__ import annotations
 
+from pathlib import Path
+
+OF_TREE = 1_500_000
+"""Steps of all readings of all scripts of a tree. The largest of 180 public repositories take 850,000."""
+OF_PLANS = 500_000
+"""Steps of all plans that are looked for in a tree, which take twice as long each."""
+OF_PLAN = 15_000
+"""What it takes to look for a plan beside what is read for it: a few hundred estimates."""
+OF_ALL_KINDS = 90_000
+"""The same for all kinds of plans of a run."""
+OF_RUN = 1_000
+"""What it takes to put a run together again, beside what its script takes."""
+
 
 class Steps:
     """How many steps a reading may still take. ``what`` names them in the reason (``expressions``)."""
@@ -52,3 +65,28 @@ class Steps:
         if self._outer is not None and self._outer.spent:
             return self._outer.reason
         return f"more than {self._most} {self._what}: what comes after is not followed"
+
+
+class Work:
+    """What all readings of a tree may take: a counter for each file, and one that these share."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self.all = Steps(most, what)
+        """The counter that they share."""
+        self._files: dict[Path, Steps] = {}
+
+    def on(self, path: Path, most: int, what: str) -> Steps:
+        """The one counter that all readings of a file draw from."""
+        if path not in self._files:
+            self._files[path] = self.all.within(most, what)
+        return self._files[path]
+
+
+def of_tree() -> Work:
+    """What one reading of all files of a tree may take."""
+    return Work(OF_TREE, "expressions of all scripts")
+
+
+def of_plans() -> Work:
+    """What looking for plans may take."""
+    return Work(OF_PLANS, "expressions of all plans")

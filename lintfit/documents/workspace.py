@@ -15,7 +15,7 @@ from lintfit.documents.files import ReadError, is_notebook, kind_of, read_text, 
 from lintfit.documents.here_files import HereFiles
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.documents.paths import is_below, located, resolved
-from lintfit.documents.steps import Steps
+from lintfit.documents.steps import Steps, Work, of_tree
 from lintfit.frozen import replace
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Workspace:
         self._resolved: dict[Path, Path] = {}
         self._stands: dict[Path, Path] = {}
         """Where a path stands, links to its folder followed and one at its end not."""
-        self._work: dict[Path, Steps] = {}
-        """What all readings of a file together may take, whatever text it has."""
+        self.work = of_tree()
+        """What all readings together may take, whatever texts the files have."""
         self._names: dict[str, list[Path]] | None = None
         """Where files lie below the root, by their names; asked for only where a name leads nowhere."""
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
@@ -312,12 +312,21 @@ class Workspace:
         other._stands, other._asked = self._stands, self._asked
         other._settled, other.ambiguous = self._settled, self.ambiguous
         other._stored_files, other._names = self._stored_files, self._names
-        other._work = self._work
+        other.work = self.work
         return other
 
     def work_on(self, path: Path, most: int, what: str) -> Steps:
         """The one counter that all readings of a file draw from, with changes of it in memory."""
-        return self._work.setdefault(self._resolve(path), Steps(most, what))
+        return self.work.on(self._resolve(path), most, what)
+
+    @contextmanager
+    def apart(self, work: Work) -> Iterator[None]:
+        """Have what is read meanwhile drawn from another counter: what is spent there leaves the rest as it is."""
+        own, self.work = self.work, work
+        try:
+            yield
+        finally:
+            self.work = own
 
     def located(self, path: Path) -> Path:
         """Where a path leads, as it was when it was first asked for."""

@@ -18,6 +18,7 @@ from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document, Edit, FileEdit, Kind, Span
 from lintfit.documents.shell_computed import referenced
 from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.steps import OF_RUN
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
@@ -263,8 +264,12 @@ class _Copy:
         changes in common."""
         origin, cli, texts = self.run.origin, self._cli, dict(self.texts)
         key = (origin, id(cli), frozenset(texts.items()))
-        found = _READ.get(self._workspace, key, lambda: (build(origin, self._workspace.with_overlay(texts), cli), cli))
-        self.run = found[0]
+
+        def read() -> tuple[Run, Options]:
+            self._workspace.work.all.take(OF_RUN)
+            return build(origin, self._workspace.with_overlay(texts), cli), cli
+
+        self.run = _READ.get(self._workspace, key, read)[0]
 
     def take_existing(self) -> None:
         """Let a config of the tree that says the same stand in for one that was made."""

@@ -147,6 +147,8 @@ class _Builder:
         elif launch is not None or self.origin.kind == "script":
             script = self._script(launch)  # which may leave a recipe among the sources
             self.sources = replace(self.sources, script=script)
+            if self.files.workspace.work.all.spent:  # and what others have spent hangs on their order
+                self.files.workspace.ambiguous.add(self.files.workspace.located(self.origin.path))
         if self.sources.accelerate is None and self.sources.recipe is not None:
             self.sources = replace(self.sources, accelerate=accelerate_of(self.files, self.sources))
         self.sources = replace(self.sources, deepspeed=deepspeed_of(self.files, self.sources))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -13,7 +13,7 @@ from lintfit.documents.markdown import is_page, starts_something
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
-from lintfit.frozen import frozen, replace
+from lintfit.frozen import field, frozen, replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import config_beside, configs_of_folders
@@ -31,6 +31,12 @@ from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_trai
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
+MOST_RUNS = 320
+"""Runs of a tree, configs alone apart, that are put together. No public repository whose launches lintfit is measured
+with has 100."""
+MOST_TRAININGS = 40
+"""Trainings of a notebook: for each its cells are read again."""
+TOO_MANY = f"more than {MOST_RUNS} runs in what is checked: those that begin here are not judged"
 _LONGEST = 200_000
 """Characters of a file of no known use that is parsed because it was named."""
 
@@ -72,7 +78,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
     runs += documented(pages, found.named, frozenset(taken), trains)
     taken |= {path for run in runs for path in _taken(run, workspace)}
     launches += pages
-    for origin in _lonely_scripts(documents, taken, found, workspace, cli):
+    for origin in _lonely_scripts(documents, taken, found, making):
         quoted = [*_quoted(origin, making)]
         if quoted:
             runs += quoted
@@ -98,7 +104,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
         found,
         workspace,
         {document.path: document for document in documents},
-        frozenset(taken),
+        frozenset(taken | {workspace.located(path) for path in making.beyond}),
         tuple(run for run in launches if not trains(run)),
         idle,
     )
@@ -106,7 +112,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
         tuple(documents),
         tuple(runs),
         (*reader.errors, *mistakes.lines),
-        (*reader.skipped, *skipped(reading)),
+        (*reader.skipped, *making.left_out(), *skipped(reading)),
         len(reader.read | taken),
     )
     return loaded if found.changes is None else _touched(loaded, found.changes, workspace)
@@ -148,12 +154,29 @@ class _Making:
     cli: Options
     mistakes: Mistakes
     build: Build
+    begun: set[Origin] = field(default_factory=set)
+    beyond: dict[Path, None] = field(default_factory=dict)
+    """Files with runs that are beyond those that are put together."""
 
     def run(self, origin: Origin) -> Run | None:
-        """The run that begins here; None where this program fails over it."""
+        """The run that begins here; None where this program fails over it, or where there are too many."""
+        if origin.kind != "config":
+            if self.is_full:
+                self.beyond[origin.path] = None
+                return None
+            self.begun.add(origin)
         with self.mistakes.end_at(origin.path.as_posix()):
             return self.build(origin, self.workspace, self.cli)
         return None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no other run is put together."""
+        return len(self.begun) >= MOST_RUNS
+
+    def left_out(self) -> Iterator[Skipped]:
+        """The files with runs that were not put together."""
+        return (Skipped(path, TOO_MANY) for path in self.beyond)
 
 
 class _Reader:
@@ -239,8 +262,9 @@ def _launch_origins(document: Document, workspace: Workspace, mistakes: Mistakes
 
 
 def _lonely_scripts(
-    documents: Sequence[Document], taken: set[Path], found: FoundFiles, workspace: Workspace, cli: Options
+    documents: Sequence[Document], taken: set[Path], found: FoundFiles, making: _Making
 ) -> Iterable[Origin]:
+    workspace = making.workspace
     # What a notebook's cells train and what it launches are two things.
     scripts = [
         d
@@ -253,8 +277,8 @@ def _lonely_scripts(
             continue
         if script.path not in found.named and only_defines(script.text):
             continue
-        partners = _partners(script, named, found, cli)
-        beside = config_beside(script, workspace) if not partners else None
+        partners = _partners(script, named, found, making.cli)
+        beside = config_beside(script, workspace) if not (partners or making.is_full) else None
         if beside is not None and workspace.located(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
@@ -264,7 +288,11 @@ def _further(run: Run | None, making: _Making) -> Iterable[Run | None]:
     """The other trainings of a notebook, behind its first."""
     if run is None or not run.origin.in_notebook:
         return
-    for index in range(1, trainings(run)):
+    count = trainings(run)
+    if count > MOST_TRAININGS:
+        name = run.origin.path.as_posix()
+        making.mistakes.note(f"{name}: more than {MOST_TRAININGS} trainings: the others are not judged")
+    for index in range(1, min(count, MOST_TRAININGS)):
         yield making.run(replace(run.origin, index=index))
 
 

@@ -17,6 +17,7 @@ from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.paths import resolved
+from lintfit.documents.steps import OF_RUN
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.memo import Memo
@@ -101,6 +102,7 @@ class Sharing:
 
     def after(self, other: Run, workspace: Workspace) -> Run | None:
         """Another run as it is with the files of a changed workspace; None where that cannot be read."""
+        workspace.work.all.take(OF_RUN)
         with Mistakes().end_at(other.id):
             return build(other.origin, workspace, self._cli)
         return None
@@ -111,6 +113,7 @@ class Sharing:
     def _run(self, origin: Origin) -> Run | None:
         if origin not in self._built:
             self._built[origin] = None
+            self._workspace.work.all.take(OF_RUN)
             with self._noted(origin), Mistakes().end_at(origin.path.as_posix()):
                 self._built[origin] = build(origin, self._workspace, self._cli)
         self._workspace.ask(self._asked[origin])
