@@ -32,13 +32,28 @@ def moved_above(document: PythonDocument, statement: Record, target: Record) -> 
     between = _between(block, above, below)
     if between is None:
         return None
+    taken = _needed_right_above(below, between)
     fewer = _height(document, above) < _height(document, below)
     down = _moved_down(document, above, [*between[1:], below]) if fewer else None
     if down is not None:
         return down
     titled = _titled(document, block, above)
-    whole = _moved_up(document, below, titled[0], [*titled[:-1], *between]) if len(titled) > 1 else None
-    return whole if whole is not None else _moved_up(document, below, above, between)
+    left = between[: len(between) - len(taken)]
+    whole = _moved_up(document, [*taken, below], titled[0], [*titled[:-1], *left]) if len(titled) > 1 else None
+    return whole if whole is not None else _moved_up(document, [*taken, below], above, left)
+
+
+def _needed_right_above(below: cst.CSTNode, between: list[cst.CSTNode]) -> list[cst.SimpleStatementLine]:
+    """The assignments right above a statement that bind names of it, which go where it goes (``output_dir = "out"``);
+    ``between`` begins with the statement that it goes above."""
+    taken: list[cst.SimpleStatementLine] = []
+    wanted = _names(below)
+    for node in reversed(between[1:]):
+        if not isinstance(node, cst.SimpleStatementLine) or not _gives_names(node) or wanted.isdisjoint(_bound(node)):
+            break
+        taken.insert(0, node)
+        wanted |= _names(node)
+    return taken
 
 
 def _titled(
@@ -56,19 +71,30 @@ def _titled(
     return [statement]
 
 
+def _gives_names(node: cst.SimpleStatementLine) -> bool:
+    """Whether a statement does nothing but give values to plain names."""
+    targets = [target.target for each in node.body if isinstance(each, cst.Assign) for target in each.targets]
+    return len(targets) >= len(node.body) and all(isinstance(target, cst.Name) for target in targets)
+
+
 def _moved_up(
     document: PythonDocument,
-    below: cst.SimpleStatementLine,
+    moved: list[cst.SimpleStatementLine],
     above: python_edits.Statement,
     between: list[cst.CSTNode],
 ) -> Edits | None:
-    if not _names(below).isdisjoint(name for node in between for name in _bound(node)):
+    """Statements that follow one another above an earlier one, of which none needs what is bound between them."""
+    bound = {name for node in between for name in _bound(node)}
+    used = {name for node in between for name in _names(node)}
+    given = {name for node in moved[:-1] for name in _bound(node)}
+    if not used.isdisjoint(given) or not all(_names(node).isdisjoint(bound) for node in moved):
         return None
-    code = _code(document, below)
+    code = _code(document, moved)
     if code is None:
         return None
     inserted = python_edits.insert_statement_before(document, above, code)
-    removed = _with_comments(document, below, python_edits.remove_statement(document, below))
+    first, last = moved[0], moved[-1]
+    removed = _with_comments(document, first, python_edits.remove_statement(document, last))
     return edits_in(document, _with_blank_lines(document.text, document.file.newline, inserted, removed))
 
 
@@ -76,7 +102,7 @@ def _moved_down(document: PythonDocument, above: cst.SimpleStatementLine, passed
     """A statement behind the last of those that follow it, of which none needs or changes what it has."""
     used = {name for node in passed for name in _names(node)}
     changed = {name for node in passed for name in _bound(node)}
-    code, last = _code(document, above), passed[-1]
+    code, last = _code(document, [above]), passed[-1]
     if code is None or not used.isdisjoint(_bound(above)) or not changed.isdisjoint(_names(above)):
         return None
     assert isinstance(last, cst.SimpleStatementLine)
@@ -183,10 +209,11 @@ def _bound(node: cst.CSTNode) -> Iterator[str]:
                 yield from _names(target)
 
 
-def _code(document: PythonDocument, statement: cst.CSTNode) -> str | None:
-    """The statement's lines and those of its comments, without indentation; None where that would change a string."""
-    span = document.span(statement)
-    text = document.slice(span)
+def _code(document: PythonDocument, moved: list[cst.SimpleStatementLine]) -> str | None:
+    """The lines of statements that follow one another, with the comments above the first, without indentation; None
+    where that would change a string."""
+    start, end = _begin(document, moved[0]), document.span(moved[-1]).end
+    text = document.text[start:end]
     if '"""' in text or "'''" in text:
         return None
-    return textwrap.dedent(document.text[line_start(document.text, _begin(document, statement)) : span.end])
+    return textwrap.dedent(document.text[line_start(document.text, start) : end])
