@@ -22,6 +22,9 @@ def for_one_caller(calls: Calls, line: cst.CSTNode) -> None:
         node = document.parent(node)
     if node is None:
         return
-    called = re.compile(rf"(?<!def )(?<!\w){re.escape(node.name.value)}\(")
-    if sum(len(called.findall(text)) for text in calls.texts()) > 1:
+    name = re.escape(node.name.value)
+    called, own = re.compile(rf"(?<!def )(?<!\w){name}\("), re.compile(rf"\bdef {name}\(")
+    # A module that has a function of this name itself calls that one: every script has a main().
+    texts = (text for text in calls.texts() if text is document.text or own.search(text) is None)
+    if sum(len(called.findall(text)) for text in texts) > 1:
         raise CannotWrite(f"{node.name.value}() of {document.path.as_posix()} makes other models, too")
