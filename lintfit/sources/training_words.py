@@ -34,6 +34,10 @@ TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
 """The field that asks for checkpointing, by the name that transformers 6 has and by the one before it."""
 
+OFF_BY_DEFAULT = frozenset({*CHECKPOINTING, "use_liger_kernel"})
+"""Switches that are False by default, and not None, in every version of ``TrainingArguments`` and of TRL's configs but
+those that turn them on."""
+
 COMPILING = ("torch_compile", "torch_compile_backend", "torch_compile_mode")
 """Fields of ``TrainingArguments``; either of the last two switches the first on (``__post_init__``)."""
 

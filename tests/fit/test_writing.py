@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.options.model import Options
 from lintfit.run.model import Run
+from tests.support import lintfit
 
 HOMES = ("keyword", "default", "flag", "config")
 """Where the two sizes of the batch are stated: a keyword in the script, a dataclass's default, a flag, the JSON."""
@@ -166,3 +168,68 @@ def test_what_is_asked_is_written_where_it_lives_and_nothing_else_changes(
         homes = {carried.places[key].name for key in ("micro_batch_size",) if key in carried.places}
         expected = {"keyword": "train.py", "default": "run.sh", "flag": "run.sh", "config": "ds.json"}
         assert homes <= {expected[style["home"]]}
+
+
+SWITCHES = """\
+torchrun --nproc_per_node 8 train.py \\
+    --output_dir out \\
+    {bf16} \\
+    --do_train \\
+    --per_device_train_batch_size 1
+"""
+PARSED = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("bf16", "written"),
+    [("--bf16", "--gradient_checkpointing \\\n"), ("--bf16 True", "--gradient_checkpointing True \\\n")],
+)
+def test_a_switch_is_given_as_the_launch_gives_its_others(tmp_path: Path, bf16: str, written: str) -> None:
+    (tmp_path / "train.py").write_text(PARSED)
+    (tmp_path / "run.sh").write_text(SWITCHES.format(bf16=bf16))
+    lintfit("check", "run.sh", "--fix", "--unsafe-fixes", "--gpu", "3090", "--seq-len", "4096", cwd=tmp_path)
+    assert written in (tmp_path / "run.sh").read_text()
+
+
+def test_the_main_of_another_module_is_no_caller(tmp_path: Path) -> None:
+    train = """\
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+from data import prepare
+
+
+def main():
+    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+    model = get_peft_model(model, LoraConfig(r=8, target_modules=["q_proj", "v_proj"]))
+    args = TrainingArguments(output_dir="out", bf16=True, per_device_train_batch_size=1)
+    Trainer(model=model, args=args, train_dataset=prepare()).train()
+
+
+if __name__ == "__main__":
+    main()
+"""
+    data = """\
+def prepare():
+    return []
+
+
+def main():
+    prepare()
+
+
+if __name__ == "__main__":
+    main()
+"""
+    for name, text in (("train.py", train), ("data.py", data), ("run.sh", "python train.py\n")):
+        (tmp_path / name).write_text(text)
+    lintfit("check", "run.sh", "--fix", "--unsafe-fixes", "--gpu", "3090", "--seq-len", "2048", cwd=tmp_path)
+    after = (tmp_path / "train.py").read_text()
+    assert "model.enable_input_require_grads()" in after
+    assert "gradient_checkpointing=True" in after

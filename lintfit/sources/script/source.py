@@ -19,6 +19,7 @@ from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import defaults, models
 from lintfit.sources.script.interpreter.interpreter import Interpreter
 from lintfit.sources.script.interpreter.modules import Modules
+from lintfit.sources.script.interpreter.parsers import Parser
 from lintfit.sources.script.interpreter.state import Walk, steps_of
 from lintfit.sources.script.interpreter.values import Const, Record, plain
 from lintfit.sources.script.model import Call, ScriptFacts, Statement
@@ -27,6 +28,7 @@ from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.reading.collector import Reading, sure_none
 from lintfit.sources.script.writing import edits, file_edits
 from lintfit.sources.script.writing import settings as writing
+from lintfit.sources.training_words import OFF_BY_DEFAULT
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -239,7 +241,20 @@ class ScriptSource:
         spelled, switch = self.walk.spelling.get(name, name), name in self.walk.switches
         if switch and value is not True:
             return None
-        return self.add_flag(spelled, None if switch else str(value))
+        return self.add_flag(spelled, None if switch or (value is True and self._stands_alone(name)) else str(value))
+
+    def _stands_alone(self, name: str) -> bool:
+        """Whether a switch of the Trainer's arguments that is off by default is given without a word, as the launch
+        gives its others: ``HfArgumentParser`` takes it so (``nargs="?"``, ``const=True``)."""
+        walk = self.reading.walk
+        values = [(flag.value or "").lower() for flag in walk.flags.values()]
+        if name not in OFF_BY_DEFAULT or "" not in values or not _BOOLEANS.isdisjoint(values):
+            return False
+        parsers = (each.call.receiver for each in walk.parsed if each.call is not None)
+        return any(isinstance(parser, Parser) and models.is_dataclass_parser(parser.kind) for parser in parsers)
+
+
+_BOOLEANS = frozenset({"true", "false"})
 
 
 def read_script(
