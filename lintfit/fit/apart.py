@@ -19,6 +19,8 @@ from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind
 from lintfit.documents.shell_computed import prints
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
+from lintfit.memory import estimate
+from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.key_reads import key_reads
@@ -31,10 +33,20 @@ from lintfit.sources.recipes.keys import spelled
 
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
 _ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
-_OFFLOAD = re.compile(r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?", re.IGNORECASE)
+_OFFLOAD = re.compile(
+    r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?(?:[-_](?:opt(?:im(?:izer)?)?|params?)(?![0-9A-Za-z]))*",
+    re.IGNORECASE,
+)
 _TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
-_FOR_ALL = frozenset({"whole_state_dict"})
-"""Settings that may change for other runs, for what is written does the same for every engine."""
+_FOR_ALL = frozenset({"whole_state_dict", "loop_outputs"})
+"""Settings that may change for other runs: what is written does the same for every engine, or only lets go earlier of
+what nobody uses any more."""
+_OTHER_TRAINING = frozenset(
+    {"method", "lora_rank", "lora_targets", "quantization", "reference_model", "seq_len", "weights_dtype"}
+)
+"""Changes that make another training of a run: who has asked for one of them has not asked for that of the others."""
+_FOLLOWING = frozenset({"use_reentrant"})
+"""What follows from a change of gradient checkpointing."""
 _HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
 _NO_OFFLOAD = re.compile(r"[-_]?(?:non?|without|w[-_]?o)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
@@ -51,7 +63,11 @@ class Apart:
             name == "fsdp" and value is not None and value.cpu_offload for name, value in changes
         )
         self._smaller = any(name in ZERO_SECTION for name, _ in changes)
+        self._names = {name for name, _ in changes} - _OTHER_TRAINING
         self._sharing = sharing(workspace, cli)
+        self.along: dict[str, Path] = {}
+        """The other launches that get what the plan writes into a file that they have as well, and that are as well off
+        with it: found by :meth:`why_not`."""
 
     @property
     def aim(self) -> Mapping[str, Any]:
@@ -161,10 +177,23 @@ class Apart:
             after = self._sharing.after(other, changed)
             names = changed_settings(other, after) if after is not None else ("reading",)
             names = tuple(name for name in names if name not in _FOR_ALL)
-            if names:
+            if names and after is not None and self._mends(other, after, names):
+                self.along.setdefault(other.id, path)
+            elif names:
                 what = ", ".join(name.replace("_", " ") for name in names[:2])
                 return f"{other.id} has {path.as_posix()} as well, and would change its {what}"
         return ""
+
+    def _mends(self, other: Run, after: Run, names: Collection[str]) -> bool:
+        """Whether another launch is as well off with what a plan writes into code that both run: it does not fit these
+        GPUs either, and what it gets are the plan's own changes, which leave its training as it is and take no more."""
+        before, now = other.spec, after.spec
+        if before is None or now is None or after.doubtful or not self._names:
+            return False
+        if not set(names) <= self._names | _FOLLOWING or now.effective_batch != before.effective_batch:
+            return False
+        was = estimate(before)
+        return was.verdict is Verdict.DOES_NOT_FIT and estimate(now).peak.likely <= was.peak.likely
 
     def _is_false(self, stem: str) -> bool:
         """Whether a config's name says something that the plan makes untrue."""

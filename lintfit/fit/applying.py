@@ -24,8 +24,8 @@ from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.existing import existing, folder_of_others, launcher_files, of_stage, passed_over
-from lintfit.frozen import frozen, replace
+from lintfit.fit.existing import existing, folder_of_others, launcher_files, of_stage, passed_over, same_adam
+from lintfit.frozen import field, frozen, replace
 from lintfit.memo import Memo
 from lintfit.options.model import Options
 from lintfit.run.build import build
@@ -55,7 +55,7 @@ class Applied:
     """What the files look like with the changes made, the run read from them, and which file each change went to.
 
     ``refused`` names the changes that nothing writes: they are left to a person. ``beside``: what keeps a file that is
-    there from standing in for a new one.
+    there from standing in for a new one. ``along``: the launches that get the same by a file which they have as well.
     """
 
     texts: Mapping[Path, str]
@@ -65,6 +65,7 @@ class Applied:
     written: tuple[Written, ...]
     refused: frozenset[str] = frozenset()
     beside: str = ""
+    along: Mapping[str, Path] = field(default_factory=dict)
 
 
 class LeftToPerson(str):
@@ -124,8 +125,8 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
         copy.change(ARGUMENT, False)
     copy.take_existing()
     copy.keep_variables()
-    made = copy.so_far()
     reason = copy.apart.why_not(copy.texts)
+    made = copy.so_far()
     return LeftToPerson(reason, made) if reason else made
 
 
@@ -160,7 +161,8 @@ class _Copy:
     def so_far(self, refused: frozenset[str] = frozenset()) -> Applied:
         edits = tuple(difference(self.texts, self._workspace))
         beside = passed_over(self.run, self.texts, self._workspace)
-        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused, beside)
+        along = dict(self.apart.along)
+        return Applied(self.texts, self.run, self.places, edits, tuple(self.written), refused, beside, along)
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
@@ -173,7 +175,7 @@ class _Copy:
         if name == "engine" and value == "deepspeed" and self._takes_launcher_file():
             return ""
         if name == "zero_stage":
-            self._goes_on_from_file(value)
+            self._goes_on_from_file()
         for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
             made = write_one(self.run, name, value)
             if made is None:
@@ -204,18 +206,19 @@ class _Copy:
             before = (self.run, dict(self.texts), dict(self.places), list(self.written))
         return False
 
-    def _goes_on_from_file(self, stage: int) -> None:
+    def _goes_on_from_file(self) -> None:
         """Name a DeepSpeed JSON of the tree that has the stage already, where the run's own would only be copied: what
         the plan says beside the stage is changed in it, or in a copy."""
         before, document = self.run, self.run.deepspeed.document if self.run.deepspeed is not None else None
         if document is None or document.path in self.texts or not self.apart.is_kept(document):
             return
         state = self.run, dict(self.texts), dict(self.places), list(self.written)
-        for other in islice(of_stage(self.run, stage, self._workspace), _TRIED):
+        for other in islice(of_stage(self.run, self.apart.aim, self._workspace), _TRIED):
             named = pointed_at(self.run, document, os.path.relpath(other.path, document.path.parent))
             if named and not self.edit("zero_stage", named) and not self.run.doubtful:
                 now = self.run.deepspeed.document.path if self.run.deepspeed is not None else None
                 left = set(changed_settings(before, self.run)) - ZERO_SECTION - set(ZERO)
+                left -= {"optimizer"} if same_adam(before, self.run) else set()
                 if now == other.path and not left:
                     return
             self.run, self.texts, self.places, self.written = state[0], dict(state[1]), dict(state[2]), list(state[3])

@@ -26,7 +26,7 @@ from lintfit.run.key_reads import root_of
 from lintfit.run.model import Run
 from lintfit.run.naming import pointed_at, working_directory
 from lintfit.run.sharing import changed_settings
-from lintfit.settings.registry import ZERO_SECTION
+from lintfit.settings.registry import ZERO, ZERO_SECTION
 from lintfit.sources import detect
 
 MOST = 200
@@ -110,15 +110,28 @@ def passed_over(run: Run, texts: Mapping[Path, str], workspace: Workspace) -> st
     return ""
 
 
-def of_stage(run: Run, stage: int, workspace: Workspace) -> Iterator[DataDocument]:
-    """The project's DeepSpeed JSONs that have another stage than the run's, offload nothing and train alike: one for
-    which the run's may be given up, to go on from there."""
+def has_config(run: Run, rung: tuple[int, str, str], workspace: Workspace) -> bool:
+    """Whether the project has a config with a stage and offload that trains as the run's own does, if it has one."""
+    own = run.deepspeed.document if run.deepspeed is not None else None
+    beside = _siblings(own, workspace) if own is not None and own.reader is None else ()
+    plain = (each for each in (*beside, *_configs(run, workspace)) if _zero(each) == rung)
+    launched = (each for each in _configs(run, workspace, Kind.YAML) if _zero(each) == ("zero", *rung))
+    found = (each for each in (*plain, *launched) if _is_at_home(each.path, run))
+    return any(own is None or not _brings(each, own, run) for each in found)
+
+
+def of_stage(run: Run, aim: Mapping[str, object], workspace: Workspace) -> Iterator[DataDocument]:
+    """The project's DeepSpeed JSONs that have the stage of a plan, offload nothing that it does not, and train as the
+    run's own does: one for which that may be given up, to go on from there; what offloads most first."""
     document = run.deepspeed.document if run.deepspeed is not None else None
     if document is None or document.reader is not None:
         return
-    for other in (*_siblings(document, workspace), *_configs(run, workspace)):
-        plain = _zero(other) == (stage, "none", "none")
-        if plain and _is_at_home(other.path, run) and not _brings(other, document, run):
+    stage, *offload = (aim[name] for name in ZERO)
+    found = [*_siblings(document, workspace), *_configs(run, workspace)]
+    for other in sorted(found, key=lambda each: -sum(has != "none" for has in (_zero(each) or ())[1:])):
+        its, *devices = _zero(other) or (None,)
+        part = its == stage and all(has in ("none", asked) for has, asked in zip(devices, offload, strict=False))
+        if part and _is_at_home(other.path, run) and not _brings(other, document, run):
             yield other
 
 
@@ -160,9 +173,13 @@ def _as_good(new: Run, other: Run) -> bool:
     left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
     if new.value("zero_stage") != 3:
         left.discard("offload_param")  # which ZeRO-3 alone takes notice of
-    optimizers = [str(run.value("optimizer")).lower() for run in (new, other)]
-    adam = all("adam" in name and not any(word in name for word in _OTHER_ADAMS) for name in optimizers)
-    return not left - ({"optimizer"} if adam else set())
+    return not left - ({"optimizer"} if same_adam(new, other) else set())
+
+
+def same_adam(one: Run, other: Run) -> bool:
+    """Whether both runs step by Adam as torch has it, whoever makes it: the trainer, or DeepSpeed on GPU or host."""
+    optimizers = [str(run.value("optimizer")).lower() for run in (one, other)]
+    return all("adam" in name and not any(word in name for word in _OTHER_ADAMS) for name in optimizers)
 
 
 def _brings(other: DataDocument, document: DataDocument, run: Run) -> str:

@@ -20,6 +20,7 @@ from lintfit.fit.actions import actions
 from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, Shown, apply_changes, uncasts
 from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
+from lintfit.fit.existing import has_config
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
 from lintfit.fit.host import unstated
 from lintfit.fit.named_after import named_after
@@ -166,7 +167,7 @@ class _Best:
             if isinstance(plan_or_why, Plan):
                 self.refused += attempts
                 known_of = BY_HAND if first is not None else cheaper(self.search, found)
-                return self._leanest(_Chosen(found, plan_or_why, known_of))
+                return self._by_own_config(self._leanest(_Chosen(found, plan_or_why, known_of)))
             first = first or (found, plan_or_why)
             attempts += known
             if attempts == _ATTEMPTS:
@@ -187,6 +188,21 @@ class _Best:
                     return self._leanest(_Chosen(leaner, plan, ""))
         return chosen
 
+    def _by_own_config(self, chosen: _Chosen) -> _Chosen:
+        """The plan with the config that the project has for more offload, where it would make a new one for a part of
+        that: whoever has the file names it."""
+        if not _makes_a_file(chosen.plan):
+            return chosen
+        for more in self.search.offloading_more(chosen.fitting):
+            rung = more.spec.zero_stage, more.spec.offload_optimizer, more.spec.offload_param
+            has = has_config(self.run, rung, self.feasibility.workspace)
+            if has and self.feasibility.can(more.candidate.changes):
+                plan = attempted(self.run, more, self.search, self.feasibility)
+                if isinstance(plan, Plan) and not _makes_a_file(plan):
+                    why = "The project has a config for it; a new one could leave the parameters on the GPU"
+                    return _Chosen(more, replace(plan, effects=(*plan.effects, why)), "")
+        return chosen
+
     def _told(self, found: _Chosen) -> Plan:
         """The plan with why nothing cheaper does, and what changes less and may fit."""
         candidate = found.fitting.candidate
@@ -197,6 +213,10 @@ class _Best:
         if (near := self.closer) is not None:
             rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
         return replace(found.plan, proves=partial(proof, self.search, found.cheaper), rejected=rejected)
+
+
+def _makes_a_file(plan: Plan) -> bool:
+    return any(edit.document is None for edit in plan.fix.edits)
 
 
 def _settles(plan: Plan) -> bool:
@@ -253,7 +273,11 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
-    plan = replace(plan, effects=(*plan.effects, *names, *limits))
+    also = tuple(
+        f"The same then holds for {other}, which runs {path.as_posix()} as well and does not fit these GPUs either"
+        for other, path in applied.along.items()
+    )
+    plan = replace(plan, effects=(*plan.effects, *also, *names, *limits))
     fix = feasibility.care.weighed(plan.fix)
     if limits and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)

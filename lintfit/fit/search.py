@@ -173,7 +173,14 @@ class Search:
         project first."""
         asking = sorted(found.candidate.options, key=lambda each: (-each.effect, -each.strange, -each.counts))
         fewer = (self.space.without(found.candidate, option) for option in asking)
-        for candidate in chain(fewer, self.space.offloading_less(found.candidate)):
+        yield from self._that_fit(chain(fewer, self.space.offloading_less(found.candidate)))
+
+    def offloading_more(self, found: Fitting) -> Iterator[Fitting]:
+        """The same with more offload at the same stage."""
+        yield from self._that_fit(self.space.offloading_more(found.candidate))
+
+    def _that_fit(self, candidates: Iterable[Candidate | None]) -> Iterator[Fitting]:
+        for candidate in candidates:
             if candidate is None:
                 continue
             spec = changed_spec(self.spec, candidate.changes, launched=self.launched)

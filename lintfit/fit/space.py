@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -102,10 +102,20 @@ class Space:
 
     def offloading_less(self, candidate: Candidate) -> Iterator[Candidate | None]:
         """A candidate with another rung of its own stage that leaves more on the GPU, the least offload first."""
+        return self._offloading(candidate, lambda other, own: other < own)
+
+    def offloading_more(self, candidate: Candidate) -> Iterator[Candidate | None]:
+        """The same with a rung that leaves less on the GPU than the candidate's own, which offloads a part already."""
+        return self._offloading(candidate, lambda other, own: other > own)
+
+    def _offloading(
+        self, candidate: Candidate, wanted: Callable[[set[str], set[str]], bool]
+    ) -> Iterator[Candidate | None]:
         for option in candidate.options:
             axis = next((axis for axis in self.lasting if option in axis), ()) if _offloads(option) else ()
             for other in axis:
-                if _offloads(other) < _offloads(option) and _apart_from_offload(other) == _apart_from_offload(option):
+                alike = _apart_from_offload(other) == _apart_from_offload(option)
+                if alike and wanted(_offloads(other), _offloads(option)):
                     yield self.combined([other if each is option else each for each in candidate.options])
 
     def _together(self, options: tuple[Option, ...], changes: dict[str, Any]) -> Candidate | None:

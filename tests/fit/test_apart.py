@@ -45,6 +45,7 @@ torchrun --nproc_per_node 4 train.py \\
     --per_device_train_batch_size 1 \\
     --deepspeed ./{config}
 """
+WHOLE = {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}
 CARDS = ("--gpu", "3090", "--host-memory", "512")
 
 
@@ -171,13 +172,52 @@ def test_a_statement_that_other_launches_run_is_changed_by_hand(tmp_path: Path) 
     script = OPTIONS.replace("gradient_checkpointing=True", "gradient_checkpointing=False").replace("64", "1")
     big, small = "python train.py --model Qwen/Qwen2.5-1.5B\n", "python train.py\n"
     tree(tmp_path, train_dot_py=script, a_dot_sh=big, b_dot_sh=small)
-    said = " ".join(lintfit("check", "a.sh", "--seq-len", "8192", *CARDS, cwd=tmp_path).out.split())
+    said = " ".join(lintfit("check", "a.sh", "--seq-len", "4096", *CARDS, cwd=tmp_path).out.split())
     assert "b.sh:1 has train.py as well, and would change its" in said
-    assert fixed(tmp_path, length=8192) == big
+    assert fixed(tmp_path, length=4096) == big
     assert (tmp_path / "train.py").read_text() == script
     (tmp_path / "b.sh").unlink()
-    fixed(tmp_path, length=8192)
+    fixed(tmp_path, length=4096)
     assert (tmp_path / "train.py").read_text() != script
+
+
+def test_a_statement_that_the_other_launches_need_as_much_is_changed_for_all(tmp_path: Path) -> None:
+    script = OPTIONS.replace("gradient_checkpointing=True", "gradient_checkpointing=False").replace("64", "1")
+    launches = {name: f"python train.py --model Qwen/Qwen2.5-1.5B --out {name}\n" for name in ("a", "b")}
+    script = script.replace("options =", 'parser.add_argument("--out")\noptions =')
+    tree(tmp_path, train_dot_py=script, a_dot_sh=launches["a"], b_dot_sh=launches["b"])
+    said = " ".join(lintfit("check", "a.sh", "--seq-len", "4096", *CARDS, cwd=tmp_path).out.split())
+    assert "The same then holds for b.sh:1, which runs train.py as well and does not fit these GPUs either" in said
+    assert fixed(tmp_path, length=4096) == launches["a"]
+    assert "gradient_checkpointing=True" in (tmp_path / "train.py").read_text()
+
+
+def test_a_config_of_the_project_that_offloads_more_comes_before_a_new_one(tmp_path: Path) -> None:
+    config = json.loads(ZERO2)
+    for name, zero in (("ds", {"stage": 3}), ("ds_offload", {"stage": 3, **WHOLE})):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**config, "zero_optimization": zero}, indent=4))
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), b_dot_sh=RUN.format(config="ds.json"))
+    assert "--deepspeed ./ds_offload.json" in fixed(tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["ds.json", "ds_offload.json"]
+
+
+def test_a_config_that_brings_a_schedule_does_not_come_before_a_new_one(tmp_path: Path) -> None:
+    config = json.loads(ZERO2)
+    scheduler = {"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}}
+    for name, zero, more in (("ds", {"stage": 3}, {}), ("ds_offload", {"stage": 3, **WHOLE}, scheduler)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**config, **more, "zero_optimization": zero}, indent=4))
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), b_dot_sh=RUN.format(config="ds.json"))
+    assert "--deepspeed ./ds_offload.json" not in fixed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "becomes"),
+    [("default_offload_opt_param", "default_zero3_offload"), ("ds_offload_params_v2", "ds_v2_zero3_offload")],
+)
+def test_the_words_of_what_is_offloaded_go_with_the_old_name(tmp_path: Path, name: str, becomes: str) -> None:
+    launches = {f"{each}_dot_sh": RUN.format(config=f"{name}.json") for each in "ab"}
+    tree(tmp_path, **launches, **{f"{name}_dot_json": ZERO2.replace('"stage": 2', '"stage": 3')})
+    assert f"--deepspeed ./{becomes}.json" in fixed(tmp_path)
 
 
 def test_activation_checkpointing_of_fsdp_is_taken_over(tmp_path: Path) -> None:
@@ -489,6 +529,19 @@ def test_a_config_of_the_tree_that_has_the_stage_is_gone_on_from(tmp_path: Path)
     zero = json.loads((tmp_path / "zero3_offload.json").read_text())["zero_optimization"]
     assert zero == {"stage": 3, "stage3_max_live_parameters": 1e8, "offload_optimizer": {"device": "cpu"}}
     assert (tmp_path / "zero2.json").read_text() == ZERO2 and (tmp_path / "zero3.json").read_text() == zero3
+
+
+def test_a_config_of_the_tree_that_offloads_a_part_is_gone_on_from(tmp_path: Path) -> None:
+    pinned = '"offload_optimizer": {"device": "cpu", "pin_memory": true}'
+    zero3 = ZERO2.replace('{"stage": 2}', f'{{"stage": 3, {pinned}}}')
+    a, b = (RUN.format(config=name).replace("4 train", "2 train") for name in ("zero2.json", "zero3.json"))
+    script = TRAINER.replace("Qwen2.5-7B", "Qwen2.5-14B")
+    tree(tmp_path, train_dot_py=script, a_dot_sh=a, b_dot_sh=b, zero2_dot_json=ZERO2, zero3_dot_json=zero3)
+    assert "--deepspeed ./zero3_offload.json" in fixed(tmp_path)
+    zero = json.loads((tmp_path / "zero3_offload.json").read_text())["zero_optimization"]
+    assert zero["offload_optimizer"] == {"device": "cpu", "pin_memory": True}
+    assert zero["offload_param"]["device"] == "cpu"
+    assert (tmp_path / "zero3.json").read_text() == zero3
 
 
 def test_accumulation_that_the_launcher_and_the_trainer_are_told_is_changed_in_both(tmp_path: Path) -> None:
