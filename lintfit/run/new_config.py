@@ -28,8 +28,8 @@ def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] |
     if author is None:
         return None
     half = zero.get("mixed_precision") or (run.spec.mixed_precision if run.spec is not None else None)
-    home = working_directory(run)
-    folder = zero.get("folder", home)
+    home, placed = working_directory(run), _beside_absolute(run)
+    folder = placed[0] if placed is not None else zero.get("folder", home)
     zero = {name: zero[name] for name in ZERO}
     brought = run.recipe.write("packaged_deepspeed", zero) if run.recipe is not None else None
     if brought is not None:
@@ -40,13 +40,24 @@ def new_config_file(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] |
     if "nvme" in stated.values():
         stated["nvme_path"] = run.nvme_path
     path = _free_name(folder, zero)
-    named = author.write("deepspeed", Path(os.path.relpath(path, home)).as_posix())
+    name = placed[1] / path.name if placed is not None else Path(os.path.relpath(path, home))
+    named = author.write("deepspeed", name.as_posix())
     if named is None:
         return None
     library = next((each for each in named if _is_library(each, run)), None)
     if library is not None:
         raise CannotWrite(f"{library.path.as_posix()} makes the arguments for all that import it: no place for a path")
     return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)
+
+
+def _beside_absolute(run: Run) -> tuple[Path, Path] | None:
+    """The folder of an Accelerate YAML that the launch names by an absolute path, in the tree and as it is named there:
+    from which folder such a launch is started, and where a relative path would lead, nobody can tell."""
+    stated = run.launch.settings.get("accelerate_config") if run.launch is not None else None
+    if run.accelerate is None or stated is None or not isinstance(stated.value, str):
+        return None
+    named, document = Path(stated.value), run.accelerate.document
+    return (document.path.parent, named.parent) if named.is_absolute() and named.name == document.path.name else None
 
 
 def _is_library(edit: FileEdit, run: Run) -> bool:

@@ -7,6 +7,7 @@ The keys, their coercions and the deprecated forms follow ``deepspeed.runtime.co
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -272,7 +273,11 @@ def new_config(changes: Mapping[str, Any], template: Literal["transformers", "de
         section[str(path[-1])] = plain
         if plain == "nvme" and folder is not None:
             section["nvme_path"] = folder
-    return json.dumps(config, indent=2) + "\n"
+    return _ROUND.sub(lambda found: f"{found[1]}e{len(found[2])}", json.dumps(config, indent=2)) + "\n"
+
+
+_ROUND = re.compile(r"(?<=: )(\d)(0{6,20})(?=,?\n)")
+"""A size as people do not write it: DeepSpeed's own pages have ``5e8``."""
 
 
 def _fresh(name: str, value: Any) -> tuple[KeyPath, Any]:

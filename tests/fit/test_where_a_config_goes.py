@@ -10,6 +10,7 @@ import pytest
 from lintfit.commands.check import check
 from lintfit.findings.model import Plan
 from lintfit.options.model import Options
+from tests.support import lintfit
 
 RECIPE = """\
 model_name_or_path: Qwen/Qwen2.5-7B
@@ -61,3 +62,32 @@ def _plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> Plan:
     (judged,) = (each for each in check([launch], options).runs if each.run.launch is not None)
     assert judged.plan is not None and not judged.plan.by_hand
     return judged.plan
+
+
+def test_it_lies_beside_a_yaml_that_is_named_absolutely(tmp_path: Path) -> None:
+    """Nobody can tell from where such a launch is started."""
+    launch = """\
+accelerate launch --config_file /workspace/configs/multi_gpu.yaml /workspace/src/train.py \\
+    --output_dir out \\
+    --bf16 True
+"""
+    yaml = "distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+    files = {"scripts/run.sh": launch, "configs/multi_gpu.yaml": yaml, "src/train.py": PARSED}
+    files["src/requirements.txt"] = "transformers\ndeepspeed\n"
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    asked = ("--gpu", "3090", "--seq-len", "512", "--host-memory", "512")
+    lintfit("check", "scripts/run.sh", "--fix", "--unsafe-fixes", *asked, cwd=tmp_path)
+    (made,) = (tmp_path / "configs").glob("*.json")
+    assert f"--deepspeed /workspace/configs/{made.name}" in (tmp_path / "scripts" / "run.sh").read_text()
+    assert '"sub_group_size": 1e8' in made.read_text()
+
+
+PARSED = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
