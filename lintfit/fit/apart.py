@@ -192,6 +192,8 @@ class Apart:
             return False
         if not set(names) <= self._names | _FOLLOWING or now.effective_batch != before.effective_batch:
             return False
+        if other.origin.path == self._run.origin.path and not self._names <= set(names):
+            return False  # the two may be nodes of one run: all or nothing
         was = estimate(before)
         return was.verdict is Verdict.DOES_NOT_FIT and estimate(now).peak.likely <= was.peak.likely
 

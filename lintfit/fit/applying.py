@@ -23,6 +23,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
 from lintfit.fit.axes.forced_float32 import forces_float32
+from lintfit.fit.care import said_anew
 from lintfit.fit.confirm import texts_after
 from lintfit.fit.existing import existing, folder_of_others, launcher_files, of_stage, passed_over, same_adam
 from lintfit.frozen import field, frozen, replace
@@ -233,7 +234,7 @@ class _Copy:
     def edit(self, name: str, made: Sequence[FileEdit]) -> str:
         """Make the edits of a change, those of a config that others have in a copy of it; why not, where they reach
         further."""
-        edits = self.apart.redirected(self.run, made, self.texts)
+        edits = self.apart.redirected(self.run, [*made, *said_anew(made)], self.texts)
         if isinstance(edits, str):
             return edits
         if reason := reach.why_not(edits, self._workspace):

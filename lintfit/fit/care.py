@@ -164,13 +164,44 @@ def spoken_of(edits: Iterable[FileEdit]) -> str:
             number = _NUMBER.fullmatch(document.slice(edit.span))
             if number is None:
                 continue
-            # Chinese and Japanese have no space between a word and a number; a full stop may end the sentence.
-            said = re.compile(rf"(?<![\w.]){number['digits']}(?!\w|\.\d)", re.ASCII)
+            said = _said(number["digits"])
             for span in _around(document, edit.span):
                 comment = document.slice(span)
+                if any(span.start <= other.span.start < span.end for other in own):
+                    continue  # it says the new one
                 if said.search(comment) or _MEANT.search(comment):
                     return f"{Place(document, span)} says why it is {number['digits']}"
     return ""
+
+
+def _said(digits: str) -> re.Pattern[str]:
+    """A number in a sentence: Chinese and Japanese have no space between a word and it; a full stop may end that."""
+    return re.compile(rf"(?<![\w.]){digits}(?!\w|\.\d)", re.ASCII)
+
+
+_OF_VALUE = re.compile(r"[#/ \t]*(?P<digits>\d+)(?=[ \t]+(?:for|per|with)\b|[ \t]*$)", re.IGNORECASE)
+"""A comment that begins with the number beside it: ``batch_size=16,  # 16 for 8B, 2 for 70B``."""
+
+
+def said_anew(edits: Iterable[FileEdit]) -> Iterator[FileEdit]:
+    """The numbers of comments that only say again the number on their line, where that changes: with it."""
+    for document, own in _by_document(edits):
+        if is_notebook(document.path) or document.file.within is not None:
+            continue
+        for edit in own:
+            number, new = _NUMBER.fullmatch(document.slice(edit.span)), _NUMBER.fullmatch(edit.text)
+            if number is None or new is None:
+                continue
+            line = line_end(document.text, edit.span.end)
+            for span in _around(document, edit.span):
+                comment, behind = document.slice(span), edit.span.end <= span.start < line
+                again = _OF_VALUE.match(comment)
+                if not behind or again is None or again["digits"] != number["digits"] or _MEANT.search(comment):
+                    continue
+                if len(_said(number["digits"]).findall(comment)) == 1:
+                    start = span.start + again.start("digits")
+                    there = Span(start, start + len(again["digits"]))
+                    yield FileEdit(document.path, Edit(there, new["digits"]), document)
 
 
 def _around(document: Document, span: Span) -> Iterator[Span]:

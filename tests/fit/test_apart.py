@@ -192,6 +192,19 @@ def test_a_statement_that_the_other_launches_need_as_much_is_changed_for_all(tmp
     assert "gradient_checkpointing=True" in (tmp_path / "train.py").read_text()
 
 
+def test_commands_of_one_file_get_all_of_a_plan_or_nothing(tmp_path: Path) -> None:
+    """They may be the nodes of one run."""
+    script = OPTIONS.replace("gradient_checkpointing=True", "gradient_checkpointing=False").replace("64", "2")
+    script = script.replace("options =", 'parser.add_argument("--rank")\noptions =')
+    command = "python train.py --model Qwen/Qwen2.5-1.5B --rank {}\n"
+    tree(tmp_path, train_dot_py=script, a_dot_sh=command.format(0) + command.format(1))
+    (tmp_path / "requirements.txt").write_text("transformers\n")
+    assert "--batch" not in fixed(tmp_path, length=4096)
+    assert (tmp_path / "train.py").read_text() == script
+    tree(tmp_path, train_dot_py=script, a_dot_sh=command.format(0), b_dot_sh=command.format(1))
+    assert "--batch 1" in fixed(tmp_path, length=4096)
+
+
 def test_a_config_of_the_project_that_offloads_more_comes_before_a_new_one(tmp_path: Path) -> None:
     config = json.loads(ZERO2)
     for name, zero in (("ds", {"stage": 3}), ("ds_offload", {"stage": 3, **WHOLE})):

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from lintfit.commands.check import check
+from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.care import spoken_of
+from lintfit.fit.care import said_anew, spoken_of
 from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 
@@ -255,6 +256,27 @@ def test_a_number_of_which_a_comment_speaks(tmp_path: Path, before: str, behind:
     at = document.text.index("batch: 64") + len("batch: ")
     edit = FileEdit(document.path, Edit(Span(at, at + 2), "8"), document)
     assert spoken_of([edit]).endswith("says why it is 64") is said
+
+
+@pytest.mark.parametrize(
+    ("comment", "then"),
+    [
+        ("  #64 for 8B, 2 for 70B", "  #8 for 8B, 2 for 70B"),
+        ("  # 64", "  # 8"),
+        ("  # 64 for us, the paper has 64", None),
+        ("  # 64 GPUs", None),
+        ("  # must be 64", None),
+        ("  # 64 per GPU, keep", None),
+    ],
+)
+def test_a_comment_that_says_its_number_again_says_the_new_one(tmp_path: Path, comment: str, then: str | None) -> None:
+    (tmp_path / "a.yaml").write_text(f"batch: 64{comment}\nother: 2\n")
+    document = Workspace(tmp_path).read(Path("a.yaml"))
+    edit = FileEdit(document.path, Edit(Span(7, 9), "8"), document)
+    edits = [edit, *said_anew([edit])]
+    after = apply(document.text, [each.edit for each in edits])
+    assert after == f"batch: 8{then if then is not None else comment}\nother: 2\n"
+    assert bool(spoken_of(edits)) is (then is None)
 
 
 @pytest.mark.parametrize(("asked", "by_hand"), [("transformers\n", True), ("transformers\npeft\n", False)])

@@ -8,5 +8,5 @@ torchrun --nproc_per_node 2 train.py \
     --per_device_train_batch_size 2 \
     --bf16 \
     --deepspeed ds_zero3_offload.json \
-    --gradient_checkpointing True \
+    --gradient_checkpointing \
     --gradient_accumulation_steps 2
