@@ -146,12 +146,11 @@ def _sharded(settings: Mapping[str, Any]) -> str:
 def _sizes(text: str) -> Iterator[str]:
     """What a DeepSpeed JSON says beside the stage that decides memory: ``reduce_bucket_size auto``."""
     try:
-        section = json.loads(text, parse_float=str).get("zero_optimization", {})
+        section = json.loads(text).get("zero_optimization", {})
     except (ValueError, AttributeError):
         return
     for key, value in section.items():
-        written = isinstance(value, str) and value[:1].isdigit()  # 1e8
-        size = written or (isinstance(value, int) and not isinstance(value, bool))
+        size = isinstance(value, int) and not isinstance(value, bool)
         if key != "stage" and (size or (value == "auto" and key.endswith("bucket_size"))):
             yield f"{key} {value}"
         elif key == "overlap_comm" and value is False:

@@ -107,8 +107,9 @@ class Care:
         file = self._file(document)
         if not comments(file):
             return
-        for span in lost_comments(file, self._changed(file, text)):
-            if not _is_meant(file, span, about):
+        after = self._changed(file, text)
+        for span in lost_comments(file, after):
+            if not _is_meant(file, span, about) and not _with_new_numbers(file, after, span):
                 yield document.position(span.start).line
 
     def _lost_in_cells(self, document: Document, edits: Sequence[Edit], about: Place | None) -> Iterator[int]:
@@ -202,6 +203,16 @@ def said_anew(edits: Iterable[FileEdit]) -> Iterator[FileEdit]:
                     start = span.start + again.start("digits")
                     there = Span(start, start + len(again["digits"]))
                     yield FileEdit(document.path, Edit(there, new["digits"]), document)
+
+
+def _with_new_numbers(before: Document, after: Document, span: Span) -> bool:
+    """Whether a comment is still there but for its numbers (:func:`said_anew`)."""
+    words = _DIGITS.sub("0", before.slice(span))
+    was, now = ([_DIGITS.sub("0", each.slice(there)) for there in comments(each)] for each in (before, after))
+    return was.count(words) == now.count(words)
+
+
+_DIGITS = re.compile(r"\d+")
 
 
 def _around(document: Document, span: Span) -> Iterator[Span]:

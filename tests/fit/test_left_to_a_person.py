@@ -13,7 +13,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.care import said_anew, spoken_of
+from lintfit.fit.care import Care, said_anew, spoken_of
 from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 
@@ -277,6 +277,7 @@ def test_a_comment_that_says_its_number_again_says_the_new_one(tmp_path: Path, c
     after = apply(document.text, [each.edit for each in edits])
     assert after == f"batch: 8{then if then is not None else comment}\nother: 2\n"
     assert bool(spoken_of(edits)) is (then is None)
+    assert Care(Workspace(tmp_path)).of(edits).comments == ()
 
 
 @pytest.mark.parametrize(("asked", "by_hand"), [("transformers\n", True), ("transformers\npeft\n", False)])
