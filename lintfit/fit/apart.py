@@ -2,7 +2,7 @@
 
 A config that other launches of the tree read, or whose name would not be true any more (``distributed_type: DEEPSPEED``
 in ``fsdp_config.yaml``), is left alone: the change goes into a new file beside it, and the launch is pointed there. In
-the script nothing is changed that other launches run, too.
+the script nothing is changed that other launches run, too, but what they need as much (:meth:`Apart._mends`).
 """
 
 from __future__ import annotations
