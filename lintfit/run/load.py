@@ -31,7 +31,7 @@ from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_trai
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
-MOST_RUNS = 320
+MOST_RUNS = 500
 """Runs of a tree, configs alone apart, that are put together. No public repository whose launches lintfit is measured
 with has 100."""
 MOST_TRAININGS = 40

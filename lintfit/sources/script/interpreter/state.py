@@ -18,8 +18,8 @@ from lintfit.sources.script.interpreter.values import Field, Function, Object, R
 MAX_STEPS = 80_000
 """Expressions and statements that are followed at most. The slowest of the real scripts and launchers that lintfit is
 measured with take 22,000; what is generated has no end."""
-MAX_STEPS_OF_ALL = 1_000_000
-"""Those of all readings of one script together, with other launches and other versions: some forty of the slowest of
+MAX_STEPS_OF_ALL = 1_500_000
+"""Those of all readings of one script together, with other launches and other versions: some sixty of the slowest of
 the same scripts."""
 MAX_CALLS = 10_000
 """Calls that are followed. Of 930 readings of scripts of ten public repositories the longest comes by 4,300."""
