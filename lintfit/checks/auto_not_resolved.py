@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.readers import Reader, older, reader_of
+from lintfit.checks.helpers.readers import Reader, older, overwrites, reader_of
 from lintfit.checks.helpers.trees import data_of, dotted, entries, without
 from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import DataDocument, Entry, Kind
@@ -38,6 +38,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
     for path, entry in entries(root):
         if entry.value.value == "auto":
             key = described.get(path)
+            if key is not None and key.schema is not None and overwrites(context.runs, key.schema, "auto"):
+                continue
             outcome = _raw(path, key) if reader == "deepspeed" else _hugging_face(key, reader)
             if outcome is not None and not (reader == "deepspeed" and _is_filled(context, path[-1])):
                 groups.setdefault(outcome, []).append((path, entry))
@@ -109,16 +111,16 @@ def _report(document: DataDocument, outcome: Outcome, autos: Sequence[_Auto], be
             )
         case "batch":
             what, todo = f"{names} {'stops' if one else 'stop'} with a TypeError", "write the numbers of the script"
-        case "precision" if before_0_17_1:
+        case "precision":
+            off = f"{names} {'is' if one else 'are'} off, and the run trains in fp32"
+            by_version = f"in {names} it is taken for true before DeepSpeed 0.17.1 and for false from then on"
             return Report(
                 place,
-                f'deepspeed.initialize does not fill "auto": in {names} it is taken for true before DeepSpeed 0.17.1 '
-                "and for false from then on",
+                f'deepspeed.initialize does not fill "auto": {by_version if before_0_17_1 else off}',
+                severity=Severity.WARNING,  # nothing stops: does-not-fit says where fp32 is too much
                 related=related,
                 help="write true or false",
             )
-        case "precision":
-            what, todo = f"{names} {'is' if one else 'are'} off, and the run trains in fp32", "write true or false"
         case "word":
             ends = 'stays the word "auto" and fails' if one else 'stay the word "auto" and fail'
             what = f"{names} {ends} where used"

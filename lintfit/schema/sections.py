@@ -15,6 +15,7 @@ stands in markers of their own:
 ``x-ignored``          why a known key has no effect
 ``x-stages``           the ZeRO stages that read the key
 ``x-auto-filled-by``   who replaces the word ``"auto"``
+``x-overwritten-by``   who puts a value of its own in place of whatever is written
 ``x-stage-value``      the value that stops the run at any other stage, with ``x-stage-error``
 ``x-auto-dropped``     DeepSpeed takes ``"auto"`` in place of the section for its default
 ``x-checked``          whether the library checks the value when it reads the file, or the types that it refuses

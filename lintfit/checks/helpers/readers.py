@@ -15,7 +15,7 @@ from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import asks_for_two_engines, takes_no_arguments
-from lintfit.schema.sections import Older
+from lintfit.schema.sections import Older, Schema
 from lintfit.settings.model import Place
 from lintfit.sources.accelerate import ENGINES
 from lintfit.sources.script.model import Call
@@ -52,6 +52,25 @@ def _reader(run: Run) -> Reader | None:
 
 _BY_ACCELERATOR = frozenset({"PPOTrainer", "PPOv2Trainer"})
 """Trainers of TRL's that leave out the Trainer's own start, and hand the model to an Accelerator of theirs (0.9.6)."""
+
+BY_THE_PLUGIN = "4.31"
+"""The first transformers version whose Trainer starts DeepSpeed through accelerate's plugin; before, it handed its own
+config to ``deepspeed.initialize``."""
+
+
+def overwrites(runs: Sequence[Run], schema: Schema, value: object) -> bool:
+    """Whether who reads the DeepSpeed JSON puts its own value in place of this one, whatever that is.
+
+    ``DeepSpeedPlugin.__post_init__`` (accelerate 0.20 to 1.15, ``utils/dataclasses.py``) sets ``steps_per_print`` to
+    infinity before anything is filled in or refused. A word "auto" in a file that nobody is known to read is meant
+    for it.
+    """
+    owners = schema.get("x-overwritten-by", ())
+    reader = reader_of(runs)
+    if reader == "transformers" and older(runs, "transformers", BY_THE_PLUGIN) is True:
+        return False
+    return reader in owners if reader is not None else bool(owners) and value == "auto"
+
 
 COMPARES = "4.6"
 """The first transformers version that compares a DeepSpeed config with its own arguments (``fill_match``); before, it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext
-from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.readers import installed, overwrites
 from lintfit.checks.helpers.trees import data_of, dotted
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Severity
@@ -79,5 +79,6 @@ def found_in(context: FileContext) -> Iterator[FoundMistake]:
             # What the library does not even read is told as that.
             unread = {problem.span for problem in document.problems if problem.code == "syntax-error"}
             for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
-                if mistake.node.span not in unread:
+                replaced = overwrites(context.runs, mistake.schema, mistake.node.value)
+                if mistake.node.span not in unread and not replaced:
                     yield FoundMistake(document, root, dialect, mistake)
