@@ -21,6 +21,8 @@ _SET_INSIDE = re.compile(
     r"(?:^|[\n;]|&&)[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=([^\s;&|$`'\"(]+)(?=[ \t]*(?:[\n;]|&&|$))"
 )
 """An assignment of a plain value, which is a command of its own, within a string that is run."""
+_QUOTE = re.compile(r"\\?[\"']")
+"""A quote in a string that is run, escaped or not."""
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 JOINTS = frozenset((";", "&&"))
 """Words of a string that is run which part its commands."""
@@ -40,7 +42,8 @@ def with_strings(text: str, found: list[Expanded], scope: Scope) -> list[Expande
             continue
         # What is written in the string itself is split as if it came through a reference to it.
         loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
-        parted = _lines_parted(_expanded_again(_whole_substitutions(loose), scope, own=run == 1))
+        bare = _without_quotes(_whole_substitutions(loose))
+        parted = _lines_parted(_expanded_again(bare, scope, own=run == 1))
         lists = split([parted])
         result.extend(zip(as_words(lists, word.at), lists, strict=True))
     # The redirects and pipes of the string are no arguments; its further commands stay, with what parts them.
@@ -84,6 +87,32 @@ def _expanded_again(fragments: Sequence[Fragment], scope: Scope, own: bool) -> l
         middle = [replace(part, known=False) for part in (first, *rest)]
         result = [*before, *(middle if value is None else [replace(first, text=value, origin=None)]), *after]
     return result
+
+
+def _without_quotes(fragments: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments of a string that is run without the quotes in its text (``CMD="a \\"$X\\""``), which its shell
+    removes; what stands between two is not split. As they are where a quote has no end."""
+    result: list[Fragment] = []
+    quote, filled = "", True
+    for part in fragments:
+        start = 0
+        for match in _QUOTE.finditer(part.text) if part.known else ():
+            mark = match.group()
+            if quote not in ("", mark[-1]) or (len(mark) > 1 and quote == "'" and mark[-1] != "'"):
+                continue  # the other kind, which is text between these
+            before = replace(part_of(part, start, match.start()), quoted=quote != "")
+            result += [before] if before.text else []
+            if len(mark) > 1 and quote != "'":
+                start = match.end() - 1
+                continue
+            filled = filled or before.text != ""
+            if quote and not filled:
+                result.append(replace(part, text="", origin=None, quoted=True))
+            quote, filled, start = "" if quote else mark[-1], False, match.end()
+        rest = replace(part_of(part, start, len(part.text)), quoted=quote != "")
+        filled = filled or rest.text != ""
+        result += [rest] if rest.text or not part.text else []
+    return result if not quote else list(fragments)
 
 
 def _lines_parted(fragments: Sequence[Fragment]) -> list[Fragment]:
