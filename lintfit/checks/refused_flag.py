@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.recipes import left_blank
 from lintfit.findings.model import Severity
 from lintfit.run.versions import range_of
 from lintfit.sources.flag_grammars.model import HUGGING_FACE, Refused
@@ -18,14 +19,30 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     said = {report.place.span for report in bare_optional_flag.check_run(context)}
     for each in context.run.refused:
-        if each.place.span not in said:
-            message = _message(each, context.run.versions)
+        if each.blanks:
+            yield left_blank(each.place, each.blanks, f"the run stops with “{each.error}”")
+        elif each.place.span not in said:
+            message = _message(each, context.run.versions, later=_is_met_later(each, context.run.refused))
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and context.run.usual_command is None
             yield Report(each.place, message, None if surely else Severity.WARNING, help=_help(each))
 
 
-def _message(each: Refused, versions: Mapping[str, str]) -> str:
+def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:
+    """Whether a parser stops at another flag of the command before it comes to this one."""
+    of_one = [other for other in others if other.parser == each.parser and not other.key]
+    return not each.key and any(_turn(other) < _turn(each) for other in of_one)
+
+
+def _turn(each: Refused) -> tuple[int, int]:
+    """When argparse complains of a flag (Python 3.13, ``_parse_known_args``): it looks up all options before it takes
+    the words of one after the other, and those that it does not know are one error in the end."""
+    if each.refusal.unrecognized:
+        return 2, 0
+    return int(each.refusal.by_value), each.place.span.start
+
+
+def _message(each: Refused, versions: Mapping[str, str], later: bool) -> str:
     if each.until is not None:
         whose = f"{each.parser} of TRL {each.until} and later"
         return f"{whose} refuses {each.name}: the run stops with “{each.error}”{_meant(each)}"
@@ -37,7 +54,8 @@ def _message(each: Refused, versions: Mapping[str, str]) -> str:
     by = " and ".join(f"{library} {range_of(versions, library)}" for library in each.decided_by)
     added = f", which {each.added_by} adds" if each.added_by is not None else ""
     whose = f"{each.parser}{f' of {by}' if by else ''} refuses {each.name}{added}"
-    ends = "stops with" if each.stops else "goes on without it, and then ends with"
+    stops = "then stops with" if later else "stops with"
+    ends = stops if each.stops else "goes on without it, and then ends with"
     return f"{whose}: the run {ends} “{each.error}”{_meant(each)}"
 
 

@@ -1,4 +1,4 @@
-"""What the rules about any front end's recipes share."""
+"""What the rules about keys and flags share that whoever takes a file is to fill in."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report
+from lintfit.checks.helpers.wording import united
 from lintfit.findings.model import Severity
 
 if TYPE_CHECKING:
+    from lintfit.settings.model import Place
     from lintfit.sources.recipes.keys import Stated
 
 
 def to_fill_in(empty: Sequence[tuple[str, Stated]], stops: str) -> Report:
     """Information on keys that a recipe has without a value, which whoever takes it is to write: no mistake of it."""
-    names = " and ".join(name for name, _ in empty)
     place = next((found.provenance.place for _, found in empty if found.provenance.place is not None), None)
     assert place is not None
-    return Report(place, f"{names} is to be filled in: without it {stops}", Severity.INFO, help=f"write {names}")
+    return left_blank(place, [name for name, _ in empty], stops)
+
+
+def left_blank(place: Place, names: Sequence[str], stops: str) -> Report:
+    """The same of names, at the place of the first."""
+    what = united(names)
+    is_, it = ("is", "it") if len(names) == 1 else ("are", "them")
+    return Report(place, f"{what} {is_} to be filled in: without {it} {stops}", Severity.INFO, help=f"write {what}")

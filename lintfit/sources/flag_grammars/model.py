@@ -44,6 +44,7 @@ class Refused:
     where the error comes only when the script has run. ``history`` says which release takes it; ``decided_by`` are the
     libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
     ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses declare the flag.
+    ``blanks`` are the flags of a command whose values are to be filled in, of which the parser stops at this one.
     """
 
     place: Place
@@ -59,6 +60,7 @@ class Refused:
     added_by: str | None = None
     lacking: tuple[str, ...] = ()
     twice: bool = False
+    blanks: tuple[str, ...] = ()
 
     @property
     def error(self) -> str:
@@ -85,7 +87,7 @@ class Refused:
         """Whether the run stops for a flag that decides how much memory it needs, or whose likeness does."""
         if self.added_by is not None or self.refusal.plain or (self.ignored and self.parser in HUGGING_FACE):
             return False
-        names = (self.name, self.refusal.known_as, self.refusal.meant or "")
+        names = (self.name, self.refusal.known_as, self.refusal.meant or "", *self.blanks)
         plain = [name.lstrip("-").replace("-", "_").lower() for name in names]
         return any(_DECIDES.search(name) and not _IDLE.search(name) for name in plain)
 

@@ -39,6 +39,17 @@ def _is_to_be_filled_in(flag: Place, message: str) -> bool:
     return bool(_EXPECTS.search(message) and _VARIABLE.match(flag.document.text, flag.span.end))
 
 
+_NAMES_DATA = lazy_pattern(r"(?:^|[-_])(?:ckpt|checkpoint|data|dir|file|folder|image|model|name|out|path|root)")
+"""Words in the names of flags whose values are another one's files, which who hands a command on leaves blank."""
+
+
+def _is_blank(place: Place, name: str, refusal: Refusal) -> bool:
+    """Whether a flag stands without its value: a file's or a folder's, or a variable's that is set to nothing."""
+    if refusal.plain or not _EXPECTS.search(refusal.message):
+        return False
+    return _is_to_be_filled_in(place, refusal.message) or _NAMES_DATA.search(name) is not None
+
+
 def of_launch(
     launch: Launch | None, script: ScriptSource | None, recipe: Recipe | None, versions: Mapping[str, str]
 ) -> tuple[Refused, ...]:
@@ -113,10 +124,17 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         return
     yield from _added(launch, parser)
     lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
-    for place, given in every:
+    refusals = [(place, given, parser.grammar.refused(given)) for place, given in every]
+    blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(place, given.name, why)]
+    template = len(blank) > 1 and any(not _is_to_be_filled_in(place, why.message) for place, _, why in blank)
+    if template:
+        place, first, why = blank[0]
+        blanks = tuple(dict.fromkeys(given.name for _, given, _ in blank))
+        said.update(blanks)
+        yield Refused(place, first.name, parser.name, why, stops=parser.stops, blanks=blanks)
+    for place, given, refusal in refusals:
         if given.name in said or len(said) >= _MOST:
             continue
-        refusal = parser.grammar.refused(given)
         if refusal is not None and not _is_to_be_filled_in(place, refusal.message):
             said.add(given.name)
             by = parser.grammar.refused_for(given)
