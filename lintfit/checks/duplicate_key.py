@@ -28,7 +28,15 @@ def check_file(context: FileContext) -> Iterator[Report]:
     unread = frozenset[Entry]() if stops else _unread(context, document.root)
     for node, index, earlier in found:
         if earlier not in unread and node.entries[index] not in unread:
-            yield _report(document, node, index, earlier, None if stops else Severity.WARNING)
+            loses = _says_otherwise(earlier, node.entries[index])
+            mild = Severity.WARNING if loses else Severity.INFO
+            yield _report(document, node, index, earlier, None if stops else mild)
+
+
+def _says_otherwise(earlier: Entry, entry: Entry) -> bool:
+    """Whether a value is lost: not where the key was only left empty before, or has the same one again."""
+    empty = earlier.value.shape == "scalar" and earlier.value.value is None
+    return not empty and earlier.value.plain() != entry.value.plain()
 
 
 def _repeated(root: Node) -> Iterator[tuple[Node, int, Entry]]:

@@ -432,6 +432,25 @@ def test_the_length_that_a_data_set_of_the_projects_own_cuts_and_fills_to(
     assert source.settings["seq_len"].provenance.kind == "file"
 
 
+@pytest.mark.parametrize(
+    ("rest", "full"),
+    [
+        ("example += [0] * (self.max_words - len(example))", True),
+        ("rest = self.max_words - len(example)\n        example = example + [0] * rest", True),
+        ("example = torch.cat((example, torch.zeros(size=(self.max_words - len(example),))))", True),
+        ("room = self.max_words - len(target) - 8\n        example = prompt[:room] + target", None),
+        ("if len(example) > self.max_words - 2: example = prompt", None),
+    ],
+)
+def test_only_fillers_fill_samples_up_to_the_length(tmp_path: Path, rest: str, full: bool | None) -> None:
+    head, _, tail = RECIPES["kit/data.py"].partition("                padding = ")
+    end = tail[tail.index("                    example = example[: self.max_words]") + 4 :].lstrip()
+    lines = rest.replace("\n        ", "\n                ")
+    data = f"{head}                {lines}\n                {end}"
+    found = values(project(tmp_path, {**RECIPES, "kit/data.py": data}, "--dataset dolly"))
+    assert (found["seq_len"], found.get("pads_to_length")) == (512, full)
+
+
 def test_a_data_set_that_cuts_its_rows_and_no_sample_says_no_length(tmp_path: Path) -> None:
     uncut = RECIPES["kit/data.py"].replace("example[: self.max_words]", "example")
     assert "seq_len" not in values(project(tmp_path, {**RECIPES, "kit/data.py": uncut}, "--dataset dolly"))

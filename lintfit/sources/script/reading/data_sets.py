@@ -38,7 +38,7 @@ def is_cut(reading: Reading) -> bool:
         for name in filter(A_LENGTH.search, names):
             value = made.attributes.get(name)
             if value is not None and type(size := plain(value)) is int and not OF_A_PART.search(name):
-                found[size] = value, f"self.{name} - " in text
+                found[size] = value, _fills(text, name)
     if len(found) != 1:
         return False
     ((value, fills),) = found.values()
@@ -46,6 +46,17 @@ def is_cut(reading: Reading) -> bool:
     if fills:
         reading.derive("pads_to_length", True, "the data set fills shorter samples up to the length")
     return True
+
+
+def _fills(text: str, name: str) -> bool:
+    """Whether a class fills samples up to a field of its own: what is left of it is a number of fillers (``[0] *
+    (self.max_len - n)``, ``torch.zeros(rest)``), not the room for a prompt."""
+    left = rf"self\.{name} - "
+    rests = "".join(rf"|{re.escape(each)}\b" for each in dict.fromkeys(re.findall(rf"(\w+) = {left}", text)))
+    return (
+        re.search(rf"\bpad\w* = {left}|(?:\* ?\(?|\b(?:zeros|ones|full|pad)\([^\n]{{0,80}}?)(?:{left}{rests})", text)
+        is not None
+    )
 
 
 def longer_are_left_out(reading: Reading) -> bool:
