@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor
-from lintfit.checks.helpers.script_calls import arguments_call
+from lintfit.checks.helpers.script_calls import arguments_call, calls_of
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
@@ -27,7 +27,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     packing = run.training.argument("packing")
     if length.value is not None or length.provenance.kind != "file":
         return
-    if packing is not None and packing.value is not False:
+    if (packing is not None and packing.value is not False) or _cuts_images(run):
         return
     spared = older((run,), "trl", _SINCE.get(kind, "0.16"))
     if spared:
@@ -38,6 +38,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
         severity=Severity.WARNING if spared is False else milder(Severity.WARNING),
         help="set max_length to what the GPUs hold; lintfit estimate --seq-len N says it",
     )
+
+
+def _cuts_images(run: Run) -> bool:
+    """Whether a limit would cut the tokens of images, so that TRL asks for None ("Please increase `max_length` or set it
+    to `None`", 1.16 ``sft_trainer.py``, ``dpo_trainer.py``): it trains on images where it has a processor, which it
+    loads itself for such a model where it is handed no tokenizer."""
+    loads = [call.function for call in calls_of(run.script, "from_pretrained")] if run.script is not None else []
+    if any("Processor." in function for function in loads):
+        return True
+    of_text = run.value("text_only") is True or any("Tokenizer" in function for function in loads)
+    return run.facts is not None and run.facts.vision is not None and not of_text
 
 
 def _asked(run: Run) -> tuple[str, Argument | Setting, Place] | None:
