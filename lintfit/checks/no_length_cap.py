@@ -41,8 +41,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _cuts_images(run: Run) -> bool:
-    """Whether a limit would cut the tokens of images, so that TRL asks for None ("Please increase `max_length` or set it
-    to `None`", 1.16 ``sft_trainer.py``, ``dpo_trainer.py``): it trains on images where it has a processor, which it
+    """Whether a limit would cut the tokens of images, so that TRL asks for None ("Please increase `max_length` or set
+    it to `None`", 1.16 ``sft_trainer.py``, ``dpo_trainer.py``): it trains on images where it has a processor, which it
     loads itself for such a model where it is handed no tokenizer."""
     loads = [call.function for call in calls_of(run.script, "from_pretrained")] if run.script is not None else []
     if any("Processor." in function for function in loads):

@@ -74,6 +74,18 @@ def ignored_in(folder: Path) -> Ignored:
     return found
 
 
+def is_ignored(path: Path, top: Path) -> bool:
+    """Whether a path in a tree, which need not be there, is ignored, itself or by a folder that it leads through."""
+    if not path.is_relative_to(top):
+        return False
+    found, parts = ignored_in(top), path.relative_to(top).parts
+    for index, name in enumerate(parts):
+        if found.has(name, is_folder=index < len(parts) - 1):
+            return True
+        found = found.below(name)
+    return False
+
+
 def _files_of(folder: Path) -> tuple[tuple[Path, tuple[Line, ...]], ...]:
     paths = (folder / ".git" / "info" / "exclude", folder / NAME)
     return tuple([(folder, patterns) for path in paths if (patterns := _read(path))])

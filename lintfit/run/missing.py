@@ -19,6 +19,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe, is_packaged_config
+from lintfit.run.gitignore import is_ignored
 from lintfit.run.locate import is_documented
 from lintfit.run.made import may_be_made
 from lintfit.settings.model import Place
@@ -115,7 +116,7 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
         return "elsewhere"
-    if _is_cloned(name, locator):
+    if _is_cloned(name, locator) or _is_kept_back(name, locator):
         return "elsewhere"
     of_a_folder = "/" in _plain(Path(name)).as_posix() or name.endswith(".py")
     if of_a_folder and _is_below(name, locator):
@@ -158,6 +159,12 @@ def _is_cloned(name: str, locator: Locator) -> bool:
         return False
     cloned = re.compile(rf"git\s+clone\b[^\n]*[/\s](?:{'|'.join(folders)})(?:\.git)?/?(?=[\s\"'`)]|$)", re.MULTILINE)
     return any("clone" in text and cloned.search(text) is not None for text in _told(locator))
+
+
+def _is_kept_back(name: str, locator: Locator) -> bool:
+    """Whether git ignores the file where it is looked for: its author has it and does not hand it on."""
+    top = _top(locator)
+    return any(is_ignored(_plain(base / name), top) for base in _near(locator))
 
 
 def _told(locator: Locator) -> Iterator[str]:

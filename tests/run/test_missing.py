@@ -55,6 +55,24 @@ def test_a_config_that_nothing_makes_is_surely_missing(
 
 
 @pytest.mark.parametrize(
+    ("ignored", "certainty"),
+    [
+        ("**configs**\n", "elsewhere"),
+        ("configs/\n", "elsewhere"),
+        ("*.json\n", "elsewhere"),
+        ("*.json\n!ds.json\n", "sure"),
+        ("wandb/\n*.yaml\n", "sure"),
+    ],
+)
+def test_a_config_that_git_ignores_is_only_not_handed_on(
+    ignored: str, certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitignore").write_text(ignored)
+    launch = "deepspeed train.py --deepspeed ./configs/ds.json"
+    assert certainties(tmp_path, monkeypatch, launch) == [certainty]
+
+
+@pytest.mark.parametrize(
     "launch",
     [
         'CONFIG=out/ds.json\npython - <<PY\nimport pathlib\npathlib.Path("${CONFIG}").write_text("{}")\nPY\n',
