@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change
 from lintfit.checks.helpers.wording import gib
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Call
+
+_BILLIONS = lazy_pattern(r"(?<![A-Za-z\d])\d+(?:[._]\d+)?[Bb](?![A-Za-z\d])")
+"""A size in billions of parameters within a model's name."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -56,6 +60,8 @@ def _loaded_in_fp32(run: Run) -> bool:
 def _severity(context: RunContext) -> Severity:
     """It breaks the run where the GPU cannot hold the copy, and is harmless where training needs more anyway."""
     estimate, facts = context.estimate, context.run.facts
+    if facts is None and not _BILLIONS.search(str(context.run.value("model") or "")):
+        return Severity.INFO  # a model of unknown size, which may well be a small one of the project's own
     if estimate is None or facts is None or estimate.capacity_bytes is None:
         return Severity.WARNING
     copy = 4 * facts.parameters
