@@ -211,6 +211,8 @@ def test_a_checkpoint_that_is_quantized_says_so(name: str, quantization: object)
         ("unsloth/llama-3-8b", ", load_in_8bit=True, load_in_4bit=False", "int8"),
         ("unsloth/llama-3-8b-bnb-4bit", "", "nf4-double"),
         ("unsloth/llama-3-8b-bnb-4bit", ", load_in_4bit=False", None),
+        ("somebody/llama-3-8b-bnb-4bit", ", load_in_4bit=False", "nf4-double"),
+        ("somebody/llama-3-8b", ", load_in_4bit=False", None),
         ("unsloth/llama-3-8b-bnb-4bit", ", full_finetuning=True", None),
         ("unsloth/llama-3-8b-bnb-4bit", ", load_in_16bit=True", None),
         ("unsloth/llama-3-8b", ", load_in_4bit=args.four", UNKNOWN),

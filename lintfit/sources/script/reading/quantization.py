@@ -99,13 +99,18 @@ def _whole_by_unsloth(reading: Reading, load: Record) -> bool:
 
 
 def checkpoint(reading: Reading) -> None:
-    """A checkpoint that is quantized says so in its name, and needs no config to be loaded that way."""
+    """A checkpoint that is quantized says so in its name, and needs no config to be loaded that way.
+
+    Unsloth has a model in 16 bits for each of its own that is quantized, and takes that where it is told not to
+    quantize (``mapper.py:INT_TO_FLOAT_MAPPER``, 2025.3 to 2026.10); another one's is loaded as it is stored.
+    """
     model = reading.settings.get("model")
     stated = reading.settings.get("quantization")
     load = reading.found.trained_load
     if model is None or not isinstance(model.value, str):
         return
-    if stated is not None and (stated.value is not None or (load is not None and models.by_unsloth(load))):
+    replaced = load is not None and models.by_unsloth(load) and model.value.lower().startswith("unsloth/")
+    if stated is not None and (stated.value is not None or replaced):
         return
     stored = by_name(model.value)
     if stored is not None:
