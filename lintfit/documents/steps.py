@@ -12,8 +12,8 @@ from pathlib import Path
 OF_TREE = 3_000_000
 """Steps of all readings of all scripts of a tree. The largest of 180 public repositories take 850,000."""
 OF_PLANS = 3_000_000
-"""Steps of all plans that are looked for in a tree, which take twice as long each. Of the same repositories the one with
-the most takes 1,700,000."""
+"""Steps of all plans that are looked for in a tree, which take twice as long each. One of the same repositories takes
+1,700,000."""
 OF_PLAN = 15_000
 """What it takes to look for a plan beside what is read for it: a few hundred estimates."""
 OF_ALL_KINDS = 90_000
