@@ -13,9 +13,12 @@ from lintfit.run.model import Run
 from lintfit.sources.recipes.front_ends import is_front_end
 from lintfit.sources.script.prefilter import may_train
 
-_TRAINS = lazy_pattern(r"\.(?:train|fit|learn|inner_training_loop|hyperparameter_search)\b")
+_TRAINS = lazy_pattern(
+    r"(?<!model)\.train\b|\.train\([^)\s]|\.(?:fit|learn|inner_training_loop|hyperparameter_search)\b"
+)
 _ASKS = lazy_pattern(r"\.(?:evaluate|predict)\(")
-"""What a script does with a Trainer, and what it does with one that is to train nothing."""
+"""What a script does with a Trainer, and what it does with one that is to train nothing; ``model.train()`` is the mode
+of an ``nn.Module``."""
 
 
 def trains(run: Run) -> bool:

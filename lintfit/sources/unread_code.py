@@ -55,7 +55,9 @@ _NO_LAUNCH = re.compile(
     r"|\b(?:pip3?|uv|conda|apt(?:-get)?|poetry) (?:pip )?(?:install|add)\b|command -v|\bgrep\b"
 )
 
-NOT_REACHED = "nothing that trains was found in it: no trainer, no engine, no backward pass that is reached"
+NOT_REACHED = (
+    "nothing that trains was found in it: no trainer, no engine, no optimizer with a backward pass that is reached"
+)
 BY_NAME = "a training script by its name, in which nothing that trains was found"
 NOTEBOOK = "a notebook in which nothing that trains was found"
 TRAINING_NOTEBOOK = "a notebook that looks like one that trains, in which no training could be followed"

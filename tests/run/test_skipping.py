@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lintfit.run.skipping import NO_CONFIG, NO_LAUNCH
+from lintfit.sources.unread_code import NOT_REACHED
 from tests.support import lintfit
 
 VERL = "actor_rollout_ref:\n  model:\n    path: x/y\nalgorithm:\n  adv_estimator: grpo\n"
@@ -103,8 +104,8 @@ def test_what_is_named_is_listed_as_well(project: Path) -> None:
         ("mkdocs.yml", NO_CONFIG),
         ("data.json", NO_CONFIG),
         ("plot.ipynb", "a notebook in which nothing that trains was found"),
-        ("trainer.py", "nothing that trains was found in it: no trainer, no engine, no backward pass that is reached"),
-        ("model.py", "nothing that trains was found in it: no trainer, no engine, no backward pass that is reached"),
+        ("trainer.py", NOT_REACHED),
+        ("model.py", NOT_REACHED),
     ],
 )
 def test_a_named_file_of_no_use_says_why(project: Path, name: str, reason: str) -> None:

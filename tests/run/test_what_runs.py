@@ -123,7 +123,7 @@ def test_a_front_ends_own_script_is_said_to_be_that(tmp_path: Path) -> None:
 
 
 def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) -> None:
-    loop = "    loss = model(**batch).loss\n    loss.backward()\n"
+    loop = "    loss = model(**batch).loss\n    loss.backward()\n    optimizer.step()\n"
     script = (
         "import sys\nimport torch\n\n\ndef work(rank, world):\n"
         + loop
@@ -140,6 +140,55 @@ def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) ->
 )
 def test_a_trainer_that_only_evaluates_is_no_run(tmp_path: Path, asked: str, runs: int) -> None:
     (tmp_path / "judge.py").write_text(f"{TRAINER}trainer.{asked}\n")
+    assert len(runs_of(tmp_path)) == runs
+
+
+SWITCHED = """\
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("bert-base-uncased")
+
+
+def restore(trained):
+    if trained:
+        model.train()
+"""
+
+
+@pytest.mark.parametrize(("asked", "runs"), [("predict(data)", 0), ("train()", 1)])
+def test_the_mode_of_a_model_is_no_training(tmp_path: Path, asked: str, runs: int) -> None:
+    (tmp_path / "labels.py").write_text(SWITCHED)
+    (tmp_path / "judge.py").write_text(f"from labels import restore\n{TRAINER}trainer.{asked}\nrestore(True)\n")
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 4 judge.py --output_dir out\n")
+    assert len(runs_of(tmp_path)) == runs
+
+
+MEASURED = """import torch
+from transformers import AutoModelForCausalLM
+%s
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B").cuda()
+for length in (128, 256):
+    data = torch.randint(0, 1000, (1, length), device="cuda")
+    model(data, labels=data).loss.backward()
+    %s
+    print(torch.cuda.max_memory_allocated())
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "then", "runs"),
+    [
+        ("", "model.zero_grad()", 0),
+        ("", "update(model, rate)", 0),
+        ("from steps import update", "update(model, rate)", 1),
+        ("", "torch.optim.SGD(model.parameters()).step()", 1),
+        ("", "engine.step()", 1),
+        ("", "for p in model.parameters(): p.data -= 1e-5 * p.grad", 1),
+    ],
+)
+def test_a_backward_pass_without_an_update_is_no_training(tmp_path: Path, imports: str, then: str, runs: int) -> None:
+    (tmp_path / "measure.py").write_text(MEASURED % (imports, then))
+    (tmp_path / "steps.py").write_text("from torch.optim import SGD\n\n\ndef update(model, rate):\n    pass\n")
     assert len(runs_of(tmp_path)) == runs
 
 

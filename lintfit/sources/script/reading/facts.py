@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.python_walk import code_of, walk
 from lintfit.frozen import word_set
 from lintfit.sources.script.interpreter import models
@@ -101,10 +102,21 @@ def _trainer(records: Sequence[Record]) -> Record | None:
 def _only_evaluated(records: Sequence[Record], trainer: Record | None) -> bool:
     """Whether a trainer is asked to evaluate or to predict, and nothing is asked to train."""
     made = [record for record in records if record.taken is not False]
-    if trainer is None or any(record.name == "train" for record in made):
+    if trainer is None or any(record.name == "train" and not _is_mode(record) for record in made):
         return False
     asked = (record for record in made if record.name in ("evaluate", "predict"))
     return any(is_of(record, trainer) for record in asked)
+
+
+def _is_mode(record: Record) -> bool:
+    """``model.train()``: ``nn.Module.train`` switches dropout on and trains nothing."""
+    last = (record.receiver_name or "").rpartition(".")[2]
+    return last.lower().endswith("model") and not record.positional
+
+
+_UPDATES = lazy_pattern(r"optim|\.step\(|\bstep_|Adam|SGD|\.grad\b|trainer|deepspeed|lightning", re.IGNORECASE)
+"""One of which code has that makes something of gradients: an optimizer, an update by hand, or what may have either. A
+backward pass in code without them measures or tests, and changes no weight."""
 
 
 def made_by(value: Value | None, made: Record) -> bool:
@@ -132,7 +144,9 @@ def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
     found.accelerator = certain(r for r in records if r.name == "Accelerator" and r.receiver_name != "self")
     backward = [record for record in records if record.name == "backward" and record.receiver_name]
     training = None if _only_evaluated(records, found.trainer) else found.trainer
-    found.trains = any(r.taken is not False for r in (*_present(training, found.initialize), *backward))
+    found.trains = any(r.taken is not False for r in _present(training, found.initialize)) or (
+        any(r.taken is not False for r in backward) and calls.say(_UPDATES)
+    )
     found.arguments = _arguments(records, found.trainer)
     loads = any(record.name.endswith("DataLoader") and record.taken is not False for record in records)
     found.batches_out_of_sight = found.trains and not loads and found.trainer is None and found.arguments is None
