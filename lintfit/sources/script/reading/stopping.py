@@ -8,12 +8,15 @@ import re
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.reading.collector import Reading, sure_none
+from lintfit.sources.script.reading.facts import is_of
 
 _TRAINERS = frozenset({"transformers.Trainer", "transformers.Seq2SeqTrainer", "trl.SFTTrainer"})
 _OWN_EVALUATION = re.compile(
     r"def (evaluate|get_eval_dataloader|evaluation_loop|_maybe_log_save_evaluate)\(|\.eval_dataset\s*=[^=]"
 )
 """What gives a Trainer other data, or another evaluation, than its constructor was given."""
+_OWN_TRAIN = re.compile(r"\.train\s*=[^=]")
+"""``trainer.train = MethodType(train, trainer)``: a loop of the script's own in the place of the Trainer's."""
 _DEVICES = re.compile(
     r"\bset_device\(|\bAccelerator\(|\bPartialState\(|\bAcceleratorState\(|\binit_distributed\(|CUDA_VISIBLE_DEVICES"
     r"|\bset_default_device\(|\bcuda\.device\("
@@ -24,17 +27,24 @@ _DEVICES = re.compile(
 def without_data(reading: Reading) -> Record | None:
     """The Trainer that is to evaluate between its steps, and surely has nothing that it could.
 
-    transformers refuses that: ``Trainer.get_eval_dataloader`` raises ValueError ("Trainer: evaluation requires an
-    eval_dataset"), newer versions already in ``Trainer.__init__``.
+    transformers refuses that: ``Trainer.__init__`` from 4.46.0 on ("you didn't pass an eval_dataset"; not yet 4.45.2),
+    before that only the evaluation itself (``Trainer.get_eval_dataloader``: "evaluation requires an eval_dataset"),
+    which a Trainer comes to that nobody has train, or by a ``train`` of the script's own, in no case.
     """
     trainer, made = reading.found.trainer, reading.found.arguments
     if trainer is None or made is None or trainer.taken is not True or trainer.spreads or trainer.classes:
         return None
     if trainer.function not in _TRAINERS or not models.has_strategy(made.attributes):
         return None
-    if not sure_none(trainer.value(4, "eval_dataset")):
+    if not sure_none(trainer.value(4, "eval_dataset")) or reading.calls.say(_OWN_EVALUATION):
         return None
-    return None if reading.calls.say(_OWN_EVALUATION) else trainer
+    at_once = reading.at_least("transformers", 4, 46) and reading.version("transformers") is not None
+    return trainer if at_once or _comes_to_evaluate(reading, trainer) else None
+
+
+def _comes_to_evaluate(reading: Reading, trainer: Record) -> bool:
+    """Whether the library's own loop of a Trainer is started."""
+    return not reading.calls.say(_OWN_TRAIN) and any(is_of(record, trainer) for record in reading.called("train"))
 
 
 def on_current_gpu(reading: Reading) -> list[Record]:
