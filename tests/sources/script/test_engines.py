@@ -277,7 +277,8 @@ def test_who_makes_units_of_layers_in_a_loop(call: str, by_layer: bool) -> None:
     text = (
         "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy, fully_shard\n"
         "from transformers import AutoModelForCausalLM\nfrom elsewhere import policy, options\n"
-        "model = AutoModelForCausalLM.from_pretrained('a/b')\n{}\nloss = model(**batch).loss\nloss.backward()\n"
+        "model = AutoModelForCausalLM.from_pretrained('a/b')\n{}\n"
+        "loss = model(**batch).loss\nloss.backward()\noptimizer.step()\n"
     )
     assert values(script(text.format(call)))["fsdp_auto_wrap"] is by_layer
     layers = f"for layer in model.layers:\n    {call.partition('(')[0]}(layer)\n{call}"

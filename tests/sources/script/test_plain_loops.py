@@ -120,7 +120,8 @@ for batch in data:
 
 
 def test_autocast_on_the_cpu_is_none_on_the_card() -> None:
-    text = "import torch\nwith torch.autocast('cpu', torch.bfloat16):\n    loss = f()\nloss.backward()\n"
+    region = "import torch\nwith torch.autocast('cpu', torch.bfloat16):\n    loss = f()\n"
+    text = f"{region}loss.backward()\noptimizer.step()\n"
     assert values(script(text, ""))["mixed_precision"] is UNKNOWN
 
 
