@@ -43,6 +43,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     gpus = settings.get("gpus")
     if sources.launch is not None and not sources.training_is_read:
         return derived("engine", UNKNOWN, "the script that is launched decides it")
+    by_hand = _loads_by_config(sources)
+    if by_hand is not None:
+        return by_hand
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         if sharded is not None and sharded.value is UNKNOWN:
             return Setting("engine", UNKNOWN, sharded.provenance)  # a Trainer is given something to shard by, or not
@@ -55,6 +58,22 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     if handed is not None and handed.provenance.kind == "assumed":
         return Setting("engine", found.value, handed.provenance)
     return replace(found, provenance=OF_THE_MACHINE) if _configured_by_machine(sources) else found
+
+
+def _loads_by_config(sources: Sources) -> Setting | None:
+    """An ``HfDeepSpeedConfig`` that the script keeps while it loads the model, where nothing else speaks of DeepSpeed.
+
+    The load is partitioned where it says ZeRO-3 (transformers ``is_deepspeed_zero3_enabled``), which the Trainer's
+    arguments know nothing of: what then trains such weights, if anything, is not known.
+    """
+    facts = sources.script.facts if sources.script is not None else None
+    load = facts.trained_load if facts is not None else None
+    for call in facts.partitioning if facts is not None else ():
+        kept = call.name != "Init" and call.taken is True and call.assigned_to is not None
+        if kept and load is not None and call.order < load.order:
+            why = f"{call.name} has the model loaded for DeepSpeed, and nothing says that DeepSpeed trains it"
+            return Setting("engine", UNKNOWN, Provenance("file", why, call.place))
+    return None
 
 
 def _starts_all(sources: Sources, gpus: Setting | None) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
+from lintfit.settings.model import UNKNOWN
 from tests.support import lintfit
 
 LOAD = 'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype=torch.bfloat16)'
@@ -211,3 +213,24 @@ def test_a_device_map_that_nobody_can_tell_may_spread_one_process(tmp_path: Path
     flags = ("--gpu", "3090", "--gpus", "8", "--output-format", "json")
     (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
     assert run["verdict"] == verdict
+
+
+BARE = ARGUMENTS.format(config="")
+
+
+@pytest.mark.parametrize(
+    ("script", "engine"),
+    [
+        (('alive = HfDeepSpeedConfig("ds.json")', BARE, LOAD, TRAIN), UNKNOWN),
+        (('HfDeepSpeedConfig("ds.json")', BARE, LOAD, TRAIN), "ddp"),
+        ((BARE, LOAD, 'alive = HfDeepSpeedConfig("ds.json")', TRAIN), "ddp"),
+        ((BARE, LOAD, TRAIN), "ddp"),
+        (('alive = HfDeepSpeedConfig("ds.json")', ARGUMENTS.format(config=OWN), LOAD, TRAIN), "deepspeed"),
+    ],
+)
+def test_a_load_for_deepspeed_is_none_of_plain_processes(tmp_path: Path, script: tuple[str, ...], engine: Any) -> None:
+    (tmp_path / "train.py").write_text(IMPORTS + "\n".join(script) + "\n")
+    (tmp_path / "ds.json").write_text(ZERO_3)
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 8 train.py\n")
+    _, (result,) = load_runs([tmp_path / "run.sh"], Options())
+    assert result.run.settings["engine"].value == engine
