@@ -35,7 +35,9 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
     if not _of_language(run, script):
         return
     for index, call in enumerate(script.calls("DataParallel")):
-        if call.function in _WRAPPERS and not (index < _LOOKED_AT and _only_unwrapped(script, call)):
+        if call.function not in _WRAPPERS or _in_a_trainers_copy(script, call):
+            continue
+        if not (index < _LOOKED_AT and _only_unwrapped(script, call)):
             yield Report(
                 call.place,
                 f"nn.DataParallel: {_WHY}",
@@ -45,6 +47,14 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
 
 _LOOKED_AT = 5
 """Wrappers of one script whose uses are looked for."""
+
+
+def _in_a_trainers_copy(script: ScriptSource, call: Call) -> bool:
+    """Whether a copy of transformers' Trainer wraps, in its ``_wrap_model``: as the library does, only where one
+    process sees several GPUs."""
+    record = script.reading.calls.records[id(call)]
+    home = _function(script.reading.calls.document_of(record.node), record.node)
+    return isinstance(home, cst.FunctionDef) and home.name.value == "_wrap_model"
 
 
 def _only_unwrapped(script: ScriptSource, call: Call) -> bool:
