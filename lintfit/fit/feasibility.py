@@ -11,7 +11,7 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.markdown import is_page
-from lintfit.documents.model import DataDocument, Kind, Span
+from lintfit.documents.model import DataDocument
 from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
@@ -32,6 +32,7 @@ from lintfit.fit.applying import (
 from lintfit.fit.care import Care, spoken_of
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
+from lintfit.fit.unfit import unfit_for_shards
 from lintfit.memory import estimate
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
@@ -39,7 +40,6 @@ from lintfit.run.engine_location import by_launcher, has_trainer
 from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
 from lintfit.run.write import why_not
-from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
@@ -146,7 +146,7 @@ class Feasibility:
             return "which engine the run has is in a file that is not here"
         if self.run.missing:
             return f"{self.run.missing[0].name} is not here"
-        if reason := _starts_too_many(self.run) or _called_full(self.run, changes) or _loads_for_nothing(self.run):
+        if reason := _starts_too_many(self.run) or _called_otherwise(self.run, changes) or _loads_for_nothing(self.run):
             return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
@@ -159,7 +159,7 @@ class Feasibility:
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        if reason := self.not_told(changes) or unfit_for_stage_3(self.run, changes) or _hard_wired(self.run, changes):
+        if reason := self.not_told(changes) or unfit_for_shards(self.run, changes) or _hard_wired(self.run, changes):
             return reason
         if reason := _told_too_late(self.run, changes):
             return reason
@@ -318,10 +318,16 @@ def _values_alone(before: str, after: str) -> bool:
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
 
 
-def _called_full(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why adapters are not written into a recipe or a launch script whose name, or folder, says that all weights
-    train."""
+_ENGINE = re.compile(r"(?:^|[-_.])(fsdp|ddp|deepspeed)[0-9]?(?=[-_.]|$)", re.IGNORECASE)
+
+
+def _called_otherwise(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why adapters are not written into a recipe or a launch script whose name, or folder, says that all weights train,
+    nor an engine into one whose name has another."""
     path = run.recipe.document.path if run.recipe is not None else run.origin.path
+    engine, called = changes.get("engine"), {name.lower() for name in _ENGINE.findall(path.stem)}
+    if engine is not None and called and engine not in called:
+        return f"by its name {path.as_posix()} trains by {' and '.join(sorted(called))}, not by {engine}"
     if changes.get("method") != "lora" or not any(map(_FULL.search, (*path.parts[:-1], path.stem))):
         return ""
     return f"by its name {path.as_posix()} trains all weights, and with adapters it is another"
@@ -349,72 +355,6 @@ def _starts_too_many(run: Run) -> str:
     return (
         f"the launch starts {count} processes on each machine, and there are {there} GPUs" if count > there > 0 else ""
     )
-
-
-_GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", ".save_16bit_model(")
-"""Words of scripts that know how to save what ZeRO-3 shards."""
-
-
-def unfit_for_stage_3(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why a change to ZeRO-3 would end a script, or leave it without its weights."""
-    if changes.get("zero_stage") != 3 or run.spec is None or run.spec.zero_stage == 3:
-        return ""
-    if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
-        # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
-        return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
-    return _refuses_stage_3(run) or _saves_shards(run)
-
-
-_REFUSES = re.compile(r"is_deepspeed_zero3_enabled\(\)[^:#]{0,400}:[ \t]*\n(?:[ \t]*#[^\n]*\n)*[ \t]*(?=raise\b)")
-
-
-def _refuses_stage_3(run: Run) -> str:
-    """That a script raises an error where ZeRO-3 is on, if other things hold that may hold here."""
-    for document in run.documents:
-        found = _REFUSES.search(document.text) if document.kind is Kind.PYTHON else None
-        if found is not None:
-            return f"{Place(document, Span(found.end(), found.end()))} may refuse ZeRO-3"
-    return ""
-
-
-def _saves_shards(run: Run) -> str:
-    """That a script saves ``state_dict()`` of the whole model, of which ZeRO-3 leaves every rank a placeholder
-    (DeepSpeed: ``zero/partition_parameters.py``)."""
-    taken = run.settings.get("whole_state_dict")
-    if taken is None:
-        return _on_one_rank(run)
-    place = taken.provenance.place
-    if taken.value is not True or place is None:
-        return ""
-    if run.mentions(*_GATHERS):
-        return ""
-    return (
-        f"{place} saves state_dict() of the model, which ZeRO-3 shards: "
-        "write trainer.save_model() or DeepSpeed's GatheredParameters there"
-    )
-
-
-_ONE_RANK = re.compile(
-    r"^(?P<indent>[ \t]{0,40})if [^\n]{0,120}?(?:is_(?:local_)?main_process|\brank(?:\(\))? *(?:==|<=) *0)\b"
-    r"[^\n]{0,120}\n"
-    r"(?:(?P=indent)[ \t][^\n]{0,300}\n|[ \t]{0,40}\n){0,12}?(?P=indent)[ \t][^\n]{0,200}?"
-    r"(?:unwrap_model\(|(?:model|module|engine|policy|actor)\w{0,30}\.(?:generate|save_pretrained|state_dict)\()",
-    re.MULTILINE,
-)
-"""A loop of a project's own that runs or saves the model on one rank."""
-
-
-def _on_one_rank(run: Run) -> str:
-    """Why ZeRO-3 would leave a loop of a script's own waiting, or without its weights: one rank alone runs or saves the
-    model, whose parameters the others have to gather with it."""
-    if run.script is None or has_trainer(run) or run.mentions(*_GATHERS, "get_state_dict("):
-        return ""
-    for document in run.documents:
-        found = _ONE_RANK.search(document.text) if document.kind is Kind.PYTHON else None
-        if found is not None:
-            place = Place(document, Span(*found.span("indent")))
-            return f"{place} runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them"
-    return ""
 
 
 def _in_its_place(changes: Mapping[str, Any], name: str) -> str:

@@ -21,7 +21,7 @@ from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, Shown, app
 from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.existing import has_config
-from lintfit.fit.feasibility import Feasibility, Stops, no_errors, unfit_for_stage_3
+from lintfit.fit.feasibility import Feasibility, Stops, no_errors
 from lintfit.fit.host import unstated
 from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -31,6 +31,7 @@ from lintfit.fit.search import Fitting, Search, at_least, more_likely_than_not, 
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
+from lintfit.fit.unfit import unfit_for_shards
 from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.activations.recipe import attention_of
@@ -248,7 +249,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
             feasibility.left(found.candidate.changes, applied)
         return applied
     found = _without_unwritten(found, applied)
-    if reason := unfit_for_stage_3(run, found.candidate.changes) or next(unsupported(applied.run), ""):
+    if reason := unfit_for_shards(run, found.candidate.changes) or next(unsupported(applied.run), ""):
         return LeftToPerson(reason, applied)
     result = _as_claimed(run, found, search, applied, feasibility)
     if isinstance(result, str):

@@ -9,7 +9,8 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.feasibility import Feasibility, unfit_for_stage_3
+from lintfit.fit.feasibility import Feasibility
+from lintfit.fit.unfit import unfit_for_shards
 from lintfit.options.model import Options
 from tests.support import lintfit
 
@@ -41,7 +42,7 @@ def test_only_a_call_saves_what_zero3_shards(
     Path("accelerate.yaml").write_text(ACCELERATE)
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert ("saves state_dict() of the model" in unfit_for_stage_3(judged.run, {"zero_stage": 3})) is refused
+    assert ("saves state_dict() of the model" in unfit_for_shards(judged.run, {"zero_stage": 3})) is refused
 
 
 LOOP = """\
@@ -66,7 +67,7 @@ if accelerator.is_main_process:
         ('accelerator.unwrap_model(model).save_pretrained("out")', True),
         ("model.generate(**question)", True),
         ('tokenizer.save_pretrained("out")', False),
-        ('model.save_pretrained("out", state_dict=accelerator.get_state_dict(model))', False),
+        ('model.save_pretrained("out", state_dict=weights)  # of accelerator.get_state_dict(model)', False),
     ],
 )
 def test_a_loop_that_runs_its_model_on_one_rank_gets_no_zero3(
@@ -77,10 +78,52 @@ def test_a_loop_that_runs_its_model_on_one_rank_gets_no_zero3(
     Path("accelerate.yaml").write_text(ACCELERATE)
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    reason = unfit_for_stage_3(judged.run, {"zero_stage": 3})
+    reason = unfit_for_shards(judged.run, {"zero_stage": 3})
     assert reason == (
         "train.py:10 runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them" * refused
     )
+
+
+SAVED = """\
+import os
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+
+def save(trainer):
+    trainer.save_model("out")
+
+rank = int(os.environ["RANK"])
+is_main = rank == 0
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+tokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen2.5-0.5B")
+trainer = Trainer(model=model, args=TrainingArguments("out"))
+trainer.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "why"),
+    [
+        ("if is_main:\n    trainer.save_model()", "calls save_model() on one rank (is_main)"),
+        ("if trainer.is_world_process_zero():\n    save(trainer)", "calls save_model() on one rank"),
+        ("if rank in (-1, 0):\n    trainer.accelerator.get_state_dict(model)", "calls get_state_dict() on one rank"),
+        ("model.save_pretrained('out')", "saves the model itself"),
+        ("trainer.model.save_pretrained('out')", "saves the model itself"),
+        ("trainer.save_model()\nif is_main:\n    tokenizer.save_pretrained('out')", ""),
+        ("if is_main and not trainer.is_fsdp_enabled and not zero3:\n    trainer.save_model()", ""),
+        ("model.save_pretrained('out', state_dict=trainer.accelerator.get_state_dict(model))", ""),
+    ],
+)
+def test_a_script_whose_save_does_not_survive_shards_gets_neither_zero3_nor_fsdp(
+    saved: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(f"{SAVED}{saved}\n")
+    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    for changes in ({"zero_stage": 3}, {"engine": "fsdp"}):
+        reason = unfit_for_shards(judged.run, changes)
+        assert why in reason and bool(reason) is bool(why)
+    assert unfit_for_shards(judged.run, {"zero_stage": 2}) == ""
 
 
 @pytest.mark.parametrize(("each", "by_hand"), [("8", True), ("4", False)])
@@ -127,8 +170,8 @@ def test_a_script_that_may_refuse_zero3_is_left_to_a_person(
     Path("accelerate.yaml").write_text(ACCELERATE)
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py --output_dir out\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert unfit_for_stage_3(judged.run, {"zero_stage": 3}) == "train.py:6 may refuse ZeRO-3" * refused
-    assert unfit_for_stage_3(judged.run, {"zero_stage": 1}) == ""
+    assert unfit_for_shards(judged.run, {"zero_stage": 3}) == "train.py:6 may refuse ZeRO-3" * refused
+    assert unfit_for_shards(judged.run, {"zero_stage": 1}) == ""
 
 
 LATE = """\

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from lintfit.commands.check import check
+from lintfit.commands.check import check, load_runs
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.fit.care import Care, said_anew, spoken_of
+from lintfit.fit.feasibility import Feasibility
 from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 
@@ -95,6 +96,26 @@ def test_adapters_are_no_pull_request_to_what_is_called_full(tmp_path: Path, fol
     plan = _plan(script)
     assert plan.fix.changes["method"] == "lora"
     assert ("trains all weights" in plan.by_hand) is (folder == "full_finetune")
+
+
+DISTRIBUTED = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+Trainer(model=model, args=TrainingArguments("out", bf16=True), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(("name", "kept"), [("train_ddp", True), ("train_fsdp", False), ("train_multi_gpu", False)])
+def test_a_launch_that_is_called_by_one_engine_gets_no_other(tmp_path: Path, name: str, kept: bool) -> None:
+    script = tmp_path / f"{name}.sh"
+    script.write_text("torchrun --nproc_per_node 2 train.py\n")
+    (tmp_path / "train.py").write_text(DISTRIBUTED)
+    workspace, options = Workspace(tmp_path), Options(gpu="A100-SXM4-80GB", isolated=True)
+    (judged,) = load_runs([script], options, workspace)[1]
+    feasibility = Feasibility(judged.run, workspace, options)
+    assert ("by its name" in feasibility.why_not({"engine": "fsdp"})) is kept
+    assert "by its name" not in feasibility.why_not({"gradient_checkpointing": True})
 
 
 GRPO = """\

@@ -1,0 +1,135 @@
+"""Whether a script survives an engine that shards its weights, and saves them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lintfit.documents.model import Kind, Span
+from lintfit.run.engine_location import has_trainer
+from lintfit.run.model import Run
+from lintfit.settings.model import Place
+from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.reading.facts import is_trained
+from lintfit.sources.script.source import ScriptSource
+
+_GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", ".save_16bit_model(")
+"""Words of scripts that know how to save what ZeRO-3 shards."""
+
+
+def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a change to ZeRO-3 or FSDP would end a script, or leave it without its weights."""
+    if run.spec is None:
+        return ""
+    if changes.get("zero_stage") == 3 and run.spec.zero_stage != 3:
+        if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
+            # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
+            return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
+        return _refuses_stage_3(run) or _saves_shards(run) or _lost(run, "ZeRO-3")
+    if changes.get("engine") == "fsdp" and run.spec.engine != "fsdp":
+        return _lost(run, "FSDP")
+    return ""
+
+
+_REFUSES = re.compile(r"is_deepspeed_zero3_enabled\(\)[^:#]{0,400}:[ \t]*\n(?:[ \t]*#[^\n]*\n)*[ \t]*(?=raise\b)")
+
+
+def _refuses_stage_3(run: Run) -> str:
+    """That a script raises an error where ZeRO-3 is on, if other things hold that may hold here."""
+    for document in run.documents:
+        found = _REFUSES.search(document.text) if document.kind is Kind.PYTHON else None
+        if found is not None:
+            return f"{Place(document, Span(found.end(), found.end()))} may refuse ZeRO-3"
+    return ""
+
+
+def _saves_shards(run: Run) -> str:
+    """That a script saves ``state_dict()`` of the whole model, of which ZeRO-3 leaves every rank a placeholder
+    (DeepSpeed: ``zero/partition_parameters.py``)."""
+    taken = run.settings.get("whole_state_dict")
+    place = taken.provenance.place if taken is not None else None
+    if taken is None or taken.value is not True or place is None or run.mentions(*_GATHERS):
+        return ""
+    return (
+        f"{place} saves state_dict() of the model, which ZeRO-3 shards: "
+        "write trainer.save_model() or DeepSpeed's GatheredParameters there"
+    )
+
+
+def _lost(run: Run, engine: str) -> str:
+    return _on_one_rank(run, engine) or next(_saved(run, engine), "")
+
+
+_ONE_RANK = re.compile(
+    r"^(?P<indent>[ \t]{0,40})if [^\n]{0,120}?(?:is_(?:local_)?main_process|\brank(?:\(\))? *(?:==|<=) *0)\b"
+    r"[^\n]{0,120}\n"
+    r"(?:(?P=indent)[ \t][^\n]{0,300}\n|[ \t]{0,40}\n){0,12}?(?P=indent)[ \t][^\n]{0,200}?"
+    r"(?:unwrap_model\(|(?:model|module|engine|policy|actor)\w{0,30}\.(?:generate|save_pretrained|state_dict)\()",
+    re.MULTILINE,
+)
+"""A loop of a project's own that runs or saves the model on one rank."""
+
+
+def _on_one_rank(run: Run, engine: str) -> str:
+    """Why an engine that shards would leave a loop of a script's own waiting, or without its weights: one rank alone
+    runs or saves the model, whose parameters the others have to gather with it."""
+    if run.script is None or has_trainer(run) or run.mentions(*_GATHERS, *_WITHIN, "get_state_dict("):
+        return ""
+    for document in run.documents:
+        found = _ONE_RANK.search(document.text) if document.kind is Kind.PYTHON else None
+        if found is not None:
+            place = Place(document, Span(*found.span("indent")))
+            return f"{place} runs or saves the model on one rank, and {engine} gathers its parameters on all of them"
+    return ""
+
+
+_WITHIN = ("state_dict_type(", "summon_full_params(")
+"""Words of scripts that know how to save what FSDP shards."""
+_COLLECTIVE = frozenset({"save_model", "get_state_dict", "save_checkpoint", "save_16bit_model", "save_fp16_model"})
+"""What every rank has to call where the weights are sharded: ``Trainer.save_model`` (transformers 4.57, ``trainer.py``)
+asks ``Accelerator.get_state_dict``, which gathers by ``_zero3_consolidated_16bit_state_dict`` or within
+``FSDP.state_dict_type``; a release before that by ``save_16bit_model``."""
+_BY = re.compile(r"trainer|accelerator|engine|deepspeed", re.IGNORECASE)
+_RANK_0 = re.compile(
+    r"is_\w*main|is_\w*master|is_\w*process_zero|is_rank_?(?:0|zero)|should_save|\bnot (?:\w+\.)*\w*rank\b"
+    r"|(?:(?<!lora_)rank|process_index)\b\W{0,4}(?:[^=<>\n]{0,20}[)\]])?\W{0,2}(?:==|<=|\bin\b)\W{0,3}(?:-1, *)?0\b",
+    re.IGNORECASE,
+)
+"""A test that one rank alone passes: ``is_main_process``, ``int(os.environ.get("LOCAL_RANK", 0)) == 0``."""
+_SHARDS = re.compile(r"zero_?3|zero_?stage|deepspeed|fsdp|world_size", re.IGNORECASE)
+"""Words of a test that knows how the run is sharded."""
+_TRAINERS_MODEL = re.compile(r"(^|\.)\w*Trainer\.model(_wrapped)?\.save_pretrained$")
+
+
+def _saved(run: Run, engine: str) -> Iterator[str]:
+    """Where a script saves what an engine shards in a way that leaves its ranks waiting, or takes a shard for all."""
+    if run.script is None or run.mentions(*_GATHERS, *_WITHIN):
+        return
+    reading = run.script.reading
+    for record in reading.records:
+        if record.taken is False or record.callee is not None:
+            continue
+        tests = [_text(test) for test in reading.calls.call(record).conditions] if record.name in _COLLECTIVE else ()
+        alone = next((test for test in tests if _RANK_0.search(test)), None)
+        if alone is not None and _BY.search(record.function) and not any(map(_SHARDS.search, tests)):
+            place = reading.calls.call(record).place
+            yield f"{place} calls {record.name}() on one rank ({alone}), and {engine} gathers weights on all of them"
+        elif record.name == "save_pretrained" and _is_shard(run.script, record):
+            instead = "trainer.save_model()" if has_trainer(run) else "state_dict=accelerator.get_state_dict(model)"
+            place = reading.calls.call(record).place
+            yield f"{place} saves the model itself, of which {engine} leaves each rank a shard: write {instead} there"
+
+
+def _is_shard(script: ScriptSource, record: Record) -> bool:
+    """Whether a model saves what it holds itself after an engine has sharded it: placeholders under ZeRO-3, and under
+    FSDP what the root has left of its flat parameters."""
+    found = script.reading.found
+    wraps = [each for each in (found.trainer, found.accelerator, found.initialize) if each is not None]
+    model = is_trained(found, record.receiver) or _TRAINERS_MODEL.search(record.function) is not None
+    given = record.spreads or record.keyword("state_dict") is not None
+    return record.taken is True and model and not given and any(each.order < record.order for each in wraps)
+
+
+def _text(place: Place) -> str:
+    return " ".join(place.document.text[place.span.start : place.span.end].split())
