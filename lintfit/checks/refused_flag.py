@@ -24,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         elif each.place.span not in said:
             message = _message(each, context.run.versions, later=_is_met_later(each, context.run.refused))
             # With which command a recipe is started that nothing starts is only assumed.
-            surely = each.stops and not each.ignored and context.run.usual_command is None
+            surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
             yield Report(each.place, message, None if surely else Severity.WARNING, help=_help(each))
 
 
@@ -51,6 +51,9 @@ def _message(each: Refused, versions: Mapping[str, str], later: bool) -> str:
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
     if each.twice:
         return f"two dataclasses of {each.parser} have {each.name}: the run stops with ArgumentError “{each.error}”"
+    if each.newer:
+        by = " and ".join(f"{library} {range_of(versions, library)}" for library in each.newer)
+        return f"newer releases of {by} refuse {each.name}: the run stops with “{each.error}”"
     by = " and ".join(f"{library} {range_of(versions, library)}" for library in each.decided_by)
     added = f", which {each.added_by} adds" if each.added_by is not None else ""
     whose = f"{each.parser}{f' of {by}' if by else ''} refuses {each.name}{added}"
@@ -79,6 +82,6 @@ def _help(each: Refused) -> str:
         return f"write {each.refusal.meant}"
     if each.until is not None:
         return f"take {each.name} out, declare it, or pass fail_with_unknown_args=False"
-    if each.refusal.message.startswith("ambiguous"):
+    if each.refusal.ambiguous:
         return "write the flag in full"
     return "give it a value that it takes" if each.refusal.by_value else f"take {each.name} out, or declare it"

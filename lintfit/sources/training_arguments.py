@@ -6,7 +6,7 @@ said. :func:`flag_value` makes a value of what a flag says; Python and YAML have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lintfit.settings.model import UNKNOWN
@@ -99,5 +99,14 @@ def field_of(flag: str, fields: Collection[str]) -> str | None:
         return flag
     if flag.startswith("no_") and flag[3:] in fields:
         return flag[3:]
-    begun = [field for field in fields if field.startswith(flag)]
-    return begun[0] if len(begun) == 1 else None
+    return begun_by(flag, fields)
+
+
+def begun_by(flag: str, fields: Iterable[str]) -> str | None:
+    """The field that an abbreviation stands for in a run that starts: of several the one that all others begin with.
+
+    ``fields`` may be those of several releases: ``--gradient_checkpoint`` was short for the field until 4.35 of
+    transformers had a ``gradient_checkpointing_kwargs`` beside it; since then argparse takes it for neither.
+    """
+    begun = sorted((field for field in fields if field.startswith(flag)), key=len)
+    return begun[0] if begun and all(field.startswith(begun[0]) for field in begun) else None

@@ -19,6 +19,7 @@ from lintfit.sources.flag_grammars.options import (
     refusal,
     suggested,
     takes,
+    unknown,
     written_in_full,
 )
 
@@ -102,6 +103,22 @@ class Grammar:
             if not other._refuses(given):
                 found.append(stated.library)
         return tuple(found)
+
+    def ambiguous_in_newer(self, given: Given) -> tuple[Refusal, tuple[str, ...]] | None:
+        """What the newest version that counts says of an abbreviation that could be of two options there and is of one
+        in an older one (``--gradient_checkpoint``, before transformers 4.35), and the libraries that make it so."""
+        newest = tuple(each.possible[-1] for each in self.ranges)
+        refusal = unknown(given, self._at(newest), self.abbreviates, self.positional)
+        if refusal is None or not refusal.ambiguous:
+            return None
+        older = (
+            each.library
+            for at, each in enumerate(self.ranges)
+            for index in each.possible[:-1]
+            if takes(given, self._at((*newest[:at], index, *newest[at + 1 :])), self.abbreviates, self.positional)
+        )
+        libraries = tuple(dict.fromkeys(older))
+        return (refusal, libraries) if libraries else None
 
     def lacks(self, key: str) -> bool:
         """Whether no version has a field of this name: what a file of arguments is asked for."""

@@ -45,6 +45,7 @@ class Refused:
     libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
     ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses declare the flag.
     ``blanks`` are the flags of a command whose values are to be filled in, of which the parser stops at this one.
+    ``newer`` are the libraries whose newer releases refuse it, where the project may have an older one as well.
     """
 
     place: Place
@@ -61,6 +62,7 @@ class Refused:
     lacking: tuple[str, ...] = ()
     twice: bool = False
     blanks: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
     @property
     def error(self) -> str:
@@ -85,7 +87,12 @@ class Refused:
     @property
     def decides(self) -> bool:
         """Whether the run stops for a flag that decides how much memory it needs, or whose likeness does."""
-        if self.added_by is not None or self.refusal.plain or (self.ignored and self.parser in HUGGING_FACE):
+        if (
+            self.added_by is not None
+            or self.refusal.plain
+            or self.newer
+            or (self.ignored and self.parser in HUGGING_FACE)
+        ):
             return False
         names = (self.name, self.refusal.known_as, self.refusal.meant or "", *self.blanks)
         plain = [name.lstrip("-").replace("-", "_").lower() for name in names]

@@ -66,6 +66,11 @@ class Refusal:
     plain: bool = False
     """Whether what is meant is plain: a truth value without its value is true."""
 
+    @property
+    def ambiguous(self) -> bool:
+        """Whether it could be short for more than one option."""
+        return self.message.startswith("ambiguous")
+
 
 class _Refused(Exception):
     pass

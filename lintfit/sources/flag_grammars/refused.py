@@ -139,6 +139,9 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
             said.add(given.name)
             by = parser.grammar.refused_for(given)
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by, lacking=lacking)
+        elif refusal is None and (newer := parser.grammar.ambiguous_in_newer(given)) is not None:
+            said.add(given.name)
+            yield Refused(place, given.name, parser.name, newer[0], stops=parser.stops, newer=newer[1])
 
 
 def _is_whole(launch: Launch, known: int) -> bool:

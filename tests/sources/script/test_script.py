@@ -82,6 +82,16 @@ class TestFlagsDecideBranches:
     def test_abbreviations_negations_dashes_and_repeats(self, flags: str) -> None:
         assert script(PARSED, f"--model_name_or_path a/b {flags}").facts.upcasts[0].call.taken is True
 
+    @pytest.mark.parametrize(
+        ("flag", "checkpoints"),
+        [("--gradient_checkpoint", True), ("--gradient", False), ("--gradient_checkpointing_k x", False)],
+    )
+    def test_an_abbreviation_that_newer_releases_refuse_is_what_the_older_make_of_it(
+        self, flag: str, checkpoints: bool
+    ) -> None:
+        found = values(script(PARSED, f"--model_name_or_path a/b {flag}"))
+        assert (found.get("gradient_checkpointing") is True) is checkpoints
+
     def test_a_shell_variable_is_not_known(self) -> None:
         source = script(PARSED, "--model_name_or_path $MODEL --per_device_train_batch_size $BS")
         assert values(source)["model"] is UNKNOWN

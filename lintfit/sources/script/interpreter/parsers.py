@@ -33,7 +33,7 @@ from lintfit.sources.script.interpreter.values import (
     held,
     plain,
 )
-from lintfit.sources.training_arguments import SEVERAL, of_text
+from lintfit.sources.training_arguments import SEVERAL, begun_by, of_text
 
 _TRUE = frozenset({"yes", "true", "t", "y", "1", "on"})
 _FALSE = frozenset({"no", "false", "f", "n", "0", "off"})
@@ -345,13 +345,12 @@ def _library_flags(flags: Mapping[str, Flag], accepted: frozenset[str]) -> dict[
         return {name: convert(flag, None) for name, flag in flags.items()}
     found: dict[str, Value] = {}
     for name, flag in flags.items():
-        prefixed = [field for field in accepted if field.startswith(name)]
         if name in accepted:
             found[name] = convert(flag, None)
         elif name.startswith("no_") and name[3:] in accepted:
             found[name[3:]] = Const(flag, False)
-        elif len(prefixed) == 1:
-            found[prefixed[0]] = convert(flag, None)
+        elif (full := begun_by(name, accepted)) is not None:
+            found[full] = convert(flag, None)
     return found
 
 
