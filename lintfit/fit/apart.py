@@ -95,7 +95,8 @@ class Apart:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
             text = _TRAILING.sub("", apply(document.text, own).lstrip("\r\n"))
-            text = self._without_old_engine(_renamed(text, document.path.name, path.name))
+            text = _renamed(_without_old_reasons(document.text, text), document.path.name, path.name)
+            text = self._without_old_engine(text)
             copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
@@ -293,6 +294,25 @@ _SPOKEN_OF: Mapping[str, re.Pattern[str]] = {
 """How comments speak of an engine."""
 _BLOCK = re.compile(r"(?:^[ \t]*#[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _BEHIND = re.compile(r"^([^#\"'\n]{0,400}[^#\"'\s])[ \t]{1,40}(#[^\r\n]*)(?=\r?$)", re.MULTILINE)
+_VALUE = re.compile(r"[^\s:]+$")
+
+
+def _without_old_reasons(before: str, after: str) -> str:
+    """A copy's text without the comments behind values that are others in it (``FULL_SHARD  # ZeRO-2: …``): they stay
+    true of the file that is copied. One that names the new value, too, stays (``3  # 2 or 3``), or has changed with
+    it."""
+    lines, comments = set(before.splitlines()), {found[2] for found in _BEHIND.finditer(before)}
+
+    def kept(line: re.Match[str]) -> str:
+        value = _VALUE.search(line[1])
+        if line[0] in lines or line[2] not in comments or value is None:
+            return line[0]
+        named = re.search(rf"(?<![\w.]){re.escape(value[0])}(?![\w.])", line[2], re.IGNORECASE)
+        return line[0] if named is not None else line[1]
+
+    return _BEHIND.sub(kept, after)
+
+
 _BLANKS = re.compile(r"(\r?\n)(?:[ \t]*\r?\n){2,}")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.apart import _SPOKEN_OF, _without_comments_of
+from lintfit.fit.apart import _SPOKEN_OF, _without_comments_of, _without_old_reasons
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.options import Candidate, Option
 from lintfit.fit.planner import _without_unwritten
@@ -495,6 +495,16 @@ def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
     first = "# accelerate launch --config_file fsdp_offload.yaml train.py\ncompute_environment: LOCAL_MACHINE\n"
     assert copy.startswith(first)
     assert (tmp_path / "fsdp_zero3.yaml").read_text() == yaml
+
+
+def test_a_copy_does_not_explain_the_values_that_it_changes() -> None:
+    before = (
+        "fsdp_config:\n  fsdp_offload_params: false\n  fsdp_sharding_strategy: SHARD_GRAD_OP  # ZeRO-2: shards\n"
+        "zero_stage: 2  # 1, 2 or 3\nmicro: 16  # 16 for 8B\nnum_processes: 4  # 4x RTX 3090\n"
+    )
+    after = before.replace("SHARD_GRAD_OP", "FULL_SHARD").replace("stage: 2", "stage: 3").replace("16", "4")
+    assert _without_old_reasons(before, after) == after.replace("  # ZeRO-2: shards", "")
+    assert _without_old_reasons(before, before) == before
 
 
 def test_a_copy_for_another_engine_does_not_speak_of_the_old_one() -> None:

@@ -112,6 +112,13 @@ def test_no_fsdp_where_vllm_generates(tmp_path: Path, more: str, known: bool) ->
     assert bool(_sharded(tmp_path, launch)) is known
 
 
+@pytest.mark.parametrize(("trl", "known"), [("<0.16", False), ("0.17.0", False), ("0.18.0", True)])
+def test_no_fsdp_where_grpo_generates_by_what_it_unwraps(tmp_path: Path, trl: str, known: bool) -> None:
+    (tmp_path / "train.py").write_text(GRPO.format(more=""))
+    launch = "accelerate launch --num_processes 4 --mixed_precision bf16 train.py\n"
+    assert bool(_sharded(tmp_path, launch, trl=trl)) is known
+
+
 @pytest.mark.parametrize(
     ("transformers", "launch", "version"),
     [

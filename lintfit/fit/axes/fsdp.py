@@ -14,11 +14,17 @@ from lintfit.settings.values import Fsdp
 from lintfit.sources.training_words import FSDP_2
 from lintfit.versions import before
 
+_SUMMONS = "0.18"
+"""The first TRL whose ``GRPOTrainer`` generates, and hands vLLM weights, within ``FSDP.summon_full_params``; before,
+``unwrap_model_for_generation`` gathers for ZeRO-3 alone (``models/utils.py``)."""
+
 
 def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
     here = spec.fsdp
     if spec.data_parallel < 2:
+        return
+    if spec.trainer == "grpo" and before(subject.run.versions.get("trl"), _SUMMONS) is True:
         return
     if spec.engine == "ddp":
         yield from _new(subject)
