@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents import door
-from lintfit.documents.markdown import is_page
+from lintfit.documents.markdown import blocks, is_page, under_one_heading
 from lintfit.documents.model import DataDocument
 from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
@@ -197,11 +197,10 @@ class Feasibility:
             )
         launch = self.run.launch
         page = launch.document.path if launch is not None and is_page(launch.document.path) else None
-        if page is not None and page in made.texts:
-            before = self.workspace.file(page).text
-            if not _values_alone(before, made.texts[page]):
-                return Shown(f"{page.as_posix()} shows an example, which its text speaks of", made)
-        return ""
+        if page is None or page not in made.texts:
+            return ""
+        said = _said_by_page(self.workspace.file(page).text, made.texts[page], made.run.launch)
+        return Shown(f"{page.as_posix()} {said}", made) if said else ""
 
     def _makes_a_file(self, made: Applied) -> bool:
         return any(not self.workspace.exists(path) for path in made.texts)
@@ -306,13 +305,37 @@ def _told_too_late(run: Run, changes: Mapping[str, Any]) -> str:
 _WORDS = re.compile(r"[^\s=]+")
 
 
-def _values_alone(before: str, after: str) -> bool:
-    """Whether two texts differ in nothing but values of flags that stand in both."""
+def _values_alone(before: str, after: str) -> Sequence[str] | None:
+    """The old values, where two texts differ in nothing but values of flags that stand in both."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
-    pairs = zip(old, new, ["", *old], strict=False)
-    return len(old) == len(new) and all(
-        one == other or (flag.startswith("--") and not other.startswith("-")) for one, other, flag in pairs
-    )
+    if len(old) != len(new):
+        return None
+    others = [(one, other, flag) for one, other, flag in zip(old, new, ["", *old], strict=False) if one != other]
+    alone = all(flag.startswith("--") and not other.startswith("-") for _, other, flag in others)
+    return [one for one, _, _ in others] if alone else None
+
+
+_OF_SIZES = re.compile(r"batch|accumul|length|sequence|tokens", re.IGNORECASE)
+
+
+def _said_by_page(before: str, after: str, launch: Launch | None) -> str:
+    """What a page says that would not be true any more, or not any other, once its example is changed."""
+    old = _values_alone(before, after)
+    if old is None or launch is None:
+        return "shows an example, which its text speaks of"
+    words = [word.text for word in launch.command.words]
+    for command in launch.document.commands:
+        if command.span != launch.command.span and [word.text for word in command.words] == words:
+            return f"has that command already, on line {launch.document.position(command.span.start).line}"
+    inside = [(block.start, block.end) for block in blocks(before)]
+    for value in filter(None, old):
+        for found in re.finditer(rf"(?<![\w.-]){re.escape(value)}(?![\w-]|\.\w)", before):
+            start, end = before.rfind("\n", 0, found.start()) + 1, before.find("\n", found.end())
+            size = not value.isdigit() or _OF_SIZES.search(before, start, end if end >= 0 else len(before))
+            prose = not any(begin <= found.start() < close for begin, close in inside)
+            if prose and size and under_one_heading(before, found.start(), launch.command.span.start):
+                return f"speaks of {value} beside its example"
+    return ""
 
 
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)

@@ -75,6 +75,30 @@ def test_an_example_of_a_page_gets_no_new_flags(tmp_path: Path, steps: str, by_h
 
 
 @pytest.mark.parametrize(
+    ("beside", "why"),
+    [
+        ("Runs on one GPU of 32 GB.", ""),
+        ("We use a batch size of 32.", "speaks of 32 beside its example"),
+        ("## Results\n\nWith a batch size of 32.", ""),
+        ("or\n\n```bash\n{smaller}\n```", "has that command already, on line 10"),
+    ],
+)
+def test_an_example_that_a_page_speaks_of_stays(tmp_path: Path, beside: str, why: str) -> None:
+    page = tmp_path / "README.md"
+    (tmp_path / "train.py").write_text(FLAGS)
+    command = (
+        "python train.py --output_dir out --bf16 True --per_device_train_batch_size {} --gradient_accumulation_steps {}"
+        " --gradient_checkpointing True"
+    )
+    page.write_text(f"# Training\n\n```bash\n{command.format(32, 1)}\n```\n\n")
+    micro = _plan(page).fix.changes["micro_batch_size"]
+    with page.open("a") as file:
+        file.write(beside.format(smaller=command.format(micro, 32 // micro)) + "\n")
+    by_hand = _plan(page).by_hand
+    assert by_hand.endswith(f"README.md {why}") if why else not by_hand
+
+
+@pytest.mark.parametrize(
     ("asked", "offered"), [(None, True), ("transformers\n", False), ("transformers\nbitsandbytes\n", True)]
 )
 def test_a_package_that_is_not_installed_is_left_to_a_person(tmp_path: Path, asked: str | None, offered: bool) -> None:
