@@ -192,6 +192,6 @@ def _beats(one: Fitting, other: Fitting, slack: int) -> bool:
 
 
 def _costs(one: Fitting) -> tuple[float, ...]:
-    """Class, what the project lacks, tokens cut, a config that has to be split, quoted step time, number of changes."""
-    effect, strange, cut, splits, _, count, _ = one.rank
-    return effect, strange, cut, splits, one.quoted, count
+    """Class, what the project lacks, tokens cut, split configs or larger micro-batches, quoted time, changes."""
+    effect, strange, cut, surprises, _, count, _ = one.rank
+    return effect, strange, cut, surprises, one.quoted, count

@@ -102,6 +102,7 @@ class Option:
     training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
     one only trim it. ``counts``: as how many changes it ranks (:attr:`Subject.taking_back`). ``must``:
     the run does not go without it; the axis has no leaving it. ``splits``: a config file has to be split in two for it.
+    ``grows``: it asks for larger micro-batches, which nobody expects of what is to save memory.
     ``strange`` and ``leaves`` are :meth:`Subject.strange` and :meth:`Subject.leaves` of it.
     """
 
@@ -113,6 +114,7 @@ class Option:
     counts: int = 1
     must: bool = False
     splits: bool = False
+    grows: bool = False
     strange: int = 0
     leaves: bool = False
 
@@ -173,6 +175,11 @@ class Candidate:
     @property
     def splits(self) -> bool:
         return any(option.splits for option in self.options)
+
+    @property
+    def surprises(self) -> bool:
+        """Whether it splits a config, or makes micro-batches larger: what comes last of all that does the same."""
+        return any(option.splits or option.grows for option in self.options)
 
     @property
     def name(self) -> str:

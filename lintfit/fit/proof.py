@@ -16,7 +16,7 @@ def cheaper(search: Search, found: Fitting) -> str:
     the plan does not.
 
     What was not looked at comes behind the plan for a reason that has nothing to do with its time: more changes, a
-    config that has to be split in two, more tokens that are cut.
+    config that has to be split in two, larger micro-batches, more tokens that are cut.
     """
     alike = "leaves the training as it is" if found.candidate.effect is Effect.SAME else "changes the training no more"
     if search.spec.gradient_checkpointing:

@@ -282,8 +282,8 @@ class Search:
 
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
         """Lower is better: class, what the project lacks (:meth:`Subject.strange`), tokens cut, a config that has to be
-        split in two, what the plan costs (:func:`cost`), number of changes; the model's own step time breaks what is
-        then left of ties."""
+        split in two or a larger micro-batch, what the plan costs (:func:`cost`), number of changes; the model's own
+        step time breaks what is then left of ties."""
         return self._rank(candidate, self.unknown_host(spec), spec.seq_len, step_seconds(spec))
 
     def unknown_host(self, spec: Spec) -> bool:
@@ -294,7 +294,7 @@ class Search:
         time = seconds / seq_len / self.now
         cut = max(0, self.spec.seq_len - seq_len)
         count = candidate.count + unknown_host  # that the host has room for it is one thing more to see to
-        return candidate.effect, candidate.strange, cut, candidate.splits, cost(time, count), count, time
+        return candidate.effect, candidate.strange, cut, candidate.surprises, cost(time, count), count, time
 
     def step_time(self, spec: Spec) -> float:
         """Relative to the run as it is, for the same number of tokens."""

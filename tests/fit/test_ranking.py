@@ -275,6 +275,28 @@ def test_a_key_of_an_accelerate_yaml_comes_before_a_json_in_its_place(tmp_path: 
     assert next(offloads)
 
 
+def test_a_plan_that_makes_micro_batches_larger_comes_behind_those_that_do_not(tmp_path: Path) -> None:
+    """It is faster beside an offload, and nobody expects it of what is to save memory."""
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype="bfloat16")\n'
+        "args = TrainingArguments('out', bf16=True, per_device_train_batch_size=1, gradient_accumulation_steps=8,\n"
+        "                         gradient_checkpointing=True, deepspeed='zero3.json')\n"
+        "Trainer(model=model, args=args).train()\n"
+    )
+    (tmp_path / "zero3.json").write_text('{"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}')
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 4 train.py\n")
+    options = Options(gpu="GeForce RTX 3090", isolated=True, seq_len=512, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    assert judged.run.spec is not None
+    search = Search(Space(Subject(judged.run, judged.run.spec), Effect.SAME), Margin())
+    grows = ["micro_batch_size" in one.candidate.changes for one in search.of_class(Effect.SAME)]
+    assert set(grows) == {True, False} and grows == sorted(grows)
+    asked = Search(Space(Subject(judged.run, judged.run.spec, recomputes=False), Effect.SAME), Margin())
+    grows = ["micro_batch_size" in one.candidate.changes for one in asked.of_class(Effect.SAME)]
+    assert grows != sorted(grows)
+
+
 LOOP = """\
 from accelerate import Accelerator
 from torch.optim import AdamW

@@ -18,5 +18,6 @@ def options(subject: Subject) -> Iterator[Option]:
     samples = spec.micro_batch_size * spec.gradient_accumulation_steps
     for size in divisors(samples):
         if size != spec.micro_batch_size and fills_groups(subject.run, size, spec.data_parallel):
-            counts = 1 + subject.taking_back if size > spec.micro_batch_size else 1
-            yield Option(f"micro-batch {size}", {"micro_batch_size": size}, counts=counts)
+            larger = size > spec.micro_batch_size
+            counts, grows = 1 + subject.taking_back * larger, larger and subject.recomputes
+            yield Option(f"micro-batch {size}", {"micro_batch_size": size}, counts=counts, grows=grows)
