@@ -152,7 +152,7 @@ def _narrowest(document: ShellDocument, command: Command, texts: list[str], edit
     index = document.commands.index(command)
     printed = {at for at, other in enumerate(document.commands) if shell_computed.prints(other)}
     old = [[word.text for word in other.words] for other in document.commands]
-    follow = _worked_out(document, command, texts)
+    follow = _worked_out(document, command, texts) | _of_evaluation(document, command, texts)
     wide: Edit | None = None
     for edit in edits:
         text = apply(document.text, [edit])
@@ -177,6 +177,25 @@ def _worked_out(document: ShellDocument, command: Command, texts: list[str]) -> 
     stay = (index for index, word in enumerate(words) if word.editable and texts[index] == word.text)
     computed = shell_computed.computed(document)
     return {index for index in stay if shell_computed.is_worked_out(document, words[index], computed)}
+
+
+def _of_evaluation(document: ShellDocument, command: Command, texts: list[str]) -> set[int]:
+    """The word with the batch of the evaluation, where it is the variable of which the training's is made smaller: who
+    has one for both wants both to change."""
+    words = command.words
+    if len(texts) != len(words):
+        return set()
+    changed = [index for index, word in enumerate(words) if texts[index] != word.text]
+    if len(changed) != 1 or not texts[changed[0]].isdigit() or not words[changed[0]].text.isdigit():
+        return set()
+    name = shell_computed.reference(document, words[changed[0]])
+    if name is None or int(texts[changed[0]]) > int(words[changed[0]].text):
+        return set()
+    alike = (index for index, word in enumerate(words) if shell_computed.reference(document, word) == name)
+    return {index for index in alike if _EVALUATION.fullmatch(words[index - 1].text)}
+
+
+_EVALUATION = re.compile(r"--(?:per[-_](?:device|gpu)[-_])?eval(?:uation)?[-_]batch[-_]size")
 
 
 def _same(words: list[str], wanted: list[str], follow: set[int]) -> bool:

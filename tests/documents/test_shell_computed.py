@@ -73,3 +73,19 @@ def test_all_words_that_are_a_variable_are_changed_where_it_is_set(script: str, 
     words = [Span(*match.span(1)) for match in re.finditer(r"--[xy][ =](\S+)", script)]
     edit = in_variable(script, [Edit(word, "b.json") for word in words])
     assert (apply(script, [edit]) if edit is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "value", "expected"),
+    [
+        ("--per_device_eval_batch_size $B", "1", "B=1\ntrain --batch $B {}\n"),
+        ("--per_device_eval_batch_size $B", "16", "B=8\ntrain --batch 16 {}\n"),  # a larger one may not fit
+        ("--seed $B", "1", "B=8\ntrain --batch 1 {}\n"),
+    ],
+)
+def test_the_batch_of_the_evaluation_follows_a_smaller_one_by_their_variable(
+    other: str, value: str, expected: str
+) -> None:
+    text = f"B=8\ntrain --batch $B {other}\n"
+    document = read(text)
+    assert apply(text, set_flag(document, document.commands[-1], "--batch", value)) == expected.format(other)
