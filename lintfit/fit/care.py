@@ -6,6 +6,7 @@ Every fix and every plan passes here before it is offered, so that no rule has t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -108,8 +109,11 @@ class Care:
         if not comments(file):
             return
         after = self._changed(file, text)
-        for span in lost_comments(file, after):
-            if not _is_meant(file, span, about) and not _with_new_numbers(file, after, span):
+        lost = [span for span in lost_comments(file, after) if not _is_meant(file, span, about)]
+        was, now = (_but_for_numbers(each) if lost else Counter() for each in (file, after))
+        for span in lost:
+            words = _DIGITS.sub("0", file.slice(span))
+            if was[words] != now[words]:  # else it is there with another number (said_anew)
                 yield document.position(span.start).line
 
     def _lost_in_cells(self, document: Document, edits: Sequence[Edit], about: Place | None) -> Iterator[int]:
@@ -205,11 +209,9 @@ def said_anew(edits: Iterable[FileEdit]) -> Iterator[FileEdit]:
                     yield FileEdit(document.path, Edit(there, new["digits"]), document)
 
 
-def _with_new_numbers(before: Document, after: Document, span: Span) -> bool:
-    """Whether a comment is still there but for its numbers (:func:`said_anew`)."""
-    words = _DIGITS.sub("0", before.slice(span))
-    was, now = ([_DIGITS.sub("0", each.slice(there)) for there in comments(each)] for each in (before, after))
-    return was.count(words) == now.count(words)
+def _but_for_numbers(document: Document) -> Counter[str]:
+    """The comments, whatever numbers they have, and how often each is there."""
+    return Counter(_DIGITS.sub("0", document.slice(span)) for span in comments(document))
 
 
 _DIGITS = re.compile(r"\d+")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Kind, Span
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
-from lintfit.sources.script.interpreter.values import Record
-from lintfit.sources.script.reading.facts import is_trained
-from lintfit.sources.script.source import ScriptSource
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.interpreter.values import Record
+    from lintfit.sources.script.source import ScriptSource
 
 _GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_to_fp32", ".save_16bit_model(")
 """Words of scripts that know how to save what ZeRO-3 shards."""
@@ -124,6 +125,8 @@ def _saved(run: Run, engine: str) -> Iterator[str]:
 def _is_shard(script: ScriptSource, record: Record) -> bool:
     """Whether a model saves what it holds itself after an engine has sharded it: placeholders under ZeRO-3, and under
     FSDP what the root has left of its flat parameters."""
+    from lintfit.sources.script.reading.facts import is_trained
+
     found = script.reading.found
     wraps = [each for each in (found.trainer, found.accelerator, found.initialize) if each is not None]
     model = is_trained(found, record.receiver) or _TRAINERS_MODEL.search(record.function) is not None

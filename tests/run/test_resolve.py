@@ -39,7 +39,9 @@ def _trainer(defaults: Mapping[str, Any] = {}, **stated: Any) -> Any:
     return SimpleNamespace(
         settings=settings,
         uses_trainer=True,
-        facts=SimpleNamespace(training_arguments=object(), initialize=None, batches_out_of_sight=False),
+        facts=SimpleNamespace(
+            training_arguments=object(), initialize=None, trained_load=None, partitioning=(), batches_out_of_sight=False
+        ),
     )
 
 
@@ -48,7 +50,9 @@ def _loop(**stated: Any) -> Any:
     return SimpleNamespace(
         settings=_settings(stated),
         uses_trainer=False,
-        facts=SimpleNamespace(training_arguments=None, initialize=None, batches_out_of_sight=False),
+        facts=SimpleNamespace(
+            training_arguments=None, initialize=None, trained_load=None, partitioning=(), batches_out_of_sight=False
+        ),
     )
 
 

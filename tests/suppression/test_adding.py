@@ -131,7 +131,7 @@ def test_standard_input_comes_back_with_comments() -> None:
 
 
 def test_only_what_fails_is_silenced() -> None:
-    file = write("a.yaml", YAML.replace("8", "2"))
+    file = write("a.yaml", YAML.replace("8", "4"))
     outcome = check("a.yaml", "--add-ignores", "--fail-on", "error")
     assert "warning duplicate-key" in outcome.out
     assert "ignore" not in file.read_text()

@@ -124,7 +124,8 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         return
     yield from _added(launch, parser)
     lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
-    refusals = [(place, given, parser.grammar.refused(given)) for place, given in every]
+    why_not = {given: parser.grammar.refused(given) for given in dict.fromkeys(given for _, given in every)}
+    refusals = [(place, given, why_not[given]) for place, given in every]
     blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(place, given.name, why)]
     template = len(blank) > 1 and any(not _is_to_be_filled_in(place, why.message) for place, _, why in blank)
     if template:
@@ -132,6 +133,7 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         blanks = tuple(dict.fromkeys(given.name for _, given, _ in blank))
         said.update(blanks)
         yield Refused(place, first.name, parser.name, why, stops=parser.stops, blanks=blanks)
+    plain: set[str] = set()
     for place, given, refusal in refusals:
         if given.name in said or len(said) >= _MOST:
             continue
@@ -139,9 +141,11 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
             said.add(given.name)
             by = parser.grammar.refused_for(given)
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by, lacking=lacking)
-        elif refusal is None and (newer := parser.grammar.ambiguous_in_newer(given)) is not None:
-            said.add(given.name)
-            yield Refused(place, given.name, parser.name, newer[0], stops=parser.stops, newer=newer[1])
+        elif refusal is None and given.name not in plain:
+            plain.add(given.name)
+            newer = parser.grammar.ambiguous_in_newer(given)
+            if newer is not None:
+                yield Refused(place, given.name, parser.name, newer[0], stops=parser.stops, newer=newer[1])
 
 
 def _is_whole(launch: Launch, known: int) -> bool:

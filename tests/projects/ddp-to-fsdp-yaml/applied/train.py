@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from data import dataset
 
-accelerator = Accelerator(gradient_accumulation_steps=1)
+accelerator = Accelerator(gradient_accumulation_steps=16)
 tokenizer = AutoTokenizer.from_pretrained("meta-llama/Llama-2-7b-hf")
 model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype=torch.bfloat16)
 model.gradient_checkpointing_enable()
@@ -18,7 +18,7 @@ def collate(samples):
     return tokenizer(samples, padding=True, truncation=True, max_length=1024, return_tensors="pt")
 
 
-loader = DataLoader(dataset, batch_size=16, collate_fn=collate)
+loader = DataLoader(dataset, batch_size=1, collate_fn=collate)
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 for batch in loader:
     with accelerator.accumulate(model):
