@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents.files import decode, encode
+from lintfit.documents.model import FileText
+
 LARGE = 1_000_000
 """Files of more bytes than this are not copied: they are data, which no launch is read from."""
 
@@ -35,9 +38,9 @@ def carried_out(root: Path, edits: Iterable[Mapping[str, Any]]) -> dict[str, tup
 
 
 def read(path: Path) -> str | None:
-    """A file's text with its own line ends, None where it is not there."""
+    """A file's text as lintfit reads it, whose offsets count in it; None where it is not there."""
     try:
-        return path.read_bytes().decode("utf-8", errors="surrogateescape")
+        return decode(path, path.read_bytes()).text
     except FileNotFoundError:
         return None
 
@@ -98,7 +101,7 @@ def write(root: Path, changed: Mapping[str, tuple[str | None, str]]) -> None:
     for name, (_, after) in changed.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(after.encode("utf-8", errors="surrogateescape"))
+        _put(path, after)
 
 
 def take_back(root: Path, changed: Mapping[str, tuple[str | None, str]]) -> None:
@@ -107,4 +110,10 @@ def take_back(root: Path, changed: Mapping[str, tuple[str | None, str]]) -> None
         if before is None:
             (root / name).unlink(missing_ok=True)
         else:
-            (root / name).write_bytes(before.encode("utf-8", errors="surrogateescape"))
+            _put(root / name, before)
+
+
+def _put(path: Path, text: str) -> None:
+    """The text into a file, in the encoding that it has."""
+    file = decode(path, path.read_bytes()) if path.exists() else FileText(path, text)
+    path.write_bytes(encode(file, text))

@@ -11,6 +11,7 @@ from bench.fixes import counted, kept, offered, place, recorded, taken, told
 from bench.fixing import carry, commands
 from bench.fixing.served import asked
 from bench.fixing.trial import said_of
+from lintfit.documents.files import read_text
 
 LAUNCH = """#!/bin/bash
 size=4
@@ -46,6 +47,19 @@ def test_edits_are_carried_out_from_the_last_to_the_first(tmp_path: Path) -> Non
     carry.take_back(tmp_path, changed)
     assert not (tmp_path / "new.json").exists()
     assert (tmp_path / "a.sh").read_text("utf-8") == "one two three\n"
+
+
+@pytest.mark.parametrize("comment", ["# 等 \u2248".encode()[:-1], b"\xef\xbb\xbf# why"])
+def test_places_are_those_of_the_text_as_lintfit_reads_it(comment: bytes, tmp_path: Path) -> None:
+    """In a script that is no UTF-8, and behind a byte-order mark."""
+    before = comment + b"\nbatch=8\n"
+    (tmp_path / "a.sh").write_bytes(before)
+    at = read_text(tmp_path / "a.sh").text.index("8\n")
+    changed = carry.carried_out(tmp_path, [{"path": "a.sh", "start": at, "end": at + 1, "text": "2"}])
+    carry.write(tmp_path, changed)
+    assert (tmp_path / "a.sh").read_bytes() == before.replace(b"8\n", b"2\n")
+    carry.take_back(tmp_path, changed)
+    assert (tmp_path / "a.sh").read_bytes() == before
 
 
 @pytest.mark.parametrize(
