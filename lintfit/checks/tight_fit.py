@@ -2,15 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.context import Report, RunContext, has_room
+from lintfit.checks.helpers.context import Report, RunContext, has_room, leaves_room
 from lintfit.checks.helpers.runs import anchor, at_length, engine_assumed, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.verdict.capped import exact_length
-
-_WELL_BELOW = 0.9
-"""Share of the GPU below which the low end of a peak says that what no file states decides, more than the GPU."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -21,7 +18,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
-    over = peak.likely > estimate.capacity_bytes and peak.low > _WELL_BELOW * estimate.capacity_bytes
+    # Where even the low end leaves room, what no file states decides, more than the GPU.
+    over = peak.likely > estimate.capacity_bytes and not leaves_room(estimate, peak.low)
     short = None if exact_length(context.run) else context.at_short
     sure = over and not engine_assumed(context.run) and (short is None or short.verdict is not Verdict.FITS)
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""

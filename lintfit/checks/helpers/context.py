@@ -65,14 +65,17 @@ class FileContext:
 
 
 _ROOM = 0.85
-"""The share of the GPU up to which a likely peak leaves room for a long sample and for fragmentation."""
+"""The share of the GPU up to which a peak leaves room for a long sample and for fragmentation."""
 
 
 def has_room(estimate: Estimate | None) -> bool:
     """Whether the likely peak leaves room on the GPU, whatever the high end does."""
-    if estimate is None or estimate.capacity_bytes is None:
-        return False
-    return estimate.peak.likely <= _ROOM * estimate.capacity_bytes
+    return estimate is not None and leaves_room(estimate, estimate.peak.likely)
+
+
+def leaves_room(estimate: Estimate, peak: int) -> bool:
+    """Whether one end of an estimate's peak leaves room on its GPU."""
+    return estimate.capacity_bytes is not None and peak <= _ROOM * estimate.capacity_bytes
 
 
 SHORT = 256
