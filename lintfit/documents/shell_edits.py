@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,14 +42,20 @@ def find_flag(command: Command, flag: str) -> tuple[int, Word | None] | None:
 
 
 def set_flag(
-    document: ShellDocument, command: Command, flag: str, value: str | None, after: Word | None = None
+    document: ShellDocument,
+    command: Command,
+    flag: str,
+    value: str | None,
+    after: Word | None = None,
+    follower: str = "",
 ) -> tuple[Edit, ...]:
     """Make the command say ``--flag value``; ``value`` None is a flag that stands alone.
 
     Where the flag is there, its (last) value is replaced, wherever it is written: also in the assignment that a
     variable's words come from. Else it is added in the command's own style, a line of its own behind a continuation
     or on the line while that has room, behind ``after`` (default: the last word, before any redirect or pipe). Empty
-    where the command says so already. Raises ValueError where the place of the value makes other words, too, or the
+    where the command says so already. ``follower`` is a flag that gets the value as well where a variable is that of
+    both. Raises ValueError where the place of the value makes other words, too, or the
     value would need quotes inside a variable's string.
     """
     found = find_flag(command, flag)
@@ -82,7 +88,7 @@ def set_flag(
     edits += [Edit(at, text) for at in places if (text := _requoted(document, at, value, current)) is not None]
     if not edits:
         raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
-    return _narrowest(document, command, texts, edits)
+    return _narrowest(document, command, texts, edits, _following(document, command, current, follower))
 
 
 def _last_part(document: ShellDocument, at: Span, word: Word, value: str) -> Iterator[Edit]:
@@ -143,16 +149,19 @@ def _places(word: Word) -> list[Span]:
     return list(reversed(word.places))
 
 
-def _narrowest(document: ShellDocument, command: Command, texts: list[str], edits: list[Edit]) -> tuple[Edit, ...]:
+def _narrowest(
+    document: ShellDocument, command: Command, texts: list[str], edits: list[Edit], along: Collection[int] = ()
+) -> tuple[Edit, ...]:
     """The edit that changes nothing but this command's words to ``texts``; else one that at least does that.
 
     A value may come from a variable that other words and commands use, too: then its reference is replaced instead,
-    but for words that the script works out (``$((BATCH / MICRO))``): these follow, and so does what is only printed.
+    but for words that the script works out (``$((BATCH / MICRO))``): these follow, and so do those that are to go
+    ``along``, by their index, and what is only printed.
     """
     index = document.commands.index(command)
     printed = {at for at, other in enumerate(document.commands) if shell_computed.prints(other)}
     old = [[word.text for word in other.words] for other in document.commands]
-    follow = _worked_out(document, command, texts) | _of_evaluation(document, command, texts)
+    follow = {*_worked_out(document, command, texts), *along}
     wide: Edit | None = None
     for edit in edits:
         text = apply(document.text, [edit])
@@ -179,23 +188,12 @@ def _worked_out(document: ShellDocument, command: Command, texts: list[str]) -> 
     return {index for index in stay if shell_computed.is_worked_out(document, words[index], computed)}
 
 
-def _of_evaluation(document: ShellDocument, command: Command, texts: list[str]) -> set[int]:
-    """The word with the batch of the evaluation, where it is the variable of which the training's is made smaller: who
-    has one for both wants both to change."""
-    words = command.words
-    if len(texts) != len(words):
+def _following(document: ShellDocument, command: Command, current: Word, follower: str) -> set[int]:
+    """The word with the value of another flag, by its index, where it is the variable that a word is."""
+    name, found = shell_computed.reference(document, current), find_flag(command, follower) if follower else None
+    if name is None or found is None or found[1] is None or shell_computed.reference(document, found[1]) != name:
         return set()
-    changed = [index for index, word in enumerate(words) if texts[index] != word.text]
-    if len(changed) != 1 or not texts[changed[0]].isdigit() or not words[changed[0]].text.isdigit():
-        return set()
-    name = shell_computed.reference(document, words[changed[0]])
-    if name is None or int(texts[changed[0]]) > int(words[changed[0]].text):
-        return set()
-    alike = (index for index, word in enumerate(words) if shell_computed.reference(document, word) == name)
-    return {index for index in alike if _EVALUATION.fullmatch(words[index - 1].text)}
-
-
-_EVALUATION = re.compile(r"--(?:per[-_](?:device|gpu)[-_])?eval(?:uation)?[-_]batch[-_]size")
+    return {command.words.index(found[1])}
 
 
 def _same(words: list[str], wanted: list[str], follow: set[int]) -> bool:

@@ -76,16 +76,16 @@ def test_all_words_that_are_a_variable_are_changed_where_it_is_set(script: str, 
 
 
 @pytest.mark.parametrize(
-    ("other", "value", "expected"),
+    ("other", "expected"),
     [
-        ("--per_device_eval_batch_size $B", "1", "B=1\ntrain --batch $B {}\n"),
-        ("--per_device_eval_batch_size $B", "16", "B=8\ntrain --batch 16 {}\n"),  # a larger one may not fit
-        ("--seed $B", "1", "B=8\ntrain --batch 1 {}\n"),
+        ("--eval $B", "B=1\ntrain --batch $B {}\n"),
+        ("--seed $B", "B=8\ntrain --batch 1 {}\n"),
+        ("--eval $B --seed $B", "B=8\ntrain --batch 1 {}\n"),
+        ("--eval 8", "B=1\ntrain --batch $B {}\n"),
     ],
 )
-def test_the_batch_of_the_evaluation_follows_a_smaller_one_by_their_variable(
-    other: str, value: str, expected: str
-) -> None:
+def test_a_flag_that_is_to_follow_does_by_their_variable(other: str, expected: str) -> None:
     text = f"B=8\ntrain --batch $B {other}\n"
     document = read(text)
-    assert apply(text, set_flag(document, document.commands[-1], "--batch", value)) == expected.format(other)
+    edits = set_flag(document, document.commands[-1], "--batch", "1", follower="--eval")
+    assert apply(text, edits) == expected.format(other)

@@ -285,10 +285,20 @@ def set_flag(
     if present is None and value is not None and _is_behind_yaml(invocation) and _ONE_WORD.fullmatch(value):
         written, value = f"{written}={value}", None
     try:
-        edits = shell_edits.set_flag(document, command, written, value)
+        edits = shell_edits.set_flag(document, command, written, value, follower=_follower(written, present, value))
     except ValueError:
         return None
     return tuple(FileEdit(document.path, edit, document) for edit in edits)
+
+
+def _follower(flag: str, present: Option | None, value: str | None) -> str:
+    """The flag of the evaluation's batch for that of the training's, which gets smaller: who has one variable for both
+    wants both to change."""
+    old = present.value if present is not None else None
+    if "batch" not in flag or old is None or value is None or not (old.isdigit() and value.isdigit()):
+        return ""
+    of_evaluation = flag.replace("train", "eval") if "train" in flag else flag.replace("batch", "eval_batch")
+    return of_evaluation if int(value) < int(old) else ""
 
 
 _ONE_WORD = lazy_pattern(r"[\w./,:@+-]+")
