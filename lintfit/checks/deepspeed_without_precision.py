@@ -63,7 +63,7 @@ def _left_to_the_trainer(run: Run) -> tuple[Place, str] | None:
     where = run.launch.place if run.launch is not None and by_flags else None
     if where is None:
         return place, f'{" and ".join(names)} left to the arguments ("auto"), which have no {flags}'
-    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {spot(where)} does not pass {flags}'
+    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {spot(where)} does not turn on {flags}'
 
 
 def _flag(run: Run, name: str) -> str:

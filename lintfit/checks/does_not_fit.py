@@ -25,6 +25,8 @@ _SHOWN = 4
 """How many components a message names; the rest is summed up."""
 _TENTH = GIB // 10
 """Bytes below which a rest is not worth naming."""
+_CLEARLY = 1.1
+"""How many times the GPU a peak has to be for a sure end: 25 of 23.6 GiB is a close call to who counts by hand."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -78,9 +80,15 @@ def _certain(context: RunContext, states: bool) -> bool:
     a length that all have."""
     if engine_assumed(context.run) or context.run.engine_by_name:
         return False
-    if states or exact_length(context.run):
-        return True
-    return context.at_short is not None and context.at_short.verdict is Verdict.DOES_NOT_FIT
+    return states or (_is_clear(context) and (exact_length(context.run) or context.fits_with_no_data))
+
+
+def _is_clear(context: RunContext) -> bool:
+    """Whether the least peak is above the GPU by more than what activations and buffers vary by with releases."""
+    estimate = context.estimate
+    if estimate is None or estimate.capacity_bytes is None:
+        return False
+    return estimate.peak.low >= _CLEARLY * estimate.capacity_bytes
 
 
 def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:

@@ -51,11 +51,19 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated_at(run, "mixed_precision") or arguments_of(run),
         f"neither bf16 nor fp16 is on{_left_open(run)}: {cards(run)} compute in fp32, "
         f"activations and logits take {up_to(context)}{rough(now)}{at_length(context)}, with {half} {rough(then)}",
-        severity=Severity.WARNING if _left_open(run) or is_sure(context) else Severity.INFO,
+        severity=_severity(context),
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
         help=f"pass {run.training.spelled(half, True)}: "
         "weights, gradients and optimizer states keep their size without DeepSpeed",
     )
+
+
+def _severity(context: RunContext) -> Severity:
+    """A warning where the run does not fit however long its samples are, or a config waits for a flag; information
+    where the launch says no to both."""
+    run = context.run
+    refused = run.launch is not None and any(flag.name in ("bf16", "fp16") for flag in run.launch.flags)
+    return Severity.WARNING if not refused and (_left_open(run) or is_sure(context)) else Severity.INFO
 
 
 def _left_open(run: Run) -> str:
@@ -70,4 +78,4 @@ def _left_open(run: Run) -> str:
     home = waiting[0].provenance.place
     if home is None:
         return ""
-    return f" ({spot(home)} leaves {names} to the arguments, {spot(passer)} does not pass {flags})"
+    return f" ({spot(home)} leaves {names} to the arguments, {spot(passer)} does not turn on {flags})"

@@ -79,7 +79,9 @@ def leaves_room(estimate: Estimate, peak: int) -> bool:
 
 
 SHORT = 256
-"""Tokens that some sample of any data has, about: what does not fit with these fits with none."""
+"""Tokens that some sample of most data has."""
+ONE_LINE = 64
+"""Tokens of a sample that is a sentence or two: what does not fit with these fits with no data."""
 _SHORTEST: Memo[Estimate | None] = Memo(64)
 """Estimates of runs with short samples, for which several rules ask."""
 _TRAINED: Memo[Estimate | None] = Memo(64)
@@ -151,6 +153,15 @@ class RunContext:
         """The estimate with samples of :data:`SHORT` tokens."""
         spec = self.run.spec
         return _SHORTEST.get(self, "short", lambda: self.what_if(seq_len=min(SHORT, spec.seq_len))) if spec else None
+
+    @property
+    def fits_with_no_data(self) -> bool:
+        """Whether a run is too large with samples of :data:`ONE_LINE` tokens, too."""
+        short, spec = self.at_short, self.run.spec
+        if spec is None or short is None or short.verdict is not Verdict.DOES_NOT_FIT:
+            return False
+        least = _SHORTEST.get(self, "line", lambda: self.what_if(seq_len=min(ONE_LINE, spec.seq_len)))
+        return least is not None and least.verdict is Verdict.DOES_NOT_FIT
 
     @property
     def trained(self) -> Estimate | None:

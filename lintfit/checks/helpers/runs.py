@@ -137,8 +137,7 @@ def is_sure(context: RunContext) -> bool:
     """Whether a run that does not fit, or is close, is so on an engine that is stated, however long its samples are."""
     if engine_assumed(context.run):
         return False
-    short = None if exact_length(context.run) else context.at_short
-    return short is None or short.verdict is Verdict.DOES_NOT_FIT
+    return exact_length(context.run) or context.at_short is None or context.fits_with_no_data
 
 
 def of_cause(context: RunContext, without: Estimate | None) -> Severity:
