@@ -450,3 +450,23 @@ def test_what_is_tokenized_when_the_trainer_has_trained_is_no_sample(where: str,
         """
     )
     assert values(source).get("seq_len") == length
+
+
+@pytest.mark.parametrize(
+    ("pads", "full"),
+    [
+        ("batch = tokenizer.pad(rows, padding=True)", False),
+        ("batch = tokenizer.pad(rows, padding='longest')", False),
+        ("batch = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)", False),
+        ("batch = DataCollatorForSeq2Seq(tokenizer)", False),
+        ("batch = tokenizer.pad(rows, padding=args.padding)", None),
+        ("batch = tokenizer.pad(rows, padding=True)\nrows = pack_samples(rows)", None),
+        ("batch = tokenizer.pad(rows)", None),
+    ],
+)
+def test_a_batch_is_padded_to_its_longest_sample(pads: str, full: bool | None) -> None:
+    text = (
+        SLICED.format(cut="ids[: args.max_training_len]")
+        + f"\n\ndef collate(rows):\n    {pads.replace(chr(10), chr(10) + '    ')}\n"
+    )
+    assert values(script(text, "")).get("pads_to_length") is full

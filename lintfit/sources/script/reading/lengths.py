@@ -61,8 +61,14 @@ _CUTS = re.compile(
 )
 """What pads or cuts by a tokenizer's limit, or by a length of the script's own."""
 _CUTS_SAMPLES = re.compile(r"truncation\s*=\s*(True|[\"'](longest_first|only_first|only_second)[\"'])")
+_PADS_BATCH = re.compile(
+    r"\bpad_sequence\(|(?<!\w)padding\s*=\s*(True\b|[\"']longest[\"'])|\bDataCollator(ForSeq2Seq|WithPadding)\("
+)
+"""What pads samples to the longest of their batch: torch's function, a tokenizer that is told so, and transformers'
+collators, which do by default."""
 _FILLS = re.compile(
-    r"pack(s|ed|ing|er)?\b|pack_|concat_texts|group_texts|group_by_block|chunk|concatenat|block_size|chain\(|"
+    r"pack(s|ed|ing|er)?\b|pack_|concat_texts|group_texts|group_by_block|concatenat|block_size|chain\(|"
+    r"chunk_?(size|len|text|sample|token|seq|doc|example|data)|(text|token|data)_?chunk|def chunk|chunked|"
     r"ConstantLength|total_length|padding\s*=\s*(?!True\b|False\b|[\"']longest[\"'])|pad_to_max|pad_to_length",
     re.I,
 )
@@ -117,7 +123,8 @@ def _merely_cut(reading: Reading) -> None:
     if _puts_texts_together(reading):
         reading.derive("pads_to_length", True, "texts are put together up to the length before they are trained on")
         return
-    if reading.calls.say(_CUTS_SAMPLES) and not reading.calls.say(_FILLS):
+    cut = reading.calls.say(_CUTS_SAMPLES) or reading.calls.say(_PADS_BATCH)
+    if cut and not reading.calls.say(_FILLS):
         reading.derive("pads_to_length", False, "samples are cut at the length, and padded to the longest of a batch")
 
 
