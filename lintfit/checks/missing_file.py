@@ -17,7 +17,7 @@ OF_THE_FILES_ALONE = True
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    for each in run.missing if run.origin.kind != "config" else ():
+    for each in _first_missing(run):
         if each.certainty == "sure":
             yield Report(
                 each.place or anchor(run),
@@ -31,7 +31,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     """What may lie elsewhere, once a file, however many launch lines of it name it."""
     named: set[str] = set()
     for run in context.runs:
-        for each in run.missing if run.origin.kind != "config" else ():
+        for each in _first_missing(run):
             if each.certainty != "elsewhere" or each.place is None or each.place.document is not context.document:
                 continue
             if each.name not in named:
@@ -42,6 +42,14 @@ def check_file(context: FileContext) -> Iterator[Report]:
                     f"it{_meant(each)}",
                     Severity.INFO,
                 )
+
+
+def _first_missing(run: Run) -> tuple[Missing, ...]:
+    """The files that a run is the first to miss: without the script that is launched nothing opens any other."""
+    if run.origin.kind == "config":
+        return ()
+    scripts = tuple(each for each in run.missing if each.what == SCRIPT)
+    return scripts or run.missing
 
 
 def _by_default(run: Run, missing: Missing) -> bool:

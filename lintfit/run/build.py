@@ -274,7 +274,13 @@ class _Builder:
             text = self.files.workspace.file(path).text if path is not None else None
         except ReadError:
             text = None
-        return of_script(launch.script, flags, text)
+        found = of_script(launch.script, flags, text)
+        if found is not None and path is None:
+            from lintfit.run.missing import missing
+
+            # What else the launch names lies in the checkout of the front end, as its script does.
+            self.files.lacking.know(missing(SCRIPT, launch.script, launch.script_place, self.files.locator))
+        return found
 
     def _named_recipe(self, name: str, place: Place) -> None:
         kind = SUFFIXES.get(Path(name).suffix)

@@ -24,6 +24,7 @@ from lintfit.run.locate import is_documented
 from lintfit.run.made import may_be_made
 from lintfit.settings.model import Place
 from lintfit.sources.recipes.forms import front_end_of
+from lintfit.sources.recipes.scripts import is_of_front_end
 from lintfit.suggest import most_alike, nearest
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "open"
     if name.startswith(("/", "~")) or Path(name).is_absolute() or is_example(name):
         return "elsewhere"
-    if launch is not None and is_example_recipe(name, launch.launcher):
+    if launch is not None and (is_example_recipe(name, launch.launcher) or _is_of_front_end(name, launch)):
         return "elsewhere"
     if is_packaged_config(name, _front_end(place, launch)) and not _has_folder(name, locator):
         return "elsewhere"
@@ -124,6 +125,11 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     if name.endswith(".py") and "/" not in name and not _has_code(locator):
         return "elsewhere"
     return "sure"
+
+
+def _is_of_front_end(name: str, launch: Launch) -> bool:
+    """Whether the script of a launch is one of a front end's checkout, as its flags say."""
+    return name == launch.script and is_of_front_end(name, {flag.name for flag in launch.flags})
 
 
 def _front_end(place: Place | None, launch: Launch | None) -> str | None:

@@ -174,14 +174,16 @@ def test_a_config_that_cannot_be_parsed_gives_no_engine_either(tmp_path: Path, m
     assert [each.rule for each in result.findings] == ["invalid-json"]
 
 
-def test_two_causes_are_two_findings_and_one_cause_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_script_a_launch_opens_no_other_file_and_one_cause_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = []
     for launch in ("deepspeed nope.py --deepspeed ds.json\n", "torchrun /opt/a.py\ntorchrun /opt/a.py --lr 1\n"):
         result = checked(tmp_path, monkeypatch, run_sh=launch)
         said.append(
             [(each.rule, str(each.severity)) for each in result.findings if each.place.document.path.stem == "run"]
         )
-    assert said == [[("missing-file", "error")] * 2, [("missing-file", "info")]]
+    assert said == [[("missing-file", "error")], [("missing-file", "info")]]
 
 
 @pytest.mark.parametrize(
@@ -253,3 +255,24 @@ def test_a_folder_that_a_page_has_cloned_before_may_hold_it(
     page = f"First:\n```bash\ngit clone https://github.com/a/{told}.git\n```\n"
     (tmp_path / "README.md").write_text(page)
     assert certainties(tmp_path, monkeypatch, "deepspeed ./other/train/run.py --lr 1") == [certainty]
+
+
+LLAMA_FACTORY = (
+    "deepspeed src/train.py --do_train --stage sft --finetuning_type full --template qwen --deepspeed ds.json{}"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ("", "the DeepSpeed config, ds.json,"),
+        (" --cutof_len 2048", "the DeepSpeed config, ds.json,"),
+        (" --sequence_parallel_size 8", "the script that is launched, src/train.py,"),
+    ],
+)
+def test_what_a_launch_of_a_front_ends_script_names_lies_in_its_checkout(
+    more: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = checked(tmp_path, monkeypatch, train_py="", run_sh=LLAMA_FACTORY.format(more))
+    (found,) = (each for each in result.findings if each.rule == "missing-file")
+    assert (str(found.severity), found.message.startswith(f"{what} is not among these files")) == ("info", True)

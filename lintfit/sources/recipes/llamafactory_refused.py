@@ -46,7 +46,9 @@ def _flags(arguments: LlamaFactoryArguments, options: tuple[Option, ...], ignore
     for place, given in given_flags(arguments.keys.launch):
         found = refusal(given, options) if place.span.start not in seen else None
         seen.add(place.span.start)
-        if found is None or (found.by_value and _taken_elsewhere(arguments, given)):
+        if found is None or (
+            found.by_value and (_is_of_checkout(arguments, found) or _taken_elsewhere(arguments, given))
+        ):
             continue
         history = catalog.history(given.name.lstrip("-"), arguments.at) if not found.by_value else None
         passed = ignored and not found.by_value
@@ -73,6 +75,13 @@ def _bare(found: Refusal, key: str) -> Refusal:
     """The same in the words of ``parse_dict``, which has keys without dashes."""
     meant = found.meant.removeprefix("--") if found.meant is not None else None
     return replace(found, unrecognized=(key,), meant=meant)
+
+
+def _is_of_checkout(arguments: LlamaFactoryArguments, found: Refusal) -> bool:
+    """Whether a word may be one that the checkout which a script is started in has added to a flag's choices: forks
+    have losses and stages of their own (360-LLaMA-Factory's ``--pref_loss nca_pair``)."""
+    own = arguments.keys.launch.script is not None and not arguments.dated
+    return own and found.meant is None and found.message.startswith("invalid choice")
 
 
 def _taken_elsewhere(arguments: LlamaFactoryArguments, given: Given) -> bool:

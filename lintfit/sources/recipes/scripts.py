@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 
 from lintfit.frozen import frozen, word_set
 from lintfit.sources.recipes.front_ends import READERS, FrontEnd
+from lintfit.suggest import nearest
 
 
 @frozen
 class FrontEndScript:
     """A script by how its path ends, and the command of its front end that does the same.
 
-    Its text names ``package``; where it is not at hand, one of ``flags`` tells that it is this script.
+    Its text names ``package``; where it is not at hand, one of ``flags`` tells that it is this script, and a flag that
+    no release of the front end has that it is a fork's.
     """
 
     path: str
@@ -22,23 +25,36 @@ class FrontEndScript:
     flags: frozenset[str]
 
     def is_this(self, path: str, flags: Collection[str], text: str | None) -> bool:
-        if not f"/{path}".endswith(f"/{self.path}"):
-            return False
         if text is not None:
-            return self.package in text
-        return not self.flags.isdisjoint(flags) and not (self.front_end == "llamafactory" and _are_of_fork(flags))
+            return self._is_at(path) and self.package in text
+        return self.is_named(path, flags) and all(_may_be_of(flag, self.front_end) for flag in flags)
+
+    def is_named(self, path: str, flags: Collection[str]) -> bool:
+        """Whether a launch is of this script or of a fork's, which has arguments of its own besides."""
+        return self._is_at(path) and not self.flags.isdisjoint(flags)
+
+    def _is_at(self, path: str) -> bool:
+        return f"/{path}".endswith(f"/{self.path}")
 
 
-_OF_FORK = 2
-"""Flags that no release of LLaMA-Factory has, from which a script is taken for a fork's; one may be a slip."""
+def _may_be_of(flag: str, front_end: FrontEnd) -> bool:
+    """Whether some release of a front end has a flag, in full or cut short, or one that it may be a slip for."""
+    known, plain = _arguments_of(front_end), flag.replace("-", "_").removeprefix("no_")
+    return any(each.startswith(plain) for each in known) or nearest(flag, known) is not None
 
 
-def _are_of_fork(flags: Collection[str]) -> bool:
-    from lintfit.catalog import arguments, llamafactory
-    from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ
+@cache
+def _arguments_of(front_end: FrontEnd) -> frozenset[str]:
+    """The arguments that any release of a front end has."""
+    from lintfit.catalog import llamafactory, swift
+    from lintfit.sources.recipes.llamafactory_arguments import SEQ2SEQ, TRAINING
+    from lintfit.sources.training_defaults import fields_of
 
-    known = llamafactory.every() | SEQ2SEQ | {"config", "local_rank"}
-    return sum(name not in known and not arguments.is_argument(name) for name in flags) >= _OF_FORK
+    inherited = fields_of(TRAINING) | SEQ2SEQ | {"config", "local_rank"}
+    if front_end == "llamafactory":
+        return inherited | llamafactory.every()
+    every = (swift.fields(command, at) for command in swift.COMMANDS for at in range(len(swift.versions())))
+    return inherited.union(*every)
 
 
 _OF_LLAMA_FACTORY = word_set("finetuning_type template lora_target cutoff_len dataset_dir")
@@ -68,3 +84,8 @@ def of_script(path: str, flags: Collection[str], text: str | None) -> tuple[Fron
     read = (each for each in _SCRIPTS if each.front_end in READERS)
     found = next((each for each in read if each.is_this(plain, flags, text)), None)
     return (found.front_end, found.action) if found is not None else None
+
+
+def is_of_front_end(path: str, flags: Collection[str]) -> bool:
+    """Whether a script that is not at hand is one of a checkout of a front end, or of a fork of it."""
+    return any(each.is_named(path.replace("\\", "/"), flags) for each in _SCRIPTS)

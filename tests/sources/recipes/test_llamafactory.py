@@ -11,6 +11,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Document, FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
+from lintfit.frozen import replace
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.settings.values import Adapters, FourBits, Fsdp
 from lintfit.sources.launchers.launcher import read_launches
@@ -45,6 +46,7 @@ def recipe(shell_document: Callable[[str], ShellDocument]) -> Make:
         gpus: int | None = None,
     ) -> Recipe:
         (launch,) = read_launches(shell_document(command))
+        launch = launch if launch.action is not None else replace(launch, action="train")  # its script
         texts = {"r.yaml": files} if isinstance(files, str) else files
         documents = {name: read_yaml(FileText(Path(name), text)) for name, text in texts.items()}
 
@@ -278,6 +280,20 @@ def test_extra_keys_pass_where_they_may(recipe: Make) -> None:
 def test_refused_flags(recipe: Make) -> None:
     found = recipe("llamafactory-cli train --model_name_or_path gpt2 --lora_rnk 8 --output_dir out", {})
     assert [each.name for each in found.refused] == ["--lora_rnk"]
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "refused"),
+    [
+        ("llamafactory-cli train", "nca_pair", ["--pref_loss"]),
+        ("deepspeed src/train.py", "nca_pair", []),  # a checkout's, which may have more of them
+        ("deepspeed src/train.py", "simp0", ["--pref_loss"]),
+        ("deepspeed src/train.py", "simpo", []),
+    ],
+)
+def test_a_checkout_may_have_choices_of_its_own(recipe: Make, command: str, word: str, refused: list[str]) -> None:
+    found = recipe(f"{command} --stage dpo --model_name_or_path gpt2 --pref_loss {word} --output_dir out", {})
+    assert [each.name for each in found.refused] == refused
 
 
 # -- writing --------------------------------------------------------------------------------------------------------
