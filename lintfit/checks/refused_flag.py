@@ -49,6 +49,8 @@ def _message(each: Refused, versions: Mapping[str, str], later: bool) -> str:
     if each.ignored:
         why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
+    if each.twice and each.parser not in HUGGING_FACE:
+        return f"the parser has {each.name} already: the run stops with ArgumentError “{each.error}”"
     if each.twice:
         return f"two dataclasses of {each.parser} have {each.name}: the run stops with ArgumentError “{each.error}”"
     if each.newer:
@@ -71,7 +73,7 @@ def _meant(each: Refused) -> str:
 
 def _help(each: Refused) -> str:
     if each.twice:
-        return f"declare {each.name} in one of them alone"
+        return f"declare {each.name} {'in one of them alone' if each.parser in HUGGING_FACE else 'once'}"
     if each.refusal.unrecognized and each.lacking:
         return f"take {each.name} out, or declare it, and give {' and '.join(each.lacking)}"
     if each.added_by is not None:

@@ -25,7 +25,7 @@ def refused_of(sources: Sources, versions: Versions, workspace: Workspace) -> tu
     A page tells of the release, or of the copy of a front end, that its project goes with.
     """
     found = of_launch(sources.launch, sources.script, sources.recipe, versions)
-    found = tuple(but_for_set(each) for each in found if not _is_to_fill_in(each, sources.launch))
+    found = tuple(but_for_set(each) for each in found if each.twice or not _is_to_fill_in(each, sources.launch))
     of_recipe = {each.place for each in (sources.recipe.refused if sources.recipe is not None else ())}
     if not of_recipe and all(each.parser not in HUGGING_FACE for each in found):
         return found

@@ -43,7 +43,8 @@ class Refused:
     ``until`` where the project may have that or a later one, too. ``stops`` is False
     where the error comes only when the script has run. ``history`` says which release takes it; ``decided_by`` are the
     libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
-    ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses declare the flag.
+    ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses, or two lines of a
+    script, declare the flag.
     ``blanks`` are the flags of a command whose values are to be filled in, of which the parser stops at this one.
     ``newer`` are the libraries whose newer releases refuse it, where the project may have an older one as well.
     """

@@ -69,7 +69,16 @@ def of_launch(
 
 
 def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[str, str]) -> Iterator[Refused]:
-    """What the parser of a script refuses, each flag once; where there are several, what each of them does."""
+    """What the parser of a script refuses, each flag once; where there are several, what each of them does.
+
+    One that cannot be made refuses nothing else.
+    """
+    from lintfit.sources.flag_grammars.scripts import declared_twice
+
+    unmade = next(declared_twice(script.walk, script.reading.calls), None)
+    if unmade is not None:
+        yield unmade
+        return
     if (launch is None or not launch.flags) and all(each.home is None for each in script.walk.parsed):
         return
     if script.reading.calls.say(_REWRITES):

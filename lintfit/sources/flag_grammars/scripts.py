@@ -15,10 +15,12 @@ import libcst as cst
 
 from lintfit.catalog import arguments
 from lintfit.documents.model import DataDocument
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
 from lintfit.sources.flag_grammars.grammar import Grammar, Read, exist, ranges_of
 from lintfit.sources.flag_grammars.kinds import field_kind
-from lintfit.sources.flag_grammars.options import Option
+from lintfit.sources.flag_grammars.model import Refused
+from lintfit.sources.flag_grammars.options import HELP, Option, Refusal
 from lintfit.sources.script.interpreter import operators
 from lintfit.sources.script.interpreter.parsers import Parser
 from lintfit.sources.script.interpreter.values import Class, Const, Field, Items, Record, Ref, Value, is_none
@@ -26,6 +28,7 @@ from lintfit.versions import COMMIT, FLOOR, before
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.state import Walk
+    from lintfit.sources.script.reading.calls import Calls
 
 _HUGGING_FACE = re.compile(r"^(transformers|trl)(\.\w+)*\.(HfArgumentParser|TrlParser)$")
 _STRICT = frozenset({"parse_args", "parse_args_into_dataclasses", "parse_args_and_config"})
@@ -38,6 +41,8 @@ _HARMLESS = _STRICT | _GROUPS | {"set_defaults", "print_help", "parse_known_args
 """Methods that give a parser no option."""
 _WITHOUT_VALUE = frozenset({"store_true", "store_false", "store_const", "append_const", "count", "help", "version"})
 _WITH_VALUE = frozenset({"store", "append", "extend"})
+_LETS_PASS = lazy_pattern(r"ArgumentError|conflict_handler|_option_string_actions|_remove_action")
+"""Code that goes on where a parser has an option already, or takes it out first."""
 _TYPES = frozenset({"int", "float"})
 _BASES = frozenset({"object", "abc.ABC", "typing.Generic", "typing.Protocol"})
 """Bases that bring no fields."""
@@ -209,6 +214,45 @@ def _added(walk: Walk, parser: Parser) -> tuple[list[Option], bool]:
             elif not _entered(walk, record):
                 raise _NotWhole
     return options, positional
+
+
+def declared_twice(walk: Walk, calls: Calls) -> Iterator[Refused]:
+    """The first option that a script surely gives an ``ArgumentParser`` which has it: ``add_argument`` itself stops
+    (argparse's ``_check_conflict``, Python 3.11 to 3.14), whatever the command line says."""
+    had: dict[int, dict[str, Record]] = {}
+    if calls.say(_LETS_PASS):
+        return
+    for record in walk.records:
+        parser = record.receiver
+        if record.name != "add_argument" or not isinstance(parser, Parser) or not _refuses_another(record, parser):
+            continue
+        try:
+            option = _option(record)
+        except _NotWhole:
+            continue
+        names = had.setdefault(id(parser), _help_of(parser))
+        strings = option.names if option is not None else ()
+        again = [name for name in strings if names.setdefault(name, record).node is not record.node]
+        if again and calls.is_written(record.node):
+            plural = "s" if len(again) > 1 else ""
+            message = f"argument {'/'.join(strings)}: conflicting option string{plural}: {', '.join(again)}"
+            yield Refused(calls.place(record.node), again[0], _name(parser), Refusal(message), twice=True)
+            return
+
+
+def _help_of(parser: Parser) -> dict[str, Record]:
+    """The options that a parser has from the start."""
+    if parser.call is None or parser.call.keyword("add_help") is not None:
+        return {}
+    return dict.fromkeys(HELP.names, parser.call)
+
+
+def _refuses_another(record: Record, parser: Parser) -> bool:
+    """Whether an ``add_argument`` surely runs, once, on a parser that refuses an option which it has."""
+    made = parser.call
+    if made is None or made.spreads or made.keyword(*_FOREIGN) is not None or parser.commands:
+        return False
+    return parser.kind == "argparse.ArgumentParser" and record.taken is True and not record.guarded and not record.loops
 
 
 def _is_required(record: Record) -> bool:
