@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.readers import may_checkpoint_by_deepspeed
 from lintfit.checks.helpers.trees import without
 from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
 
 _BLOCK = "activation_checkpointing"
-_USERS = re.compile(r"checkpointing\.(?:configure|checkpoint)\b|deepspeed\.checkpointing\b|\bmpu\b|megatron")
-"""What code has that calls DeepSpeed's own checkpointing."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -18,11 +16,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.script is None or run.deepspeed is None or not run.script.facts.trains:
         return
     entry = run.deepspeed.entry(_BLOCK)
-    if (
-        entry is None
-        or entry.value.shape != "mapping"
-        or any(_USERS.search(document.text) for document in run.documents)
-    ):
+    if entry is None or entry.value.shape != "mapping" or may_checkpoint_by_deepspeed(run):
         return
     loads = run.script.facts.loads
     if not loads or not all(load.function.startswith("transformers.") for load in loads):

@@ -22,6 +22,7 @@ stands in markers of their own:
 ``x-any-case``         the library ignores upper and lower case
 ``x-exported``         the value goes through an environment variable, where ``8`` and ``"8"`` are the same
 ``x-no-boolean``       a number that the library does not take from true and false
+``x-false-is-zero``    a number that is only compared, so that false does what 0 does
 ``x-range-since``      from which version on the range is checked
 ``x-integer-since``    from which version on a number must be whole
 ``x-range-unchecked``  the library checks the type, not the range

@@ -91,6 +91,8 @@ def _accepted(key: Key, schema: Schema, node: Node) -> bool:
     if node.value == "auto" and (section or schema.get("x-auto-dropped")):
         return True  # DeepSpeed's own models drop the word; who else fills it is another rule's question.
     words = {one.casefold() for one in schema.get("enum", ()) if isinstance(one, str)}
+    if node.value is False and schema.get("x-false-is-zero"):
+        return True  # DeepSpeed 0.15 to 0.19: ``if self.gradient_clipping() > 0.0``
     if isinstance(node.value, str) and schema.get("x-any-case") and node.value.casefold() in words:
         return True
     if schema.get("x-exported"):

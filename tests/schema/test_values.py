@@ -81,6 +81,7 @@ def test_versions_decide_what_is_refused() -> None:
         '{"amp": 7, "zero_optimisation": {"stage": 9}, "optimizer": {"params": {"anything": []}}}',
         '{"_train_batch_size": "x", "bf16": null}',
         '{"bf16": {"enabled": true}, "bfloat16": {"enabled": "maybe"}}',
+        '{"gradient_clipping": false}',
     ],
 )
 def test_quiet(text: str) -> None:

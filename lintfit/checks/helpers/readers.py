@@ -72,6 +72,15 @@ def overwrites(runs: Sequence[Run], schema: Schema, value: object) -> bool:
     return reader in owners if reader is not None else bool(owners) and value == "auto"
 
 
+_CHECKPOINTS = lazy_pattern(r"checkpointing\.(?:configure|checkpoint)\b|deepspeed\.checkpointing\b|\bmpu\b|megatron")
+"""What code has that calls DeepSpeed's own checkpointing."""
+
+
+def may_checkpoint_by_deepspeed(run: Run) -> bool:
+    """Whether code of a run may call DeepSpeed's own checkpointing, which alone reads ``activation_checkpointing``."""
+    return any(_CHECKPOINTS.search(document.text) for document in run.documents)
+
+
 COMPARES = "4.6"
 """The first transformers version that compares a DeepSpeed config with its own arguments (``fill_match``); before, it
 kept what the config states."""

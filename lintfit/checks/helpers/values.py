@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext
-from lintfit.checks.helpers.readers import installed, overwrites
+from lintfit.checks.helpers.readers import installed, may_checkpoint_by_deepspeed, overwrites
 from lintfit.checks.helpers.trees import data_of, dotted
-from lintfit.documents.model import DataDocument, Node
+from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.findings.model import Severity
 from lintfit.frozen import frozen
 from lintfit.schema.sections import SchemaName, load
@@ -80,5 +80,17 @@ def found_in(context: FileContext) -> Iterator[FoundMistake]:
             unread = {problem.span for problem in document.problems if problem.code == "syntax-error"}
             for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
                 replaced = overwrites(context.runs, mistake.schema, mistake.node.value)
-                if mistake.node.span not in unread and not replaced:
+                if mistake.node.span not in unread and not replaced and not _is_idle(mistake.path, root, context):
                     yield FoundMistake(document, root, dialect, mistake)
+
+
+def _is_idle(path: KeyPath, root: Node, context: FileContext) -> bool:
+    """Whether nothing reads a value of DeepSpeed's ``activation_checkpointing``: ``checkpointing.configure`` alone asks
+    for the section, and for the number only beside contiguous memory (``checkpointing.py`` of DeepSpeed 0.19.8)."""
+    if path[:1] != ("activation_checkpointing",) or len(path) < 2:
+        return False
+    contiguous = root.get("activation_checkpointing", "contiguous_memory_optimization")
+    if path[1] == "number_checkpoints" and (contiguous is None or contiguous.value is False):
+        return True
+    scripts = [run for run in context.runs if run.script is not None]
+    return bool(scripts) and not any(map(may_checkpoint_by_deepspeed, scripts))
