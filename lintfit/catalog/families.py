@@ -102,6 +102,19 @@ _SHAPES = word_set("""
 """Keys of configs that say how many parameters a model has, and of what form, but for its vocabulary."""
 
 
+def names_all_sizes(last: str, ids: Sequence[str]) -> bool:
+    """Whether a folder's name, in lower case, is that of a family alone, of which there are several sizes.
+
+    The owner's model of that very name may be the largest (``bigscience/bloom``: 176B beside five smaller ones), and
+    nothing says that ``/path/to/bloom`` holds that one.
+    """
+    if last not in OWNERS:
+        return False
+    starts = tuple(f"{owner}/{last}-" for owner in OWNERS[last])
+    sizes = (_SIZE.match(each.lower().rpartition(f"/{last}-")[2]) for each in ids if each.lower().startswith(starts))
+    return len({found.group() for found in sizes if found is not None}) > 1
+
+
 @frozen
 class Named:
     """What a name says of a model: whose family, which version (empty where it says none), how large."""

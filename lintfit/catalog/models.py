@@ -350,6 +350,10 @@ def lookup(model: str) -> ModelFacts | None:
     own = _by_lower().get(f"{owner}/{bare}")
     trained = TRAINED.sub("", bare)
     spellings = (last, bare, f"{bare}-hf", bare.removesuffix("-hf"), bare.replace("_", "-"), trained, f"{trained}-hf")
+    from lintfit.catalog.families import names_all_sizes
+
+    if owner and own is None and names_all_sizes(bare, ids()):
+        return None
     like = next(filter(None, map(_taken_by_name, spellings)), own)
     if like is not None:
         return _called(last, _known(like), like)

@@ -375,3 +375,21 @@ def test_what_people_call_them(name: str, billions: float) -> None:
     found = models.find(name)
     assert found is not None
     assert found.parameters / 1e9 == pytest.approx(billions, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("/path/to/bloom/", None),
+        ("/data/models/bloomz", None),
+        ("bigscience/bloom", "bigscience/bloom"),
+        ("models--bigscience--bloom", "bigscience/bloom"),
+        ("/path/to/bloom-560m", "bigscience/bloom-560m"),
+        ("/path/to/llama-2-7b-hf", "meta-llama/Llama-2-7b-hf"),
+        ("/data/models/gpt2", "openai-community/gpt2"),
+        ("/data/tinyllama", "unsloth/tinyllama"),  # all of that name have one size
+    ],
+)
+def test_a_folder_called_after_a_family_of_several_sizes_says_none(name: str, like: str | None) -> None:
+    found = models.lookup(name)
+    assert (found.name if found is not None else None) == like
