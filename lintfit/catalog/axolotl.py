@@ -44,11 +44,12 @@ def releases() -> tuple[str, ...]:
 @frozen
 class Range:
     """The releases that a run may have. ``open`` says that a newer one than was read may be meant, ``undated`` that
-    nothing says which: then a recipe may also be older than all that were read."""
+    nothing says which: then a recipe may also be older than all that were read; ``older`` that it is."""
 
     releases: tuple[str, ...]
     open: bool = False
     undated: bool = False
+    older: bool = False
 
     @property
     def newest(self) -> str:
@@ -84,7 +85,8 @@ def _of_exact(stated: str, every: Sequence[str]) -> Range:
         return Range((every[-1],), open=True)
     older = [each for each in every if _number(each) <= asked]
     newest = _number(every[-1])
-    return Range((older[-1] if older else every[0],), open=asked[:2] > newest[:2] or not older)
+    beyond = asked[:2] > newest[:2] or not older
+    return Range((older[-1] if older else every[0],), open=beyond, older=not older)
 
 
 def _number(version: str) -> Release:

@@ -9,6 +9,7 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.sources.recipes.axolotl import AxolotlRecipe
+from lintfit.sources.recipes.axolotl_settings import hands_bits_on
 
 _NO_ADAPTER = "load_in_8bit and load_in_4bit are not supported without setting an adapter for training."
 _NOT_FOUR = "Require cfg.load_in_4bit to be True for qlora"
@@ -33,6 +34,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     elif adapter.value == "qlora":
         yield from _of_qlora(context, recipe)
     elif adapter.value == "lora" and four.value and not eight.value and not _stored(context.run, recipe):
+        if hands_bits_on(recipe.config):
+            return
         yield _unquantized(context, recipe)
 
 

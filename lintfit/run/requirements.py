@@ -231,11 +231,22 @@ def _locked(folder: Path) -> Iterator[tuple[Path, Iterator[tuple[str, str]]]]:
         yield path, _stated(path)
 
 
+_FRONT_ENDS: Mapping[str, str] = {
+    "axolotl": "axolotl", "llama-factory": "llamafactory", "ms-swift": "ms-swift", "torchtune": "torchtune",
+}  # fmt: skip
+"""Front ends that people run from a checkout, by their repository's name."""
+_CLONE = lazy_pattern(r"\bgit[ \t]+clone\b(?:\\\n|[^\n;&|])*")
+_CLONED = lazy_pattern(rf"[/:](?P<name>{'|'.join(_FRONT_ENDS)})(?:\.git)?(?=[\s\"'`]|$)", re.IGNORECASE)
+_BRANCH = lazy_pattern(r"[ \t](?:-b|--branch)[ \t=]+[\"']?v?(?P<at>\d+(?:\.\d+)+)(?=[\s\"']|$)")
+_CHECKOUT = lazy_pattern(r"\bgit[ \t]+checkout[ \t]+(?:tags/)?[\"']?v?(?P<at>\d+(?:\.\d+)+)(?=[\s\"'`;&]|$)")
+
+
 def _stated(path: Path) -> Iterator[tuple[str, str]]:
     """What a file of requirements asks, of each library the strictest form first."""
     text = _without_comments(_text(path))
     if path.suffix in (".sh", ".md") or path.name.startswith("Dockerfile"):
         yield from _once(pin for command in _INSTALLS.finditer(text) for pin in _pins(command.group()))
+        yield from _once(_checked_out(text))
         if path.suffix == ".md":
             yield from _once(pin for line in _POINT.finditer(text) for pin in _said_by(line["said"].replace("`", "")))
         return
@@ -270,6 +281,17 @@ def _said_by(point: str) -> Iterator[tuple[str, str]]:
         yield "torch" if name == "pytorch" else name, spoken["version"]
     elif (match := _REQUIREMENT.fullmatch(point)) is not None:
         yield from _asked(match)
+
+
+def _checked_out(text: str) -> Iterator[tuple[str, str]]:
+    """The releases of front ends that a text clones, by ``--branch`` or by a ``git checkout`` before the next clone."""
+    clones = [*islice(_CLONE.finditer(text), _MOST)]
+    for at, clone in enumerate(clones):
+        end = clones[at + 1].start() if at + 1 < len(clones) else len(text)
+        named = _CLONED.search(clone.group())
+        tag = _BRANCH.search(clone.group()) or _CHECKOUT.search(text, clone.end(), end)
+        if named is not None and tag is not None:
+            yield _FRONT_ENDS[named["name"].lower()], tag["at"]
 
 
 def _once(pins: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,13 @@ from lintfit.versions import before, concrete
         ("README.md", "- transformers==4.28.1\n- transformers==4.30.2\n- trl 3\n", {}),
         ("README.md", "pip install trl==0.9.6\n- trl==0.7.1\n", {"trl": "0.9.6"}),
         ("Dockerfile", "RUN pip install \\\n    transformers==4.48.0 && echo peft==0.1\n", {"transformers": "4.48.0"}),
+        ("Dockerfile", "RUN git clone https://github.com/a/axolotl.git\nRUN git checkout v0.4.0 && pip install -e .\n",
+         {"axolotl": "0.4.0"}),
+        ("setup.sh", "git clone --depth 1 -b v0.8.3 https://github.com/hiyouga/LLaMA-Factory.git\n",
+         {"llamafactory": "0.8.3"}),
+        ("README.md", "git clone https://github.com/a/axolotl\ngit clone https://github.com/b/c\ngit checkout 0.4.0\n",
+         {}),
+        ("Dockerfile", "RUN git clone https://github.com/a/axolotl && git checkout main\n", {}),
         ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
          {"transformers>=": "4.51.1", "trl": "0.9.6"}),
         ("pyproject.toml", '[project.optional-dependencies]\nbench = [\n  "transformers>=5", "torch[a]==2.9",\n]\n'

@@ -17,6 +17,7 @@ from lintfit.sources.recipes.axolotl_frozen import frozen_modules
 from lintfit.sources.recipes.axolotl_loss import accumulation, evaluation, loss
 from lintfit.sources.recipes.keys import Stated
 from lintfit.sources.recipes.trainer import resumes
+from lintfit.versions import before
 
 TRAINERS: Mapping[str, str] = {
     "dpo": "dpo",
@@ -117,7 +118,7 @@ def _prepared_dtype(config: Config) -> Setting | None:
     four = config.get("load_in_4bit")
     if config.adapter != "lora" or four.value is not True or config.get("load_in_8bit").value is not False:
         return None
-    if config.get("deepspeed").value or asks_for_fsdp(config) is not None:
+    if hands_bits_on(config) or config.get("deepspeed").value or asks_for_fsdp(config) is not None:
         return None
     model = config.get("base_model").value
     stored = by_name(model) if isinstance(model, str) else None
@@ -178,6 +179,10 @@ def _quantization(config: Config) -> Iterator[Setting]:
         yield from _quantized(config, four, _four_bits(config))
     elif adapter.value == "lora" and eight.value:
         yield from _quantized(config, eight, "int8")
+    elif adapter.value == "lora" and four.value and eight.value is not UNKNOWN and hands_bits_on(config):
+        yield from _quantized(
+            config, four, "nf4"
+        )  # transformers' default, fp4 without double quantization, is as large
     elif config.truth("gptq") is not False or adapter.value is UNKNOWN:
         yield (config.get("gptq") if adapter.value is not UNKNOWN else adapter).setting("quantization", UNKNOWN)
     elif config.get("model_quantization_config").value:
@@ -187,6 +192,16 @@ def _quantization(config: Config) -> Iterator[Setting]:
     else:
         why = "no adapter that quantizes is asked for"
         yield Setting("quantization", None, Provenance("derived", why, adapter.provenance.place))
+
+
+_ONLY_QLORA = "0.13"
+"""The first axolotl that quantizes to four bits for ``qlora`` alone (#3205); from 0.4.0 to 0.12.2 ``load_in_4bit`` went
+to ``from_pretrained`` where no other quantization was asked for."""
+
+
+def hands_bits_on(config: Config) -> bool:
+    """Whether it is an axolotl that loads in four bits whatever adapter stands beside it."""
+    return before(config.range.newest, _ONLY_QLORA) is True
 
 
 def _quantized(config: Config, by: Stated, kind: Any) -> Iterator[Setting]:

@@ -142,6 +142,15 @@ def test_what_is_quantized(recipe: Make, keys: str, quantization: Any, weights: 
     assert (found["quantization"], found["weights_dtype"], found["method"]) == (quantization, weights, "lora")
 
 
+@pytest.mark.parametrize(
+    ("version", "quantization", "weights"),
+    [("0.4.0", "nf4", "bf16"), ("0.12.2", "nf4", "bf16"), ("0.13.0", None, "fp32"), (None, None, "fp32")],
+)
+def test_four_bits_beside_lora_until_0_13(recipe: Make, version: str | None, quantization: Any, weights: str) -> None:
+    found = values(recipe(PLAIN + LORA + "adapter: lora\nload_in_4bit: true\n", version=version))
+    assert (found["quantization"], found["weights_dtype"]) == (quantization, weights)
+
+
 def test_adapters(recipe: Make) -> None:
     found = values(recipe(PLAIN + LORA + "adapter: lora\nlora_modules_to_save: [embed_tokens, lm_head]\n"))
     assert (found["lora_rank"], found["lora_dropout"], found["lora_targets"]) == (16, 0.05, "all-linear")
