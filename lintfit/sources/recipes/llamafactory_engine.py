@@ -144,14 +144,12 @@ def _of_megatron(arguments: LlamaFactoryArguments, backend: Provenance) -> Itera
     yield Setting("optimizer", UNKNOWN, backend)
 
 
-_BY_ACCELERATE = ("engine", "fsdp", "fsdp_auto_wrap", "zero_stage", "offload_optimizer", "offload_param")
+_BY_ACCELERATE = ("gpus", "engine", "fsdp", "fsdp_auto_wrap", "zero_stage", "offload_optimizer", "offload_param")
 
 
 def by_accelerate(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
-    """What Accelerate's file says that a recipe's own comment starts it with; of a launch line it is read anyway.
-
-    Its processes are those of the machine that it was written on.
-    """
+    """What Accelerate's file says that a recipe's own comment starts it with, its processes among it; of a launch line
+    it is read anyway."""
     launch = arguments.keys.launch
     option = launch.invocation.options.get("config_file")
     if not launch.assumed or launch.launcher != "accelerate" or option is None or option.value is None:

@@ -151,7 +151,7 @@ def test_the_command_in_the_comment_at_its_head(run: Any) -> None:
     comment = "# accelerate launch \\\n#   --config_file acc.yaml \\\n#   src/train.py examples/recipe.yaml\n"
     config = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\n"
     found = run(comment + FULL, **{"acc.yaml": config})
-    assert _values(found, "engine", "gpus") == ["fsdp", None]
+    assert _values(found, "engine", "gpus") == ["fsdp", 4]
     assert found.usual_command == "accelerate launch --config_file acc.yaml src/train.py recipe.yaml"
     assert run(comment.replace("acc.yaml", "no.yaml") + FULL).missing == ()
 
