@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import SMALL, change, stated_at
+from lintfit.checks.helpers.runs import SMALL, change, stated_at, told_by
 from lintfit.checks.helpers.wording import spot
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
@@ -63,7 +63,8 @@ def _left_to_the_trainer(run: Run) -> tuple[Place, str] | None:
     where = run.launch.place if run.launch is not None and by_flags else None
     if where is None:
         return place, f'{" and ".join(names)} left to the arguments ("auto"), which have no {flags}'
-    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {spot(where)} does not turn on {flags}'
+    told = told_by(run, names, flags)
+    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {spot(where)} {told}'
 
 
 def _flag(run: Run, name: str) -> str:

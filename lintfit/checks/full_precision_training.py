@@ -14,6 +14,7 @@ from lintfit.checks.helpers.runs import (
     most,
     names_unread_file,
     stated_at,
+    told_by,
     up_to,
 )
 from lintfit.checks.helpers.wording import rough, spot
@@ -62,7 +63,7 @@ def _severity(context: RunContext) -> Severity:
     """A warning where the run does not fit however long its samples are, or a config waits for a flag; information
     where the launch says no to both."""
     run = context.run
-    refused = run.launch is not None and any(flag.name in ("bf16", "fp16") for flag in run.launch.flags)
+    refused = run.launch is not None and any(run.launch.flag(name) is not None for name in ("bf16", "fp16"))
     return Severity.WARNING if not refused and (_left_open(run) or is_sure(context)) else Severity.INFO
 
 
@@ -78,4 +79,5 @@ def _left_open(run: Run) -> str:
     home = waiting[0].provenance.place
     if home is None:
         return ""
-    return f" ({spot(home)} leaves {names} to the arguments, {spot(passer)} does not turn on {flags})"
+    told = told_by(run, [block.name for block in waiting], flags)
+    return f" ({spot(home)} leaves {names} to the arguments, {spot(passer)} {told})"

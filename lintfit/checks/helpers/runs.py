@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -58,6 +58,14 @@ def arguments_of(run: Run) -> Place:
     if run.training is not None and run.training.uses_trainer:
         return run.training.arguments_place or anchor(run)
     return anchor(run)
+
+
+def told_by(run: Run, names: Iterable[str], asked: str) -> str:
+    """What a launch says of switches that are off: ``passes --fp16 False``, else that it does not pass what turns one
+    of them on (``asked``)."""
+    flags = [flag for name in names if run.launch is not None and (flag := run.launch.flag(name)) is not None]
+    said = " and ".join(f"--{flag.name} {flag.value}" for flag in flags if flag.value is not None)
+    return f"passes {said}" if said else f"does not pass {asked}"
 
 
 def place_of(run: Run, *names: str) -> Place:
