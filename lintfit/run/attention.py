@@ -1,4 +1,4 @@
-"""The attention of a run whose project replaces transformers'."""
+"""The attention and the layers of a run whose project, or Unsloth, replaces transformers'."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ def with_own_attention(spec: Spec, settings: Mapping[str, Setting], doubtful: li
         doubtful.append("attention")
         kernel = "flash_attention_2"
     return replace(spec, attention=kernel, stated=spec.stated | {"attention"})
+
+
+def with_own_kernels(spec: Spec, settings: Mapping[str, Setting]) -> Spec:
+    """The spec with the kernels of Unsloth's layers, where it has layers of its own for the model's type."""
+    told = settings.get("own_kernels")
+    if told is None or not (spec.facts.code.unsloth or language(spec.facts).code.unsloth):
+        return spec
+    return replace(spec, fused_kernels=told.value, stated=spec.stated | {"fused_kernels"})

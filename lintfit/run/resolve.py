@@ -31,6 +31,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(sources.said("script", name))
     put(_rollout_length(settings))
     put(_cast_by_launcher(sources))
+    put(sources.said("script", "kbit_upcast"))
     for name in ("kbit_upcast", "quantized_experts"):
         put(sources.said("recipe", name))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))

@@ -19,7 +19,7 @@ from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
-from lintfit.run.attention import with_own_attention
+from lintfit.run.attention import with_own_attention, with_own_kernels
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.auxiliary_models import inference_models, of_ppo
 from lintfit.run.evaluation import evaluation
@@ -137,7 +137,7 @@ def assemble(
         | {"attention"}.intersection(doubtful),  # another kernel than the default is asked for
         **values,
     )
-    spec = with_own_attention(spec, settings, doubtful)
+    spec = with_own_kernels(with_own_attention(spec, settings, doubtful), settings)
     unknown = list(missing) if hardware.capacity_bytes is not None else [*missing, missing_gpu(settings)]
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")

@@ -31,11 +31,11 @@ from lintfit.settings.record import By, Record
 TRAINERS = ("causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo")
 """Whose step is known: transformers' own, of a language model and of a classifier, and TRL's."""
 
-KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "mamba_ssm", "causal_conv1d")
+KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "lora_mlp", "gated_delta_rule", "mamba_ssm", "causal_conv1d")
 """Kernels that may run in the place of the model's own code. A trainer's (Unsloth, FOAK): the loss that overwrites the
-logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one. Those that transformers
-takes where their packages are installed: flash-linear-attention's gated delta rule, mamba-ssm's mixer,
-causal-conv1d."""
+logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one, the whole MLP with its
+adapters in one. Those that transformers takes where their packages are installed: flash-linear-attention's gated delta
+rule, mamba-ssm's mixer, causal-conv1d."""
 
 FSDP_GATHERS: Mapping[str, int] = {
     "FULL_SHARD": 2,
@@ -279,6 +279,7 @@ _RECORDS = (
     _spec("own_loss", FLAG, "Whether the script makes a loss of its own of the logits.", as_it_is=True, by="script",
           values="whether the script makes a loss of its own of the logits", default=False),
     Record("own_attention", by="script"),
+    Record("own_kernels", by="script"),
     Record("forward_pass", by="script"),
     Record("own_head", by="script"),
     Record("uncounted", by="script"),
@@ -386,7 +387,7 @@ _RECORDS = (
           as_it_is=True, by="script", values="whose models and loop: `transformers`, `litgpt`, `torchtune`",
           default="transformers"),
     _spec("fused_kernels", Names(KERNELS),
-          "Kernels in place of the model's own code: rms_norm,rope,cross_entropy,lora, and those of packages: "
+          "Kernels in place of the model's own code: rms_norm,rope,cross_entropy,lora,lora_mlp, and those of packages: "
           "gated_delta_rule,mamba_ssm,causal_conv1d.", default=()),
     _spec("versions", VERSIONS, "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it.",
           values='`{"transformers": "4.48.1", "deepspeed": "0.19.8"}`; the newest where absent'),

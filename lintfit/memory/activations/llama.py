@@ -11,7 +11,7 @@ from collections.abc import Callable
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, function, positions
+from lintfit.memory.activations.tape import Var, function, once, positions
 from lintfit.memory.activations.xielu import xielu
 
 HEAD_NORMS = frozenset({"apertus", "dots1", "mellum", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
@@ -140,6 +140,9 @@ def mlp(t: Layer, x: Var, width: int | None = None, names: tuple[str, str, str] 
     """
     h = t.facts.hidden
     i = width or t.facts.intermediate
+    lora = t.recipe.lora
+    if t.facts.gated and "lora_mlp" in t.recipe.kernels and lora is not None and all(map(lora.on, names)):
+        return _fused_mlp(t, x, h, i)
     if not t.facts.gated:
         up = t.linear(names[1], x, h, i)
         active = xielu(t, up) if t.facts.activation == "xielu" else t.activation(up, t.facts.activation)
@@ -156,6 +159,21 @@ def mlp(t: Layer, x: Var, width: int | None = None, names: tuple[str, str, str] 
     else:
         product = t.mul(gate, up)
     return t.dropped(t.linear(names[2], product, i, h), t.rate("residual_dropout"))
+
+
+def _fused_mlp(t: Layer, x: Var, h: int, i: int) -> Var:
+    """The three products, their adapters and the activation as one function (Unsloth ``fast_lora.py:LoRA_MLP``).
+
+    Saves its input, gate and up. The backward makes the gradient of the product, writes the product and the gradients
+    of gate and up over it and them, and the input's gradient over the input.
+    """
+    lora = t.recipe.lora
+    assert lora is not None
+    gate, up = t.like(x, i, x.item, True), t.like(x, i, x.item, True)
+    weight = ((2 * h * i, once),) if t.recipe.quantized else ()
+    made = (lora.rank * (h + i) * lora.item,) * 3
+    out = t.like(x, h, x.item, True)
+    return t.op(out, (x,), (x, gate, up), temp=((i * x.item, x.per), *weight), weights=made, overwritten=(x,))
 
 
 def residual(t: Layer, x: Var, branch: Var) -> Var:

@@ -141,3 +141,36 @@ def test_what_it_asks_of_the_gpu_is_bf16_where_the_gpu_has_it() -> None:
 def test_its_patches_are_no_trainers() -> None:
     code = "from unsloth import PatchDPOTrainer\nPatchDPOTrainer()\n"
     assert values(script(code)).get("trainer") is None
+
+
+@pytest.mark.parametrize(
+    ("adapters", "kernels"),
+    [
+        ("", ("rms_norm", "rope", "lora", "lora_mlp")),
+        (', lora_dropout=0, bias="none"', ("rms_norm", "rope", "lora", "lora_mlp")),
+        (", lora_dropout=0.05", ("rms_norm", "rope")),
+        (', bias="lora_only"', ("rms_norm", "rope")),
+        (", **options", ("rms_norm", "rope")),
+    ],
+)
+def test_its_layers_run_kernels_of_its_own(adapters: str, kernels: tuple[str, ...]) -> None:
+    assert adapted(adapters)["own_kernels"] == kernels
+
+
+def test_other_loaders_run_the_models_own_layers() -> None:
+    assert "own_kernels" not in values(
+        script(
+            SFT.replace("FastLanguageModel", "FastModel").format(
+                load="", config_has="", config="SFTConfig", trainer="SFTTrainer"
+            )
+        )
+    )
+
+
+def test_its_adapters_sit_on_all_linear_layers_unless_it_is_told() -> None:
+    text = ADAPTED.replace("r=8{adapters}", "{adapters}")
+    found = values(script(text.format(adapters="", has="", kind="SFT")))
+    assert found["lora_rank"] == 16
+    assert found["lora_targets"] == ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    found = values(script(text.format(adapters='r=4, target_modules=["q_proj"]', has="", kind="SFT")))
+    assert (found["lora_rank"], found["lora_targets"]) == (4, ["q_proj"])

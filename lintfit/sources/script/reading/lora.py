@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
@@ -14,6 +15,11 @@ from lintfit.sources.script.reading.handed_on import HandedOn, Use
 from lintfit.sources.training_arguments import ADAPTERS
 
 _COLLECTS = re.compile(r"all_?linear|linear_?(layer|module|name)", re.IGNORECASE)
+_BY_UNSLOTH: Mapping[str, object] = {
+    "lora_rank": 16,
+    "lora_targets": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+}
+"""What ``FastLanguageModel.get_peft_model`` takes where nobody says (``unsloth/models/llama.py``)."""
 _LOW_RANK = frozenset({"LoraConfig", "AdaLoraConfig"})
 
 
@@ -58,6 +64,10 @@ def method(reading: Reading, load: Record | None) -> None:
                 _all_linear(reading, record)
         elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
             reading.default("lora_rank", 8, "peft default")
+        elif value is None and not record.spreads and models.owner_of(record) == "FastLanguageModel":
+            default = _BY_UNSLOTH.get(name)
+            if default is not None:
+                reading.default(name, default, "Unsloth's default")
     _adapter_dtype(reading)
 
 

@@ -67,6 +67,7 @@ def _loaded(reading: Reading, load: Record) -> None:
     _dtype(reading, load)
     _attention(reading, load)
     unsloth.attention(reading, load)
+    unsloth.kernels(reading, load)
     cache = load.keyword("use_cache")
     if cache is not None:
         reading.put("use_cache", cache, load)

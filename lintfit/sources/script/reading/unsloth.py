@@ -23,6 +23,33 @@ def attention(reading: Reading, load: Record) -> None:
         )
 
 
+def kernels(reading: Reading, load: Record) -> None:
+    """Norms and rotary by its kernels, and adapters without a dropout, a bias or DoRA as functions of its own.
+
+    ``patch_peft_model`` of ``llama.py``: one for q, k and v, one for o, one for the whole MLP. Releases of 2026 fuse
+    adapters with a dropout as well, which is not counted. What is trained beside them apart, no weight of the base is
+    cast to fp32 (``prepare_model_for_training`` of ``unsloth_zoo/training_utils.py``).
+    """
+    if not models.by_unsloth(load) or models.owner_of(load) != "FastLanguageModel":
+        return
+    found = ["rms_norm", "rope"]
+    wraps = [r for r in reading.called("get_peft_model") if r.function.startswith("unsloth") and r.taken is not False]
+    if wraps and all(map(_fuses, wraps)):
+        found += ["lora", "lora_mlp"]
+    if wraps:
+        reading.derive("kbit_upcast", "none", "Unsloth casts no weight of the base to fp32")
+    reading.derive("own_kernels", tuple(found), "Unsloth replaces the model's layers")
+
+
+def _fuses(wrap: Record) -> bool:
+    def given(name: str) -> object:
+        value = wrap.keyword(name)
+        return None if value is None else plain(value)
+
+    dropout, bias, dora = given("lora_dropout"), given("bias"), given("use_dora")
+    return dropout in (None, 0) and bias in (None, "none") and dora in (None, False) and not wrap.spreads
+
+
 def load_of(reading: Reading) -> Record | None:
     """The load of the trained model where Unsloth's classes do it and one of TRL's trainers trains it."""
     load, trainer = reading.found.trained_load, reading.found.trainer
