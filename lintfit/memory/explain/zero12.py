@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory.engines import zero12
+from lintfit.memory.engines.flattening import flattening
 from lintfit.memory.engines.zero0 import REDUCE_ELEMENTS
 from lintfit.memory.engines.zero_config import ZeroConfig, optimizer_name, zero_config
 from lintfit.memory.explain import flat, tensors
@@ -273,7 +274,9 @@ def _initialize(case: _Case) -> list[list[Term]]:
     first = zero12.copied_partition(case.config, size)
     copied = [_shard(case, size.itemsize, "the own partition being copied", "temporaries")] if first else []
     zero = [_shard(case, size.master, "zero gradients of the masters")] if made else []
-    return [[*own, copy], own, [*own, *made, *copied], [*own, *made, *zero]]
+    on_gpu = flattening(case.spec, case.config.version, size.parameters, size.parameters - case.held.frozen_bytes).gpu
+    flattened = [[*own, copy]] if on_gpu else []
+    return [*flattened, own, [*own, *made, *copied], [*own, *made, *zero]]
 
 
 def _bf16(case: _Case, state: str) -> list[Term]:

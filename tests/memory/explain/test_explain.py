@@ -248,3 +248,17 @@ def test_what_is_left_over_is_a_term(rest: int, what: str) -> None:
 )
 def test_amounts(size: int, text: str) -> None:
     assert amount(size) == text
+
+
+@pytest.mark.parametrize(
+    ("version", "what"),
+    [("0.18.4", "the own partition being copied"), ("0.19.8", "the flat copy of all parameters")],
+)
+def test_one_rank_has_a_copy_of_all_parameters_by_two_ways(version: str, what: str) -> None:
+    """Before 0.19.0 DeepSpeed flattens on the host; since 0.18.3 it copies the partition on the GPU."""
+    part = _explained(
+        "temporaries", zero_stage=2, gpus=1, offload_optimizer="cpu", mixed_precision="bf16", weights_dtype="bf16",
+        versions={"deepspeed": version}, micro_batch_size=1, seq_len=256,
+    )  # fmt: skip
+    assert part.moment.name == "engine initialized"
+    assert part.terms[0].what.startswith(what)
