@@ -49,7 +49,7 @@ def _by_hand(context: RunContext) -> Iterator[Report]:
 def _gathered(context: RunContext) -> Iterator[Report]:
     """TRL gathers the whole model on every rank to generate, unless it is told not to."""
     run, spec = context.run, context.run.spec
-    if spec is None or spec.generation is None or not spec.generation.gather_weights or spec.gpus == 1:
+    if spec is None or spec.generation is None or not spec.gathers_to_generate or spec.gpus == 1:
         return
     shard = replace(spec.generation, gather_weights=False)
     saves = context.verdict is Verdict.DOES_NOT_FIT and fits(context.what_if(generation=shard))

@@ -38,7 +38,7 @@ class Generation:
     vllm_gpu_memory_utilization: float = default("generation", "vllm_gpu_memory_utilization")
     """Share of the GPU that a colocated vLLM reserves; 0 for none."""
     gather_weights: bool = default("generation", "gather_weights")
-    """ZeRO-3: whether the full weights are gathered on every rank to generate."""
+    """Whether the full weights are gathered on every rank to generate, where they are sharded (ZeRO-3)."""
     steps_per_generation: int | None = default("generation", "steps_per_generation")
     """Micro-batches that are generated at once; None for TRL's default, the steps of accumulation."""
     vllm_sleeps: bool = default("generation", "vllm_sleeps")
@@ -243,6 +243,12 @@ class Spec:
     def sharding_ranks(self) -> int:
         """Ranks that ZeRO and FSDP share the states over: those that share a sequence among them, too."""
         return self.data_parallel * self.sequence_parallel
+
+    @property
+    def gathers_to_generate(self) -> bool:
+        """Whether a rank has all weights of a sharded model to generate with (``ds3_gather_for_generation``)."""
+        asked = self.generation is not None and self.generation.gather_weights
+        return asked and self.engine == "deepspeed" and self.zero_stage == 3
 
     @property
     def local_seq(self) -> int:

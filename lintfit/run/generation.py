@@ -68,8 +68,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
     if "seq_len" not in settings:
         values["seq_len"] = (_tokens(value("max_prompt_length")) or PROMPT) + completion
     colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
-    stage_3 = values.get("zero_stage") == 3
-    gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False) and stage_3
+    gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False)
     values["generation"] = Generation(
         completion_len=completion,
         vllm_gpu_memory_utilization=_share(value("vllm_gpu_memory_utilization")) if colocated else 0.0,
@@ -88,7 +87,7 @@ def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callabl
     values.setdefault("padded_batches", True)
     values["generation"] = Generation(
         completion_len=min(response, values["seq_len"]),
-        gather_weights=bool(value("ds3_gather_for_generation", True)) and values.get("zero_stage") == 3,
+        gather_weights=bool(value("ds3_gather_for_generation", True)),
         rollout_batch_size=_whole(value("rollout_batch_size")) or default("generation", "rollout_batch_size"),
         mini_batches=_whole(value("mini_batches")) or default("generation", "mini_batches"),
     )

@@ -94,7 +94,7 @@ def generation(run: Pass) -> list[Term]:
         return []
     item = DTYPE_BYTES[model_dtype(spec)]
     found = []
-    if generation.gather_weights:
+    if spec.gathers_to_generate:
         factors = ((item, "bytes"), (facts.parameters, "parameters"))
         what = "all weights gathered to generate"
         found.append(term("communication_buffers", what, item * facts.parameters, *factors))

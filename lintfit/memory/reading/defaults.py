@@ -92,7 +92,7 @@ def _generation(values: Mapping[str, Any], stated: Mapping[str, Any]) -> Generat
     """What is generated: TRL's own length, and under ZeRO-3 with all weights (``ds3_gather_for_generation``)."""
     length = stated.get("completion_len") or min(_completion(values), values["seq_len"])
     on_vllm = bool(stated.get("vllm_gpu_memory_utilization") or stated.get("vllm_server"))
-    gathers = values.get("zero_stage") == 3 and values.get("trainer") in ROLLOUTS and not on_vllm
+    gathers = values.get("trainer") in ROLLOUTS and not on_vllm
     return Generation(**{"gather_weights": gathers, **stated, "completion_len": length})
 
 

@@ -224,7 +224,7 @@ def _running(activations: int, logits: int) -> Components:
 
 def gathered_bytes(spec: Spec) -> int:
     """Bytes of policy and value model gathered to generate (``ds3_gather_for_generation``)."""
-    if spec.generation is None or not spec.generation.gather_weights:
+    if not spec.gathers_to_generate:
         return 0
     held = inventory(spec)
     return (held.trainable + held.frozen) * DTYPE_BYTES[model_dtype(spec)]

@@ -78,7 +78,7 @@ def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
     """
     if spec.generation is None or spec.generation.vllm_server or spec.trainer == "ppo":
         return ()
-    gathered = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)] if spec.generation.gather_weights else 0
+    gathered = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)] if spec.gathers_to_generate else 0
     if spec.generation.vllm_gpu_memory_utilization:
         woken = _vllm_share(spec) if spec.generation.vllm_sleeps else 0
         parts = plus(states.evaluate, {"communication_buffers": gathered, "temporaries": woken})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -251,8 +252,14 @@ def test_a_completion_is_as_long_as_trl_lets_it_be(settings: dict[str, Any], tok
     ],
 )
 def test_zero_3_gathers_all_weights_to_generate(settings: dict[str, Any], gathers: bool) -> None:
-    generation = parse(trainer="grpo", gpus=8, **settings).generation
-    assert generation is not None and generation.gather_weights is gathers
+    assert parse(trainer="grpo", gpus=8, **settings).gathers_to_generate is gathers
+
+
+def test_another_stage_gathers_what_is_sharded_there() -> None:
+    """Of a run that is asked what another stage would take: ZeRO-2 has all weights anyway, ZeRO-3 gathers them."""
+    second, third = (parse(trainer="grpo", gpus=8, zero_stage=stage) for stage in (2, 3))
+    assert replace(second, zero_stage=3).gathers_to_generate
+    assert not replace(third, zero_stage=2).gathers_to_generate
 
 
 def test_null_leaves_a_part_to_its_default() -> None:
