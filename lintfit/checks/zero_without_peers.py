@@ -15,6 +15,8 @@ from lintfit.settings.model import Place
 
 _WORTH_NAMING = 2**28
 """Bytes of buffers below which a message does not name them."""
+_WORTH_LEAVING = 2**30
+"""Bytes of buffers from which a script is told to do without the engine that it calls itself."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -28,6 +30,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.all_gpus is not None or _is_for_several(run):
         return  # only a file's name says one; batch-triple-inconsistent speaks of the number
+    if context.verdict is Verdict.UNKNOWN and _is_the_scripts_own(run) and _extra(context) < _WORTH_LEAVING:
+        return
     stated = stated_at(run, "gpus")
     if stated is not None and _is_fallback(stated):
         return
@@ -58,7 +62,20 @@ def _is_fallback(place: Place) -> bool:
 _OFFLOADS = ("offload_optimizer", "offload_param")
 
 
+def _is_the_scripts_own(run: Run) -> bool:
+    """Whether plain ``python`` starts a script that calls DeepSpeed's engine itself: its loop is written for it."""
+    launch, script = run.launch, run.script
+    if launch is None or launch.launcher != "python" or script is None:
+        return False
+    return script.facts.initialize is not None and script.facts.trainer is None
+
+
+def _extra(context: RunContext) -> int:
+    """Bytes of ZeRO's buffers, as far as they are known."""
+    return most(context.estimate, "communication_buffers") if context.estimate is not None else 0
+
+
 def _buffers(context: RunContext) -> str:
     """What ZeRO's buffers take on top, where that is worth a word."""
-    size = most(context.estimate, "communication_buffers") if context.estimate is not None else 0
+    size = _extra(context)
     return f", and {gib(size)} of buffers come on top" if size >= _WORTH_NAMING else ""
