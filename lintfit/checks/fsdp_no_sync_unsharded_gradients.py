@@ -23,6 +23,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if spec.gradient_accumulation_steps < 2 or sharers(spec) == 1 or reduces_each(spec):
         return
+    if spec.fsdp is not None and spec.fsdp.version == 1 and spec.fsdp.cpu_offload:
+        return  # FSDP 1 cannot accumulate outside no_sync() then: a reduced gradient replaces the one before
     if not _holds_back(run) or run.mentions(*_WAYS):
         return
     held = stored(spec)
