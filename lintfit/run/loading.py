@@ -72,6 +72,20 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
     return name if spreads or may else None
 
 
+_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel")
+
+
+def splits_batch(sources: Sources, settings: Mapping[str, Setting]) -> bool:
+    """Whether a loop of the script's own gives each GPU that its process sees a part of the batch
+    (``torch/nn/parallel/data_parallel.py:scatter``)."""
+    there, engine = available(sources), settings.get("engine")
+    if sources.script is None or there is None or there.value is UNKNOWN or there.value < 2 or _sees_one(sources):
+        return False
+    if engine is None or engine.value != "single" or sources.script.facts.trainer is not None:
+        return False
+    return any(call.function in _PARALLEL and call.taken is not False for call in sources.script.calls("DataParallel"))
+
+
 _OF_RANK = lazy_pattern(r"rank|process_index|current_device|kbit_device_map|\bdevice\b|torch\.device|cuda:")
 """What a value is written with that is the process's own GPU: TRL's ``get_kbit_device_map``, ``local_rank``."""
 

@@ -19,6 +19,8 @@ SPREAD = "the share of the layers that each GPU gets of one process ({})"
 BALANCED = tuple(SPREAD.format(f'device_map="{word}"') for word in ("auto", "balanced"))
 """Accelerate's ``get_balanced_memory`` gives each GPU about the same."""
 SPREADS = (*BALANCED, *(SPREAD.format(name) for name in ("device_map", "tensor_parallel")))
+BATCH_SPLIT = "the share of the batch that each GPU gets of one process (nn.DataParallel)"
+"""A loop of the script's own, whose model torch copies to all GPUs that the process sees in every forward pass."""
 PAIRED = "what {} makes of pairs of answers, in one pass"
 """A trainer's step of the script's own that runs two answers of each sample as one batch."""
 OWN_EVALUATION = "what {} evaluates by code of its own"

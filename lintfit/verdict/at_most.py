@@ -11,6 +11,7 @@ from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.settings.uncounted import (
     BALANCED,
+    BATCH_SPLIT,
     CAST_TO_FLOAT,
     FAKE_QUANTIZED,
     KEPT_STATES,
@@ -257,6 +258,11 @@ def _pairs(spec: Spec) -> _Bound | None:
     return _Bound(pair, "both answers of each sample in one pass, with the loss of TRL's DPO 0.11", extra=copies)
 
 
+def _whole_batch(_: Run, spec: Spec) -> _Bound:
+    """The first GPU has the model itself and gathers the outputs of all; the others have copies."""
+    return _Bound(spec, "the whole batch on one GPU (nn.DataParallel gives each a part)")
+
+
 _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     CAST_TO_FLOAT: _cast,
     FAKE_QUANTIZED: _fake_quantized,
@@ -268,6 +274,7 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     SPLIT_BY_V1: _whole_sequences,
     VALUE_HEAD: _value_head,
     SMALL_TUNER.format("lora_llm"): _whole,
+    BATCH_SPLIT: _whole_batch,
     **dict.fromkeys(SPREADS, _on_one),
     **dict.fromkeys(BALANCED, _balanced),
     **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},

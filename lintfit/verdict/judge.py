@@ -11,7 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.stopping import asks_for_two_engines, evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
-from lintfit.settings.uncounted import OWN_PARTS, SPREADS
+from lintfit.settings.uncounted import BATCH_SPLIT, OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import STEP, fits_up_to, is_cap, with_shorter
@@ -77,6 +77,8 @@ def _judge(run: Run) -> Judged:
         decided_by.append(IMAGES)
     if any(line in SPREADS for line in spec.uncounted):
         verdict, more = Verdict.UNKNOWN, None  # several GPUs share what one has not room for
+    if BATCH_SPLIT in spec.uncounted and _may_be_split(spec):
+        verdict, more = Verdict.UNKNOWN, None
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     if (
@@ -160,6 +162,11 @@ def _by_config(run: Run) -> Judged | None:
     from lintfit.verdict.by_config import by_config
 
     return by_config(run, _judge)
+
+
+def _may_be_split(spec: Spec) -> bool:
+    """Whether a part of the batch may fit: what a GPU takes is then decided by how many GPUs the process sees."""
+    return estimate(replace(spec, micro_batch_size=1)).verdict is not Verdict.DOES_NOT_FIT
 
 
 def _is_likely(bound: AtMost, judged: Judged) -> bool:
