@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lintfit.documents import bounds
-from lintfit.sources.script.interpreter.values import Const, Object, Record, Ref, Value, objects
+from lintfit.sources.script.interpreter.values import Const, Object, Record, Ref, Value, alternatives, objects
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.state import Walk
@@ -78,9 +78,21 @@ def is_first_ppo(made: Object) -> bool:
     return made.library.endswith("PPOConfig") and bool(_FIRST_PPO & made.attributes.keys())
 
 
-def has_strategy(attributes: Mapping[str, Value]) -> bool:
-    """Whether training arguments say when to evaluate between the steps; by default no library does."""
+def has_strategy(attributes: Mapping[str, Value], data: Value | None = None) -> bool:
+    """Whether training arguments say when to evaluate between the steps; by default no library does.
+
+    ``data``: what a trainer is handed to evaluate on. Where it surely has some, a strategy that hangs on something
+    (``"steps" if val_data else "no"``) is taken to hang on that.
+    """
     when = next((attributes[name] for name in ("eval_strategy", "evaluation_strategy") if name in attributes), None)
+    if when is None:
+        return False
+    words = list(alternatives(when))
+    there = data is not None and not any(isinstance(each, Const) and each.value is None for each in alternatives(data))
+    return any(map(_is_strategy, words)) if there else all(map(_is_strategy, words))
+
+
+def _is_strategy(when: Value) -> bool:
     if isinstance(when, Ref):
         return when.name.rpartition(".")[2].lower() in _STRATEGIES  # ``IntervalStrategy.STEPS``
     word = when.value if isinstance(when, Const) else None

@@ -50,7 +50,7 @@ def _between_steps(reading: Reading, trainer: Record, made: Object) -> bool:
     if sure_none(data) and not (data is None and trainer.spreads):
         return False
     first = reading.attribute(made, "eval_on_start")
-    return models.has_strategy(made.attributes) or (first is not None and plain(first) is True)
+    return models.has_strategy(made.attributes, data) or (first is not None and plain(first) is True)
 
 
 def _asked(reading: Reading, trainer: Record) -> Record | None:
