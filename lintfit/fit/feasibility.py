@@ -39,6 +39,7 @@ from lintfit.options.model import Options
 from lintfit.run.engine_location import by_launcher, has_trainer
 from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
+from lintfit.run.sharing import sharing
 from lintfit.run.write import why_not
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
@@ -191,6 +192,8 @@ class Feasibility:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
             return Shown(reason, made)
+        if reason := self._written_again(made):
+            return LeftToPerson(reason, made)
         if self._makes_a_file(made) and not self._counts_paths():
             return LeftToPerson(
                 "nothing here starts the recipe: from which folder the path of a new file counts is not known", made
@@ -201,6 +204,13 @@ class Feasibility:
             return ""
         said = _said_by_page(self.workspace.file(page).text, made.texts[page], made.run.launch)
         return Shown(f"{page.as_posix()} {said}", made) if said else ""
+
+    def _written_again(self, made: Applied) -> str:
+        """The script of the tree that writes a file which would change: the next time it would be as it was."""
+        tree = sharing(self.workspace, self.cli)
+        there = (path for path in made.texts if self.workspace.exists(path))
+        found = ((path, tree.writer(path)) for path in there)
+        return next((f"{path.as_posix()} is written by {by.as_posix()}" for path, by in found if by is not None), "")
 
     def _makes_a_file(self, made: Applied) -> bool:
         return any(not self.workspace.exists(path) for path in made.texts)

@@ -100,6 +100,15 @@ class Sharing:
                 found.append(other)
         return Others(tuple(found))
 
+    def writer(self, path: Path) -> Path | None:
+        """The script or notebook of the tree beside a file that writes it, and would write it again as it is now."""
+        where = resolved(self._workspace.root / path)
+        name = where.name
+        for each in self._tree(where):
+            if name in each.text and resolved(self._top / each.path) != where and _writes(each.text, name):
+                return each.path
+        return None
+
     def after(self, other: Run, workspace: Workspace) -> Run | None:
         """Another run as it is with the files of a changed workspace; None where that cannot be read."""
         workspace.work.all.take(OF_RUN)
@@ -242,6 +251,24 @@ def _names(where: Path, texts: tuple[_Text, ...]) -> set[str]:
             break
         names |= found
     return names
+
+
+_TO_FILE = r"(?:open\({0}\s*,\s*[\"']w|Path\({0}\)\.write_text\(|\b{0}\.write_text\()"
+"""How Python writes a text file of a name."""
+
+
+def _writes(text: str, name: str) -> bool:
+    """Whether a script writes a file of this name whole: by ``open(…, "w")`` of the name itself or of a variable or
+    parameter that has it, or by a here-document."""
+    quoted = rf"[\"'](?:[^\"'\n{{}}]{{0,200}}/)?{re.escape(name)}[\"']"
+    held = re.findall(rf"\b(\w+)[ \t]*(?::[ \t]*\w+[ \t]*)?=[ \t]*(?:Path\()?{quoted}", text)
+    written = "|".join((quoted, *(rf"\b{each}\b" for each in dict.fromkeys(held))))
+    if re.search(_TO_FILE.format(f"(?:{written})"), text) is not None:
+        return True
+    word = rf"[\"']?(?:[^\s\"'<>|;&]{{0,200}}/)?{re.escape(name)}[\"']?"
+    return (
+        re.search(rf"^[^#\n]*(?:<<[^\n]*>[ \t]*{word}(?:\s|$)|>[ \t]*{word}[ \t]*<<)", text, re.MULTILINE) is not None
+    )
 
 
 def _takes(text: _Text, name: str) -> bool:

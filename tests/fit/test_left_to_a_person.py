@@ -62,6 +62,29 @@ def test_an_engine_is_not_hard_wired_into_a_script_that_nothing_launches(tmp_pat
     assert not plan.by_hand and "engine" not in plan.fix.changes
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "by_hand"),
+    [
+        ("setup.py", 'def make(path="run.sh"):\n    with open(path, "w") as f:\n        f.write(TEXT)\n', True),
+        ("setup.py", 'from pathlib import Path\nPath("run.sh").write_text(TEXT)\n', True),
+        ("setup.sh", "cat > run.sh <<EOF\nabc\nEOF\n", True),
+        ("setup.sh", "cat <<EOF > ./run.sh\nabc\nEOF\n", True),
+        ("setup.py", 'run("run.sh")\nwith open("log.txt", "w") as f:\n    f.write(TEXT)\n', False),
+        ("setup.sh", "bash run.sh > log.txt\ncat <<EOF > other_run.sh\nEOF\n", False),
+    ],
+)
+def test_what_another_script_writes_is_not_written(tmp_path: Path, name: str, text: str, by_hand: bool) -> None:
+    run = tmp_path / "run.sh"
+    (tmp_path / "train.py").write_text(FLAGS)
+    run.write_text(
+        "python train.py --output_dir out --bf16 True --per_device_train_batch_size 32 --gradient_accumulation_steps 1"
+        " --gradient_checkpointing True\n"
+    )
+    (tmp_path / name).write_text(text)
+    plan = _plan(Path("run.sh"))
+    assert plan.by_hand == (f"run.sh is written by {name}" if by_hand else "")
+
+
 @pytest.mark.parametrize(("steps", "by_hand"), [("", True), (" --gradient_accumulation_steps 1", False)])
 def test_an_example_of_a_page_gets_no_new_flags(tmp_path: Path, steps: str, by_hand: bool) -> None:
     page = tmp_path / "README.md"

@@ -217,6 +217,24 @@ def test_rollouts(small: ModelFacts) -> None:
     assert at(gathered, "generation").components["communication_buffers"] >= 2 * small.parameters
 
 
+def test_adapters_are_merged_into_whole_weights_for_vllm(small: ModelFacts) -> None:
+    """TRL gathers all of a ZeRO-3 model at once to merge its adapters, and sends one tensor after the other else."""
+    grpo = {"trainer": "grpo", "seq_len": 512, "capacity_bytes": 80 * GIB, "gpus": 4, "engine": "deepspeed"}
+    server = {**grpo, "generation": Generation(128, vllm_server=True), "method": "lora"}
+    shards = run(small, zero_stage=3, **server)
+    handed = at(shards, "weights handed to vLLM")
+    assert handed.phase == "evaluate"
+    assert handed.components["communication_buffers"] >= 2 * small.parameters
+    colocated = {**server, "generation": Generation(128, vllm_gpu_memory_utilization=0.3)}
+    assert at(run(small, zero_stage=3, **colocated), "weights handed").total > handed.total, "beside vLLM's share"
+    quiet = (
+        {**server, "zero_stage": 2}, {**server, "zero_stage": 3, "method": "full"},
+        {**server, "zero_stage": 3, "gpus": 1}, {**server, "zero_stage": 3, "generation": Generation(128)},
+    )  # fmt: skip
+    for settings in quiet:
+        assert not [each for each in run(small, **settings).moments if each.name.startswith("weights handed")]
+
+
 def test_parallelism_divides_the_activations(small: ModelFacts) -> None:
     base = at(run(small, engine="ddp", gpus=4), "loss, backward").components["activations"]
     sequence = at(run(small, engine="deepspeed", gpus=4, sequence_parallel=4), "loss, backward")

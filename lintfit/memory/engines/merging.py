@@ -10,7 +10,7 @@ from __future__ import annotations
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
 from lintfit.memory.tensors.lora import adapters
 from lintfit.memory.tensors.parameters import loaded_dtype
-from lintfit.memory.tensors.weights import loaded_parameters
+from lintfit.memory.tensors.weights import adapter_dtype, loaded_parameters
 from lintfit.memory.versions import release
 
 OUT_OF_PLACE = ((0, 10, 0), (0, 12, 0))
@@ -27,7 +27,17 @@ def on_host(spec: Spec) -> int:
 
 def difference(spec: Spec) -> int:
     """Bytes for the difference of the largest matrix: the product of its adapters, and that times the scale."""
-    return 2 * 4 * max((out * into for out, into, _ in _matrices(spec)), default=0)
+    return 2 * 4 * _largest(spec)
+
+
+def on_gpu(spec: Spec) -> int:
+    """The same on a GPU, in the adapters' dtype, where a trainer merges them for a while (``merge_adapter``)."""
+    return 2 * DTYPE_BYTES[adapter_dtype(spec)] * _largest(spec)
+
+
+def _largest(spec: Spec) -> int:
+    """Elements of the largest matrix that has adapters."""
+    return max((out * into for out, into, _ in _matrices(spec)), default=0)
 
 
 def widened(spec: Spec) -> int:

@@ -36,6 +36,7 @@ _STATES = {
     "evaluation, tokens generated": "evaluate",
     "evaluation, with its graph": "forward",
     "generation": "evaluate",
+    "weights handed to vLLM": "evaluate",
     "reference scored": "evaluate",
     "checkpoint saved": "save",
     **dict.fromkeys(ppo.ROUNDS, "evaluate"),

@@ -73,6 +73,8 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             return [*inputs(run), *layers.embedding(run)]
         case "evaluation" | "evaluation, a layer":
             return scoring.evaluation(run, moment)
+        case "weights handed to vLLM":
+            return scoring.handed(run)
         case "generation":
             return scoring.generation(run) if run.spec.trainer != "ppo" else []
     if moment.name.endswith(", end of its backward"):

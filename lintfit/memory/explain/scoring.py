@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.engines import merging
 from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, fixed, head_terms, inputs, kept, per_token
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.forward import bare_head
 from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.moments import beside_the_graph, head_cast
 from lintfit.memory.result import Moment
-from lintfit.memory.rollouts.rollout import cache_bytes, generated, selected_experts
+from lintfit.memory.rollouts.rollout import cache_bytes, generated, merged_for_vllm, selected_experts
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.memory.tensors.parameters import model_dtype
 
@@ -83,6 +84,21 @@ def one_layer(run: Pass) -> list[Term]:
         term("activations", "tables and masks that all layers share", step.around - step.named_bare),
         term("activations", BESIDE, step.named_bare),
         term("activations", what, size, *per_token(run, size), source=TAPE),
+    ]
+
+
+def handed(run: Pass) -> list[Term]:
+    """What ZeRO-3 gathers so that adapters can be merged into the weights that vLLM gets."""
+    source = "TRL vllm_generation.py:_iter_named_params"
+    what = "the difference of the largest matrix that has adapters"
+    return [
+        term(
+            "communication_buffers",
+            "all weights gathered to merge the adapters",
+            merged_for_vllm(run.spec),
+            source=source,
+        ),
+        term("temporaries", what, merging.on_gpu(run.spec), source="PEFT tuners/lora/layer.py:get_delta_weight"),
     ]
 
 

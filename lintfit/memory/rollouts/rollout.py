@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.components import plus
+from lintfit.memory.engines import merging
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.preference import trl_version
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.parameters import model_dtype
-from lintfit.memory.tensors.weights import parameter_count
+from lintfit.memory.tensors.parameters import inventory, model_dtype
+from lintfit.memory.tensors.weights import adapter_dtype, parameter_count
 from lintfit.memory.versions import GROUPED_EXPERTS, transformers_version
 
 LOOPING = frozenset({"dbrx", "doge", "jetmoe", "llama4", "llama4_text"})
@@ -73,11 +74,19 @@ def selected_experts(spec: Spec, sequences: int) -> int:
 def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
     """The generation of completions: the steady state, the gathered weights under ZeRO-3, and the KV cache.
 
-    Nothing where a server generates, which is sent one tensor after the other (TRL ``vllm_generation.py``). With vLLM
-    on the same GPU the cache is vLLM's; where it sleeps in between, its whole share counts here alone.
+    Where a server generates nothing but the weights that it is sent, which is one tensor after the other unless they
+    are merged before (:func:`merged_for_vllm`). With vLLM on the same GPU the cache is vLLM's; where it sleeps in
+    between, its whole share counts here alone.
     """
-    if spec.generation is None or spec.generation.vllm_server or spec.trainer == "ppo":
+    if spec.generation is None or spec.trainer == "ppo":
         return ()
+    merged = merged_for_vllm(spec)
+    sent = plus(
+        states.evaluate, {"communication_buffers": merged, "temporaries": merging.on_gpu(spec) if merged else 0}
+    )
+    handed = (Moment("weights handed to vLLM", "evaluate", sent),) if merged else ()
+    if spec.generation.vllm_server:
+        return handed
     gathered = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)] if spec.gathers_to_generate else 0
     if spec.generation.vllm_gpu_memory_utilization:
         woken = _vllm_share(spec) if spec.generation.vllm_sleeps else 0
@@ -85,4 +94,19 @@ def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
     else:
         parts = plus(states.evaluate, {"communication_buffers": gathered, "activations": cache_bytes(spec)})
         parts = plus(parts, {"temporaries": selected_experts(spec, generated(spec))})
-    return (Moment("generation", "evaluate", parts),)
+    return (*handed, Moment("generation", "evaluate", parts))
+
+
+def merged_for_vllm(spec: Spec) -> int:
+    """Bytes of the weights that ZeRO-3 gathers all at once, beside its shards, to merge adapters before vLLM gets them.
+
+    "we must gather the full model at once before merging" (TRL 0.15 to 0.29 ``_move_model_to_vllm``, later
+    ``vllm_generation.py``), whether a server or a vLLM on the same GPU takes them.
+    """
+    made = spec.generation
+    if made is None or not (made.vllm_server or made.vllm_gpu_memory_utilization):
+        return 0
+    if spec.method != "lora" or spec.engine != "deepspeed" or spec.zero_stage != 3 or spec.sharding_ranks == 1:
+        return 0
+    adapters = inventory(spec).trainable * DTYPE_BYTES[adapter_dtype(spec)]
+    return parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)] + adapters

@@ -80,6 +80,13 @@ RL: tuple[dict[str, Any], ...] = (
     {"zero_stage": 1, "gpus": 4, "versions": {"deepspeed": "0.16.4"}, "gradient_accumulation_steps": 2},
     {"trainer": "grpo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 512, "gather_weights": True}},
     {"trainer": "grpo", "gpus": 8, "generation": {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}},
+    {
+        "trainer": "grpo",
+        "gpus": 8,
+        "zero_stage": 3,
+        "method": "lora",
+        "generation": {"completion_len": 9, "vllm_server": True},
+    },
     *(
         {"trainer": "dpo", "gpus": 8, "fsdp": fsdp, "gradient_checkpointing": True}
         for fsdp in ({"version": 1}, {"version": 2}, {"version": 1, "cpu_offload": True}, {"strategy": "SHARD_GRAD_OP"})

@@ -60,7 +60,9 @@ def test_nothing_is_evaluated(arguments: str, trainer: str) -> None:
 def test_a_strategy_may_hang_on_the_data_that_there_is() -> None:
     asked = "eval_strategy='steps' if data else 'no'"
     assert said(asked) == BATCH
-    assert said("eval_strategy='steps' if wanted() else 'no'", "eval_dataset=data if wanted() else None") == {}, "perhaps"
+    assert said("eval_strategy='steps' if wanted() else 'no'", "eval_dataset=data if wanted() else None") == {}, (
+        "perhaps"
+    )
     assert said(asked, "eval_dataset=None") == {}
 
 
