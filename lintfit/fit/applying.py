@@ -330,8 +330,11 @@ out either from the other. A trainer makes no reference model beside adapters, a
 frozen in 16 bits."""
 
 _FOLLOWING = frozenset(
-    {"eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "reference_model", "weights_dtype"}
-)
+    {
+        "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "micro_batch_size",
+        "reference_model", "weights_dtype",
+    }
+)  # fmt: skip
 """Changes that may have come of those before them."""
 
 
@@ -351,10 +354,26 @@ def ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     if together and "method" not in wanted:
         late.add("gradient_checkpointing")  # a script's own preparation of a quantized base may switch it on
     asked = [(name, value) for name, value in wanted.items() if spec is None or getattr(spec, name, None) != value]
+    if _divides_its_batch(run):
+        asked.sort(key=lambda change: change[0] != "gradient_accumulation_steps")  # the micro-batch follows
     yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_WITH, *late})
     if together:
         yield from _adapted(run, {**wanted, "engine": changes.get("engine", spec.engine if spec else None)})
     yield from ((name, value) for name, value in asked if name in late)
+
+
+def _divides_its_batch(run: Run) -> bool:
+    """Whether a script works the micro-batch out of a batch by the steps of accumulation (``batch_size // steps``)."""
+    setting = run.settings.get("micro_batch_size")
+    place = setting.provenance.place if setting is not None else None
+    return (
+        place is not None
+        and place.document.kind is Kind.PYTHON
+        and _DIVIDED.search(place.document.slice(place.span)) is not None
+    )
+
+
+_DIVIDED = re.compile(r"//?[^/]*(?:acc|step)", re.IGNORECASE)
 
 
 def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:

@@ -41,11 +41,13 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.verdict.seeing import with_images
 from lintfit.options.model import Options
 from lintfit.run.change import changed_spec, states_deepspeed
+from lintfit.run.engine_location import has_trainer
 from lintfit.run.gpu_support import unsupported
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken
 from lintfit.verdict.capped import fits_up_to
 from lintfit.verdict.reasons import IMAGES
+from lintfit.versions import before
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -101,6 +103,12 @@ def plan(run: Run, workspace: Workspace, cli: Options, stops: Stops = no_errors)
             refused += kept.refused
             if staying is not None:
                 return Outcome(staying, None, staying.rejected, refused=refused)
+        if may_do and not looking.tight and best.surprises:
+            plainer = _Best(run, search.for_likely(), feasibility)
+            plain = plainer.staying(surely=False)
+            refused += plainer.refused
+            if plain is not None:
+                return Outcome(plain, None, plain.rejected, refused=refused)
         return Outcome(found, best.closer, found.rejected, refused=refused)
     return Outcome(None, None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
@@ -127,6 +135,8 @@ class _Best:
         """Whether the plan gives up the run's engine, or needs a package that the project does not install."""
         self.changes_more = False
         """Whether less of the training is left by the plan, or something else is trained."""
+        self.surprises = False
+        """Whether the plan splits a config in two, or asks for larger micro-batches."""
 
     def staying(self, *, surely: bool) -> Plan | None:
         """The best plan that keeps objective, data and parameters with the engine and the packages that are there, and
@@ -208,6 +218,7 @@ class _Best:
         """The plan with why nothing cheaper does, and what changes less and may fit."""
         candidate = found.fitting.candidate
         self.leaves, self.changes_more = candidate.leaves, candidate.effect not in _TIERS[0]
+        self.surprises = candidate.surprises
         rejected = found.plan.rejected
         if not self.search.tight:
             self.closer = _closer(self.search, found.fitting)
@@ -274,13 +285,14 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
+    resumed = tuple(_resumed(run, found.candidate.changes))
     also = tuple(
         f"The same then holds for {other}, which runs {path.as_posix()} as well and does not fit these GPUs either"
         for other, path in applied.along.items()
     )
-    plan = replace(plan, effects=(*plan.effects, *also, *names, *limits))
+    plan = replace(plan, effects=(*plan.effects, *also, *names, *resumed, *limits))
     fix = feasibility.care.weighed(plan.fix)
-    if limits and fix.applicability is Applicability.SAFE:
+    if (limits or resumed) and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
@@ -299,6 +311,18 @@ def _up_to(spec: Spec) -> Iterator[str]:
     longest = fits_up_to(spec) if spec.generation is None else None
     if longest is not None:
         yield f"it fits while no sample has more than {longest:,} tokens: no file states their length"
+
+
+def _resumed(run: Run, changes: Mapping[str, Any]) -> Iterator[str]:
+    """That a checkpoint of before brings its own micro-batch back: ``Trainer.train`` takes ``train_batch_size`` of
+    ``trainer_state.json`` (transformers 4.36 to 5.0; 5.24 with ``auto_find_batch_size`` alone)."""
+    spec = run.spec
+    if spec is None or not spec.resumes or not has_trainer(run) or "micro_batch_size" not in changes:
+        return
+    stated = run.versions.get("transformers")
+    if before(stated, "4.36") is not True and before(stated, "5.1") is not False:
+        old = spec.micro_batch_size
+        yield f"Resumed from a checkpoint of before it trains with micro-batch {old} again (transformers 4.36 to 5.0)"
 
 
 def _without_unwritten(found: Fitting, applied: Applied) -> Fitting:

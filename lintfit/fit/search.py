@@ -115,6 +115,8 @@ class Search:
         self.tight = False
         """Whether what may fit and is not sure to does, too."""
         self.spec = space.subject.spec
+        self.likely = False
+        """Whether what fits more likely than not does, as long as it surprises nobody (:attr:`Candidate.surprises`)."""
         self.capacity = self.spec.capacity_bytes or 0
         self.limit = self.capacity - margin.bytes_of(self.capacity)
         self.tried = Tried()
@@ -133,6 +135,12 @@ class Search:
         """The search for what may fit, over the same space; what is worked out already serves it, too."""
         other = copy(self)
         other.tight, other.tried, other.ranked = True, Tried(), []
+        return other
+
+    def for_likely(self) -> Search:
+        """The search for what fits more likely than not, and neither splits a config nor asks for larger batches."""
+        other = self.for_tight()
+        other.likely = True
         return other
 
     def _shortest(self) -> int:
@@ -157,6 +165,8 @@ class Search:
         self.ranked = known.ranked
         self.tried.take(known.ruled_out)
         wanted = [each for each in self.ranked if not each.candidate.leaves] if at_home else self.ranked
+        if self.likely:
+            return self.first_fitting([each for each in wanted if not each.candidate.surprises])
         found = self.first_fitting(wanted)
         return _safest_first(found) if self.tight else found
 
@@ -246,6 +256,8 @@ class Search:
 
     def enough(self, result: Estimate) -> bool:
         """Whether an estimate is what is looked for."""
+        if self.likely:
+            return more_likely_than_not(result, self.limit)
         return may_suffice(result, self.limit) if self.tight else suffices(result, self.limit)
 
     def _needed(self, result: Estimate) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.commands.check import load_runs
+from lintfit.commands.check import check, load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.apart import _SPOKEN_OF, _without_comments_of, _without_old_reasons
 from lintfit.fit.applying import Applied, apply_changes
@@ -594,3 +594,40 @@ def test_arguments_that_hand_on_all_of_others_get_a_flag_and_no_keyword(tmp_path
     tree(tmp_path, train_dot_py="from trl import SFTConfig, SFTTrainer\n" + script, a_dot_sh=launch)
     assert "--deepspeed ds_zero3" in fixed(tmp_path)
     assert "deepspeed=" not in (tmp_path / "train.py").read_text()
+
+
+DIVIDES = """\
+import argparse
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=32)
+parser.add_argument("--grad_acc", type=int, default=1)
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+made = TrainingArguments(
+    output_dir="out", bf16=True, gradient_checkpointing=True, gradient_accumulation_steps=args.grad_acc,
+    per_device_train_batch_size={micro},
+)
+Trainer(model=model, args=made, train_dataset=[]).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("micro", "added"), [("args.batch_size // args.grad_acc", "--grad_acc"), ("args.batch_size", "--batch_size")]
+)
+def test_a_micro_batch_that_is_worked_out_of_the_accumulation_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, micro: str, added: str
+) -> None:
+    """Code that another launch runs, which fits, stays as it is: the launch has a flag."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(DIVIDES.format(micro=micro))
+    Path("run.sh").write_text("torchrun --nproc_per_node=8 train.py\n")
+    Path("small.sh").write_text("torchrun --nproc_per_node=8 train.py --batch_size 1\n")
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 8, "seq_len": 1024}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    plan = check([Path("run.sh")], options).runs[0].plan
+    assert plan is not None and not plan.by_hand
+    assert {edit.path for edit in plan.fix.edits} == {Path("run.sh")}
+    assert any(added in edit.edit.text for edit in plan.fix.edits)
+    assert plan.fix.changes["micro_batch_size"] * plan.fix.changes["gradient_accumulation_steps"] == 32

@@ -393,3 +393,45 @@ def test_a_host_that_few_machines_have_is_for_a_person_to_say(
     assert plan.fix.changes["offload_optimizer"] == "cpu"
     assert ("of host memory on each node" in plan.by_hand) is by_hand
     assert bool(plan.by_hand) is by_hand
+
+
+@pytest.mark.parametrize(
+    ("resumes", "release", "said"),
+    [("True", "4.51.3", True), ("True", "4.30.2", False), ("True", "5.24.0", False), ("False", "4.51.3", False)],
+)
+def test_a_checkpoint_brings_its_micro_batch_back(tmp_path: Path, resumes: str, release: str, said: bool) -> None:
+    script = tmp_path / "train.py"
+    text = SCRIPT.format(size="0.5B", micro=32, more="").replace("train()", f"train(resume_from_checkpoint={resumes})")
+    script.write_text(text)
+    (tmp_path / "requirements.txt").write_text(f"transformers=={release}\n")
+    plan = _plan(script)
+    assert plan.fix.changes["micro_batch_size"] < 32
+    assert any("micro-batch 32 again" in effect for effect in plan.effects) is said
+
+
+YAML = """\
+compute_environment: LOCAL_MACHINE
+deepspeed_config:
+  gradient_accumulation_steps: 8
+  zero_stage: 2
+distributed_type: DEEPSPEED
+mixed_precision: bf16
+num_machines: 1
+num_processes: 1
+"""
+
+
+@pytest.mark.parametrize(("tokens", "sure"), [(4096, True), (5120, False)])
+def test_one_config_that_likely_does_comes_before_two_that_surely_do(tmp_path: Path, tokens: int, sure: bool) -> None:
+    """An Accelerate YAML has no sizes of buffers: for those a DeepSpeed JSON would have to stand beside it."""
+    run = tmp_path / "run.sh"
+    (tmp_path / "train.py").write_text(
+        FLAGS.replace('Qwen/Qwen2.5-0.5B"', 'out/Qwen2.5-3B/checkpoint-9", torch_dtype="bfloat16"')
+    )
+    (tmp_path / "zero2.yaml").write_text(YAML)
+    flags = "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_checkpointing True"
+    run.write_text(f"accelerate launch --config_file zero2.yaml train.py {flags} --gradient_accumulation_steps 8\n")
+    plan = _plan(Path("run.sh"), seq_len=tokens)
+    assert not plan.by_hand and plan.fix.changes.get("offload_optimizer") == "cpu"
+    assert "buffers" not in plan.name
+    assert (plan.applicability.value == "safe") is sure
