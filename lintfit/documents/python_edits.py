@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -37,7 +37,29 @@ def set_keyword(document: PythonDocument, call: cst.Call, name: str, code: str) 
     for argument in call.args:
         if argument.keyword is not None and argument.keyword.value == name:
             return (Edit(_value_span(document, argument), code),)
-    return add_arguments(document, call, f"{name}={code}")
+    return _behind_relative(document, call, name, code) or add_arguments(document, call, f"{name}={code}")
+
+
+_RELATIVES: Mapping[str, str] = {
+    "gradient_accumulation_steps": "per_device_train_batch_size",
+    "per_device_eval_batch_size": "per_device_train_batch_size",
+}
+"""Behind which keyword people write another."""
+
+
+def _behind_relative(document: PythonDocument, call: cst.Call, name: str, code: str) -> tuple[Edit, ...]:
+    """A new keyword on a line of its own behind its relative, which has one as well, and others below it."""
+    relative = _RELATIVES.get(name)
+    for argument in call.args[:-1]:
+        if relative is None or argument.keyword is None or argument.keyword.value != relative:
+            continue
+        span, comma_end = document.span(argument), _comma_end(document, argument)
+        if comma_end is None or not _starts_line(document, span.start):
+            return ()
+        rest = _REST_OF_LINE.match(document.text, comma_end)
+        text = python_layout.fitted(document, f"{name}={code}", _indent(document, span.start))
+        return _add_line(document, argument, span, text) if rest is not None else ()
+    return ()
 
 
 def add_arguments(document: PythonDocument, call: cst.Call, *texts: str) -> tuple[Edit, ...]:

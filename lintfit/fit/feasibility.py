@@ -349,16 +349,18 @@ def _said_by_page(before: str, after: str, launch: Launch | None) -> str:
 
 
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
-
-
+_STAGE = re.compile(r"(?:^|[-_.])(?:zero|z|ds)[-_]?([1-3])(?=[-_.]|$)", re.IGNORECASE)
 _ENGINE = re.compile(r"(?:^|[-_.])(fsdp|ddp|deepspeed)[0-9]?(?=[-_.]|$)", re.IGNORECASE)
 
 
 def _called_otherwise(run: Run, changes: Mapping[str, Any]) -> str:
     """Why adapters are not written into a recipe or a launch script whose name, or folder, says that all weights train,
-    nor an engine into one whose name has another."""
+    nor an engine or a stage of ZeRO into one whose name has another."""
     path = run.recipe.document.path if run.recipe is not None else run.origin.path
     engine, called = changes.get("engine"), {name.lower() for name in _ENGINE.findall(path.stem)}
+    stage, stages = changes.get("zero_stage"), set(map(int, _STAGE.findall(path.stem)))
+    if stage is not None and stages and stage not in stages:
+        return f"by its name {path.as_posix()} trains by ZeRO-{min(stages)}, not by ZeRO-{stage}"
     if engine is not None and called and engine not in called:
         return f"by its name {path.as_posix()} trains by {' and '.join(sorted(called))}, not by {engine}"
     if changes.get("method") != "lora" or not any(map(_FULL.search, (*path.parts[:-1], path.stem))):

@@ -152,6 +152,32 @@ def test_keywords_are_set_in_the_calls_own_style(text: str, expected: str) -> No
     assert [ast.unparse(item.value) for item in found.keywords if item.arg == "x"] == ["9"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "f(\n    per_device_train_batch_size=4,  # a GPU\n    bf16=True,\n)\n",
+            "f(\n    per_device_train_batch_size=4,  # a GPU\n    per_device_eval_batch_size=2,\n    bf16=True,\n)\n",
+        ),
+        (
+            "f(\n    bf16=True,\n    per_device_train_batch_size=4,\n)\n",
+            "f(\n    bf16=True,\n    per_device_train_batch_size=4,\n    per_device_eval_batch_size=2,\n)\n",
+        ),
+        (
+            "f(per_device_train_batch_size=4, bf16=True)\n",
+            "f(per_device_train_batch_size=4, bf16=True, per_device_eval_batch_size=2)\n",
+        ),
+        (
+            "f(\n    per_device_train_batch_size=4, bf16=True,\n    fp16=0,\n)\n",
+            "f(\n    per_device_train_batch_size=4, bf16=True,\n    fp16=0,\n    per_device_eval_batch_size=2,\n)\n",
+        ),
+    ],
+)
+def test_a_batch_is_added_behind_the_other_batch(text: str, expected: str) -> None:
+    document = read(text)
+    assert apply(text, set_keyword(document, call(document), "per_device_eval_batch_size", "2")) == expected
+
+
 REMOVE = [
     ("f(x=1)", "f()"),
     ("f(x=1,)", "f()"),

@@ -165,6 +165,21 @@ def test_a_launch_that_is_called_by_one_engine_gets_no_other(tmp_path: Path, nam
     assert "by its name" not in feasibility.why_not({"gradient_checkpointing": True})
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"), [("sft_zero2", True), ("run-ds2", True), ("sft_zero3", False), ("stage2_sft", False)]
+)
+def test_a_launch_that_is_called_by_a_stage_gets_no_other(tmp_path: Path, name: str, kept: bool) -> None:
+    script = tmp_path / f"{name}.sh"
+    script.write_text("deepspeed --num_gpus 2 train.py --deepspeed zero.json --output_dir out --bf16 True\n")
+    (tmp_path / "zero.json").write_text('{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}')
+    (tmp_path / "train.py").write_text(FLAGS)
+    workspace, options = Workspace(tmp_path), Options(gpu="A100-SXM4-80GB", isolated=True)
+    (judged,) = load_runs([script], options, workspace)[1]
+    feasibility = Feasibility(judged.run, workspace, options)
+    assert ("by its name" in feasibility.why_not({"zero_stage": 3})) is kept
+    assert not feasibility.why_not({"offload_optimizer": "cpu"})
+
+
 GRPO = """\
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM
