@@ -11,7 +11,7 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.markdown import blocks, is_page, under_one_heading
-from lintfit.documents.model import DataDocument
+from lintfit.documents.model import DataDocument, Kind, Span
 from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
@@ -41,6 +41,7 @@ from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
 from lintfit.run.sharing import sharing
 from lintfit.run.write import why_not
+from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
@@ -188,7 +189,8 @@ class Feasibility:
         reason = reason or self._lacks(candidate)
         if self.run.spec is not None and (shown := _of_samples(self.run, self.run.spec, candidate)):
             return Shown(shown, made)
-        if reason or (reason := _generates_less(self.run, candidate.changes)):
+        reason = reason or _generates_less(self.run, candidate.changes) or _contrasts(self.run, candidate.changes)
+        if reason:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
             return Shown(reason, made)
@@ -376,6 +378,23 @@ def _generates_less(run: Run, changes: Mapping[str, Any]) -> str:
         return ""
     samples = at_once * spec.micro_batch_size
     return f"steps_per_generation {at_once} counts micro-batches, {samples} samples of a GPU: to be changed along"
+
+
+_OF_ITS_BATCH = re.compile(r"^[ \t]*(?:labels?|targets?)[ \t]*=[ \t]*(?:torch\.)?arange\(", re.MULTILINE)
+"""Labels that are the samples' own numbers: each is to be told from the others of its micro-batch."""
+
+
+def _contrasts(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a micro-batch is not written where the loss holds its samples against one another: accumulation brings the
+    others of a step back to the gradient and not to that comparison."""
+    spec, micro = run.spec, changes.get("micro_batch_size")
+    if spec is None or micro is None or micro == spec.micro_batch_size:
+        return ""
+    for document in run.documents:
+        found = _OF_ITS_BATCH.search(document.text) if document.kind is Kind.PYTHON else None
+        if found is not None:
+            return f"{Place(document, Span(*found.span()))} tells samples of a micro-batch from one another"
+    return ""
 
 
 def _starts_too_many(run: Run) -> str:

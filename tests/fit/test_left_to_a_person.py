@@ -450,3 +450,18 @@ def test_one_config_that_likely_does_comes_before_two_that_surely_do(tmp_path: P
     assert not plan.by_hand and plan.fix.changes.get("offload_optimizer") == "cpu"
     assert "buffers" not in plan.name
     assert (plan.applicability.value == "safe") is sure
+
+
+@pytest.mark.parametrize(
+    ("loss", "by_hand"),
+    [
+        ("    labels = torch.arange(len(one))\n    return cross_entropy(one @ other.T, labels)\n", True),
+        ("    places = torch.arange(len(one))\n    return cross_entropy(one[places], other)\n", False),
+    ],
+)
+def test_a_loss_that_contrasts_its_batch_keeps_it(tmp_path: Path, loss: str, by_hand: bool) -> None:
+    script = tmp_path / "train.py"
+    more = f"import torch\nfrom torch.nn.functional import cross_entropy\n\n\ndef contrast(one, other):\n{loss}\n\n"
+    script.write_text(more + SCRIPT.format(size="0.5B", micro=32, more=", gradient_checkpointing=True"))
+    plan = _plan(script)
+    assert ("micro_batch_size" in plan.fix.changes and not plan.by_hand) is not by_hand
