@@ -22,8 +22,8 @@ def main(config: Config):
         "out",
         bf16=config.train.bf16,
         per_device_train_batch_size=config.train.micro_batch,
-        gradient_checkpointing=config.train.gc,
         gradient_accumulation_steps=8,
+        gradient_checkpointing=config.train.gc,
     )
     Trainer(model=model, args=args).train()
 
