@@ -63,11 +63,16 @@ _NAMES = "|".join((*LIBRARIES, *_ALSO))
 _REQUIREMENT = lazy_pattern(
     rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]{{0,200}}\])?["']?\s*+(?:=\s*+(?:{{\s*+version\s*+=\s*+)?["'])?[( ]*+"""
     r"""(?P<asked>(?:(?:===?|~=|[<>!]=?|\^)\s*[\w.*+!-]+[^\S\n]*,?[^\S\n]*)+)\)?"""
-    r"""(?=(?P<rest>;.*|["']\s*,[^}\n]*\bmarkers\s*=.*)?)""",
+    r"""(?=(?P<rest>;.{0,400}|["']\s*+,[^}\n]{0,200}\bmarkers\s*=.{0,400})?)""",
     re.ASCII,
 )
 """A library and what is asked of its version, as requirements, Pipfile and Poetry write it; its marker."""
-_MARKER = lazy_pattern(r"""(?:;|\bmarkers\s*=\s*")\s*(?P<marker>.+)""")
+_VALUE = r"""(?:[a-z_.]++|'[^'\n]*+'|"[^"\n]*+")"""
+_CONDITION = rf"(?:\s*+\(){{0,9}}+\s*+{_VALUE}\s*+(?:[<>=!~]=?=?|in\b|not\s++in\b)\s*+{_VALUE}(?:\s*+\)){{0,9}}+"
+_MARKER = lazy_pattern(
+    rf"""(?:;|\bmarkers\s*+=\s*+")(?P<marker>{_CONDITION}(?:\s*+(?:and|or)\b{_CONDITION}){{0,20}}+)"""
+)
+"""What stands behind a requirement as far as it is a marker: nothing but its own form says where that ends."""
 _TRAINS_ON = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -80,8 +85,6 @@ _MOST_ASKED = 1000
 """Requirements of one file that are read: lock files of large projects have some hundred."""
 _LONGEST_ASKED = 200
 """Characters of what is asked of one library."""
-_LONGEST_MARKER = 400
-"""Characters behind a requirement among which its marker is sought: nothing but quotes says where it ends."""
 _POINT = lazy_pattern(r"^[ \t]*+(?:[-*+][ \t]++)?(?P<said>\S(?:[^\n]{0,198}\S)??)[ \t]*+(?:,[ \t]*+)?$", re.MULTILINE)
 """A line of a page, or a point of a list there."""
 _SPOKEN = lazy_pattern(
@@ -384,13 +387,12 @@ def _holds(rest: str | None) -> bool:
         return True
     from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 
-    text = found["marker"][:_LONGEST_MARKER]
-    for end in reversed([quote.end() for quote in re.finditer(r"""["')]""", text)]):
-        with suppress(InvalidMarker):
-            marker = Marker(text[:end])
-            with suppress(UndefinedComparison, UndefinedEnvironmentName):
-                return marker.evaluate(_TRAINS_ON)
-            return True
+    text = found["marker"].strip()
+    loose = text.count(")") - text.count("(")  # of what the requirement stands in
+    with suppress(InvalidMarker):
+        marker = Marker(text[: len(text) - max(0, loose)])
+        with suppress(UndefinedComparison, UndefinedEnvironmentName):
+            return marker.evaluate(_TRAINS_ON)
     return True
 
 

@@ -488,3 +488,36 @@ def test_files_that_pin_different_versions_tell_of_none(tmp_path: Path) -> None:
     (tmp_path / "requirements-qwen3.txt").write_text("transformers==4.51.3\npeft==0.9.0\n")
     found = versions_of(tmp_path / "train.py", tmp_path, Options())
     assert "transformers" not in found and found["peft"] == "0.9.0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"transformers=={index}; {'(' * 40}python_version>'3'{')' * 40}\n" for index in range(1000)),
+        ", ".join(f"'transformers=={index}; {'(' * 9}python_version>{chr(39) * 2}'" for index in range(20_000)),
+        "[" + '"transformers>=4",' * 20_000 + "]",
+    ],
+    ids=["brackets", "quotes", "one line"],
+)
+def test_requirements_without_end_take_little_time(text: str) -> None:
+    begun = time.process_time()
+    assert requirements.asked_in(text)
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("line", "holds"),
+    [
+        ("transformers==4.40.0; (sys_platform == 'win32')", False),
+        ("transformers==4.40.0 ; python_version >= '3.9' and (os_name == 'nt' or sys_platform == \"darwin\")", False),
+        ("transformers==4.40.0; sys_platform not in 'linux, darwin'", False),
+        ("transformers==4.40.0; 'linux' in sys_platform", True),
+        ("install_requires=(\"transformers==4.40.0; sys_platform=='win32'\")", False),
+        ("(transformers==4.40.0; sys_platform=='win32')", False),
+        ("\"transformers==4.40.0; sys_platform=='linux'\", \"torch; sys_platform=='win32'\"", True),
+        ("transformers==4.40.0; echo 'done'", True),
+        ("transformers==4.40.0; no_name == 'x'", True),
+    ],
+)
+def test_where_a_marker_ends(line: str, holds: bool) -> None:
+    assert ("transformers" in requirements.asked_in(line)) is holds
