@@ -10,7 +10,7 @@ from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 
-from lintfit.documents.door import is_link, is_there, read_regular
+from lintfit.documents.door import is_folder, is_link, is_there, read_regular
 from lintfit.documents.globs import LONGEST, Pattern, compiled
 from lintfit.documents.paths import resolved
 from lintfit.frozen import frozen
@@ -79,10 +79,12 @@ def is_ignored(path: Path, top: Path) -> bool:
     if not path.is_relative_to(top):
         return False
     found, parts = ignored_in(top), path.relative_to(top).parts
+    there = True
     for index, name in enumerate(parts):
         if found.has(name, is_folder=index < len(parts) - 1):
             return True
-        found = found.below(name)
+        there = there and is_folder(found.folder / name)
+        found = found.below(name, None if there else ())  # below what is not there lie no patterns
     return False
 
 

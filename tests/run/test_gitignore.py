@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,17 @@ def test_a_pattern_that_would_take_hours(tmp_path: Path) -> None:
     name = "a" * 200 + ".py"
     tree(tmp_path, {".gitignore": "*a" * 40 + "b\n*.json\n"}, (name, "ds.json"))
     assert found(tmp_path) == {name}
+
+
+def test_a_path_of_very_many_folders_that_are_not_there(tmp_path: Path) -> None:
+    tree(tmp_path, {".gitignore": "b/\n"})
+    begun = time.process_time()
+    assert not gitignore.is_ignored(tmp_path / ("a/" * 1500) / "c", tmp_path)
+    assert gitignore.is_ignored(tmp_path / ("a/" * 500) / "b" / "c", tmp_path)
+    assert time.process_time() - begun < 2
+
+
+def test_patterns_of_folders_behind_one_that_is_not_there_do_not_count(tmp_path: Path) -> None:
+    tree(tmp_path, {"a/.gitignore": "x\n"})
+    assert gitignore.is_ignored(tmp_path / "a" / "nowhere" / "x", tmp_path)
+    assert not gitignore.is_ignored(tmp_path / "c" / "nowhere" / "x", tmp_path)
