@@ -45,22 +45,35 @@ _MOST = 2000
 """Files of a folder that are looked at."""
 
 
-def config_beside(script: Document, workspace: Workspace) -> Path | None:
-    """The Accelerate file, else the DeepSpeed JSON, that can only be this script's.
+class Beside:
+    """What lies beside scripts, each folder looked through once for all scripts in it."""
 
-    It is the only one of its dialect in the script's folder and the folders of configs below, and no other script of
-    the folder takes one. None where there are two of either.
-    """
-    for dialect, takes in _TAKES.items():
-        if takes.search(script.text) is None:
-            continue
-        others = (text for path, text in _scripts(script.path, workspace) if not is_test(path.name, text))
-        if any(takes.search(text) and maybe_training_script(text) and not only_defines(text) for text in others):
-            return None
-        found = [*_configs(script.path.parent, dialect, workspace)]
-        if found:
-            return found[0] if len(found) == 1 else None
-    return None
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._takers: dict[tuple[Path, detect.Dialect], frozenset[str]] = {}
+        self._configs: dict[tuple[Path, detect.Dialect], tuple[Path, ...]] = {}
+
+    def config_of(self, script: Document) -> Path | None:
+        """The Accelerate file, else the DeepSpeed JSON, that can only be this script's.
+
+        It is the only one of its dialect in the script's folder and the folders of configs below, and no other script
+        of the folder takes one. None where there are two of either.
+        """
+        folder = script.path.parent
+        for dialect, takes in _TAKES.items():
+            if takes.search(script.text) is None:
+                continue
+            key = folder, dialect
+            if key not in self._takers:
+                self._takers[key] = frozenset(_takers(folder, takes, self._workspace))
+            if self._takers[key] - {script.path.name}:
+                return None
+            if key not in self._configs:
+                self._configs[key] = tuple(_configs(folder, dialect, self._workspace))
+            found = self._configs[key]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
 
 def configs_of_folders(runs: Iterable[Run]) -> Mapping[tuple[Path, str], Path]:
@@ -95,12 +108,16 @@ def said(config: Document, of_recipe: bool) -> str:
     return f"{config.path.as_posix()} configures the run ({only}; check the line that starts it to be sure)"
 
 
-def _scripts(own: Path, workspace: Workspace) -> Iterator[tuple[Path, str]]:
-    for path in _listed(own.parent, workspace):
-        if path.suffix == ".py" and path.name != own.name:
-            text = _text(path, workspace)
-            if text:
-                yield path, text
+def _takers(folder: Path, takes: re.Pattern[str], workspace: Workspace) -> Iterator[str]:
+    """The names of the scripts of a folder that take a config."""
+    for path in _listed(folder, workspace):
+        if path.suffix != ".py":
+            continue
+        text = _text(path, workspace)
+        if takes.search(text) is None or is_test(path.name, text):
+            continue
+        if maybe_training_script(text) and not only_defines(text):
+            yield path.name
 
 
 def _configs(folder: Path, dialect: detect.Dialect, workspace: Workspace) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import field, frozen, replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
-from lintfit.run.beside import config_beside, configs_of_folders
+from lintfit.run.beside import Beside, configs_of_folders
 from lintfit.run.build import build
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
@@ -272,13 +272,14 @@ def _lonely_scripts(
         if d.kind is Kind.PYTHON and (workspace.located(d.path) not in taken or is_notebook(d.path))
     ]
     named = [script for script in scripts if script.path in found.named]
+    what_lies = Beside(workspace)
     for script in scripts:
         if is_test(script.path.name, script.text):
             continue
         if script.path not in found.named and only_defines(script.text):
             continue
         partners = _partners(script, named, found, making.cli)
-        beside = config_beside(script, workspace) if not (partners or making.is_full) else None
+        beside = what_lies.config_of(script) if not (partners or making.is_full) else None
         if beside is not None and workspace.located(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from lintfit.documents.workspace import Workspace
+from lintfit.run import beside
 from tests.support import lintfit
 
 LOOP = """\
@@ -137,3 +139,15 @@ def test_a_recipe_is_not_started_as_others_that_differ(tmp_path: Path) -> None:
     lines = started("one.yaml") + started("two.yaml", config="ddp.yaml")
     put(tmp_path, {**files, "fsdp.yaml": FSDP, "ddp.yaml": "distributed_type: MULTI_GPU\n", "train.sh": lines})
     assert alone(tmp_path)["settings"]["engine"]["value"] == "ddp"
+
+
+def test_a_folder_of_many_scripts_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, {"a.yaml": YAML, "b.json": JSON, **{f"t{index}.py": LOOP for index in range(5)}, "p.py": PARSED})
+    listed: list[Path] = []
+    listing = beside._listed
+    monkeypatch.setattr(beside, "_listed", lambda folder, space: listed.append(folder) or listing(folder, space))
+    workspace = Workspace(tmp_path)
+    here = beside.Beside(workspace)
+    found = [here.config_of(workspace.read(Path(f"t{index}.py"))) for index in range(5)]
+    assert found == [None] * 5 and len(listed) == 1
+    assert here.config_of(workspace.read(Path("p.py"))) == Path("b.json")
