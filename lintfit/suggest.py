@@ -8,6 +8,9 @@ from functools import lru_cache
 MAX_DISTANCE = 2
 """Slips between a misspelt word and the one that is suggested for it."""
 
+LONGEST = 120
+"""Letters of a name that is compared with others: the longest key of a config has 44, an id of Hugging Face 96 behind
+its owner's name. What it takes grows with the square of them."""
 _SHORT = 4
 """Below this length a single slip already makes another word, so that only one is allowed."""
 
@@ -19,6 +22,8 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     difference between ``-`` and ``_`` are none. Of equally near ones that of the most similar length wins, then the
     first.
     """
+    if len(word) > LONGEST:
+        return None
     folded = _folded(word)
     letters = _letters(folded)
     best: tuple[int, int] | None = None
@@ -40,6 +45,8 @@ def most_alike(word: str, choices: Iterable[str], share: float) -> str | None:
 
     For names of models and GPUs, which people shorten and reorder rather than misspell.
     """
+    if len(word) > LONGEST:
+        return None
     import difflib
 
     found = difflib.get_close_matches(word, choices, n=1, cutoff=share)

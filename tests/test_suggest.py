@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lintfit.schema.sections import load, section_at
-from lintfit.suggest import did_you_mean, distance, is_typo, nearest
+from lintfit.suggest import LONGEST, did_you_mean, distance, is_typo, most_alike, nearest
 
 KEYS = ["gpu", "gpus", "gpu-memory", "host-memory", "overlap_comm", "gradient_clipping", "stage"]
 
@@ -74,3 +74,9 @@ def test_every_slip_in_a_key_is_understood(path: tuple[str, ...]) -> None:
                 meant = nearest(slip, known)
                 assert meant is not None
                 assert meant == key or distance(slip, meant) <= distance(slip, key), slip
+
+
+def test_a_word_longer_than_any_key_is_not_compared() -> None:
+    assert nearest("a" * LONGEST, ["a" * (LONGEST - 1)]) and most_alike("a" * LONGEST, ["a" * LONGEST], 0.7)
+    assert nearest("a" * (LONGEST + 1), ["a" * LONGEST]) is None
+    assert most_alike("a" * (LONGEST + 1), ["a" * LONGEST], 0.7) is None

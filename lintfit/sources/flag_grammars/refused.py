@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from lintfit.sources.flag_grammars.options import Given, Refusal
 
 if TYPE_CHECKING:
     from lintfit.settings.model import Place
-    from lintfit.sources.flag_grammars.grammar import Read
+    from lintfit.sources.flag_grammars.grammar import Grammar, Read
     from lintfit.sources.flag_grammars.options import Option
     from lintfit.sources.flag_grammars.scripts import FileRead
     from lintfit.sources.launchers.launch import Launch
@@ -96,6 +96,8 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
 
 _MOST = 20
 """Flags of one command that are said to be refused: the parser itself stops at the first."""
+_MOST_REFUSED = 60
+"""Flags of one command behind which no other is asked about: of some it is not said that they are refused."""
 
 
 def _of_files(reads: Sequence[FileRead]) -> Iterator[Refused]:
@@ -133,8 +135,7 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
         return
     yield from _added(launch, parser)
     lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
-    why_not = {given: parser.grammar.refused(given) for given in dict.fromkeys(given for _, given in every)}
-    refusals = [(place, given, why_not[given]) for place, given in every]
+    refusals = [*_refusals(every, parser.grammar)]
     blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(place, given.name, why)]
     template = len(blank) > 1 and any(not _is_to_be_filled_in(place, why.message) for place, _, why in blank)
     if template:
@@ -155,6 +156,19 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
             newer = parser.grammar.ambiguous_in_newer(given)
             if newer is not None:
                 yield Refused(place, given.name, parser.name, newer[0], stops=parser.stops, newer=newer[1])
+
+
+def _refusals(every: Iterable[tuple[Place, Given]], grammar: Grammar) -> Iterator[tuple[Place, Given, Refusal | None]]:
+    """The flags of a command with why each is refused, up to some that are."""
+    why_not: dict[Given, Refusal | None] = {}
+    refused = 0
+    for place, given in every:
+        if given not in why_not:
+            why_not[given] = grammar.refused(given)
+            refused += why_not[given] is not None
+        yield place, given, why_not[given]
+        if refused >= _MOST_REFUSED:
+            return
 
 
 def _is_whole(launch: Launch, known: int) -> bool:

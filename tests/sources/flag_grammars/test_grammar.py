@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lintfit.catalog import arguments
 from lintfit.sources.flag_grammars.grammar import Grammar, ranges_of
 from lintfit.sources.flag_grammars.kinds import kind_of
 from lintfit.sources.flag_grammars.options import Given, Option
+from lintfit.sources.flag_grammars.refused import _refusals
 
 TRAINING = ("transformers.TrainingArguments",)
 
@@ -85,3 +88,10 @@ def test_choices_of_any_type(choices: tuple[object, ...]) -> None:
     """What was said of equal ones of another type, ``1`` and ``True``, is not said again."""
     found = Grammar(own=(Option(("--level",), choices=choices),)).refused(Given("--level", ("Tru",)))
     assert found is not None and found.meant == ("True" if choices[0] is True else None)
+
+
+def test_behind_very_many_flags_that_are_refused_none_is_asked_about() -> None:
+    place: Any = None
+    every = [(place, Given(f"--nothing{index}")) for index in range(200)]
+    found = [*_refusals([(place, Given("--bf16")), *every], grammar(transformers="5.0.0"))]
+    assert [why is None for _, _, why in found] == [True, *[False] * 60]
