@@ -41,7 +41,9 @@ _READ: Memo[ShellDocument] = Memo(most=8)
 it, and whoever asks about the change reads that again."""
 
 
-def read_shell(file: FileText, open_text: OpenText | None = None, given: Given | None = None) -> ShellDocument:
+def read_shell(
+    file: FileText, open_text: OpenText | None = None, given: Given | None = None, within: Steps | None = None
+) -> ShellDocument:
     """Read a shell script, or the commands of a Makefile, a GitHub workflow, a page, or a Python script's docstring.
 
     Never raises for bad text.
@@ -49,15 +51,15 @@ def read_shell(file: FileText, open_text: OpenText | None = None, given: Given |
     What tree-sitter cannot parse is one ``syntax-error``, or ``not-read`` where bash takes it; the commands around it
     are still there. So is what was followed before the steps of the reading were spent, which is ``not-read``, too.
     ``open_text`` opens the files that it takes variables from (``source common.sh``). ``given`` is what another file
-    starts it with.
+    starts it with; ``within`` is the counter of all readings of a tree.
     """
     key = file.path, file.within is None, file.text, open_text is None
     found = _READ.find(given, key)
     if found is not None:
         return replace(found, file=file, open_text=open_text if found.open_text is not None else None)
     opening = _Opening(open_text) if open_text is not None else None
-    document = _read(file, opening, given)
-    if opening is None or not opening.asked:
+    document = _read(file, opening, given, within)
+    if (opening is None or not opening.asked) and not (within is not None and within.spent):
         _READ.keep(given, key, document)
     return replace(document, open_text=open_text) if document.open_text is not None else document
 
@@ -73,10 +75,12 @@ class _Opening:
         return self._open_text(path)
 
 
-def _read(file: FileText, open_text: OpenText | None, given: Given | None) -> ShellDocument:
+def _read(file: FileText, open_text: OpenText | None, given: Given | None, within: Steps | None) -> ShellDocument:
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0)),))
-    steps = Steps(MAX_STEPS, "steps of a shell script")
+    if within is not None and within.spent:
+        return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, within.reason, Span(0, 0)),))
+    steps = Steps(MAX_STEPS, "steps of a shell script", within)
     documented = is_python(file.path) or is_page(file.path)
     whole, cuts = (file, ()) if documented else _mended(file)
     job = kind_of_job(file.path, file.text) if not is_workflow(file.path) else None

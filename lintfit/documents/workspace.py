@@ -217,13 +217,15 @@ class Workspace:
         from lintfit.documents.shell_callers import asks, given_to
         from lintfit.documents.shell_reader import read_shell
 
-        document = read_shell(file, self._sourced)
+        document = read_shell(file, self._sourced, None, self.work.shells)
+        if self.work.shells.spent:  # what others have spent hangs on their order
+            self.ambiguous.add(self._resolve(file.path))
         if document.open_text is None or file.within is not None or not asks(document):
             return document
         self.ask((ANY_SHELL / file.path,))
         same = (path for path in self.named(file.path.name) if path != file.path)
         given = given_to(file.path, file.text, self._callers(file.path), same)
-        return document if given is None else read_shell(file, self._sourced, given)
+        return document if given is None else read_shell(file, self._sourced, given, self.work.shells)
 
     def _callers(self, script: Path) -> Iterator[ShellDocument]:
         """The scripts and pages of the tree that may start a script, but for those of which that is being asked."""
@@ -245,7 +247,7 @@ class Workspace:
                         self.circular = True
                         continue
                     if is_page(path):
-                        yield read_shell(page_as_script(self.file(path), script))
+                        yield read_shell(page_as_script(self.file(path), script), None, None, self.work.shells)
                         continue
                     document = self.read(path, Kind.SHELL)
                     if isinstance(document, ShellDocument):

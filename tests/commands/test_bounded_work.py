@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands import check as checking
+from lintfit.documents import steps
 from lintfit.documents.steps import Work
 from lintfit.run import load
 from tests.support import lintfit
@@ -65,6 +66,19 @@ def test_all_scripts_together_have_one_counter(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(checking, "of_tree", lambda: Work(60, "expressions of all scripts"))
     out = _check(tmp_path)
     assert "not judged" in out and "more than 60 expressions of all scripts" in " ".join(out.split())
+
+
+def test_all_shell_scripts_together_have_one_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _tree(tmp_path)
+    (tmp_path / "env.sh").write_text("".join(f"A{index}=$A{index - 1}x\n" for index in range(50)))
+    for index in range(4):
+        script = tmp_path / f"r{index}.sh"
+        script.write_text(f"source env.sh\n{script.read_text()}")
+    assert "8 runs: 8 fit. All checks passed" in _check(tmp_path)
+    monkeypatch.setattr(steps, "OF_SHELLS", 150)
+    out = " ".join(_check(tmp_path).split())
+    assert "All checks passed" not in out and "8 runs" not in out and "runs: " in out
+    assert "r3.sh:1:1: not read: more than 150 steps of all shell scripts: what comes after is not followed" in out
 
 
 def test_trainings_of_a_notebook(tmp_path: Path) -> None:
