@@ -180,6 +180,30 @@ _TOO_LONG = (
 
 
 @frozen(eq=False)
+class _Uses:
+    """Which runs have read a document."""
+
+    parts: Mapping[Document, tuple[Run, ...]]
+    opened: frozenset[Document]
+    """What scripts open themselves."""
+    trained: frozenset[Document] | None
+    """What runs that train are of; None where there are none."""
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> _Uses:
+        parts: dict[Document, dict[int, Run]] = {}
+        for run in runs:
+            for document in run.documents:
+                parts.setdefault(document, {})[id(run)] = run
+        trains = [run for run in runs if run.origin.kind != "config"]
+        return cls(
+            {document: tuple(found.values()) for document, found in parts.items()},
+            frozenset(document for run in runs for document in run.opened),
+            frozenset(each for run in trains for each in (*run.documents, *run.opened)) if trains else None,
+        )
+
+
+@frozen(eq=False)
 class _Checked:
     result: CheckResult
     loaded: Loaded
@@ -207,8 +231,9 @@ class _Pass:
         loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
         runs = tuple(_with_readers(self._judged(run), (*loaded.runs, *loaded.others)) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
-        findings = [finding for run in runs for finding in self._of_run(run, loaded)]
-        findings += [f for document in documents for f in self._file_findings(document, loaded)]
+        uses = _Uses.of(loaded.runs)
+        findings = [finding for run in runs for finding in self._of_run(run, uses)]
+        findings += [f for document in documents for f in self._file_findings(document, loaded, uses)]
         named = [document for document in documents if document.path in self.found.named]
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options, loaded.others)
         reached, outside = within_reach(sifted.left, self.workspace)
@@ -335,10 +360,10 @@ class _Pass:
             return self.store.run_findings(judged, lambda: self._run_findings_now(judged))
         return self._run_findings_now(judged)
 
-    def _of_run(self, judged: RunResult, loaded: Loaded) -> Iterable[Finding]:
+    def _of_run(self, judged: RunResult, uses: _Uses) -> Iterable[Finding]:
         found, origin = self._run_findings(judged), judged.run.origin
         alone = [each for each in judged.run.documents if origin.kind == "config" and each.path == origin.path]
-        return map(as_of_unused, found) if any(self._is_unused(each, loaded) for each in alone) else found
+        return map(as_of_unused, found) if any(self._is_unused(each, uses) for each in alone) else found
 
     def _run_findings_now(self, judged: RunResult) -> Iterable[Finding]:
         found = self._all_run_findings(judged)
@@ -361,22 +386,21 @@ class _Pass:
         )
         yield from run_run_checks(context, apart=self.mistakes.end_at)
 
-    def _file_findings(self, document: Document, loaded: Loaded) -> Iterable[Finding]:
-        found = self._all_file_findings(document, loaded)
-        return map(as_of_unused, found) if self._is_unused(document, loaded) else found
+    def _file_findings(self, document: Document, loaded: Loaded, uses: _Uses) -> Iterable[Finding]:
+        found = self._all_file_findings(document, loaded, uses)
+        return map(as_of_unused, found) if self._is_unused(document, uses) else found
 
-    def _is_unused(self, document: Document, loaded: Loaded) -> bool:
+    def _is_unused(self, document: Document, uses: _Uses) -> bool:
         """Whether a config that nobody named is of none of the runs that there are."""
         if document.path in self.found.named or not isinstance(document, DataDocument):
             return False
-        trains = [run for run in loaded.runs if run.origin.kind != "config"]
-        return bool(trains) and not any(document in run.documents or document in run.opened for run in trains)
+        return uses.trained is not None and document not in uses.trained
 
-    def _all_file_findings(self, document: Document, loaded: Loaded) -> Iterable[Finding]:
-        part_of = tuple(run for run in loaded.runs if document in run.documents)
+    def _all_file_findings(self, document: Document, loaded: Loaded, uses: _Uses) -> Iterable[Finding]:
+        part_of = uses.parts.get(document, ())
         named = document.path in self.found.named
-        opened = any(document in run.opened for run in loaded.runs)
-        own = document in loaded.documents and not self.workspace.why_not_changed(document.path)
+        opened = document in uses.opened
+        own = opened and document in loaded.documents and not self.workspace.why_not_changed(document.path)
         if opened and not own and not any(is_config_of(document, run) for run in loaded.runs):
             return ()  # data of a script's own, whatever it looks like
         if self.store is None:
@@ -415,7 +439,8 @@ def _notes(documents: Iterable[Document], named: Collection[Document], runs: Seq
     """Lines about shell scripts and YAML files that a search found and that no launch names: no rule speaks of their
     syntax, and scripts in Python are listed as skipped. What tree-sitter alone refuses is no more than a note where the
     file is named, too, for the commands around it are read."""
-    broken = [document for run in runs for document in run.broken]
+    broken = {document for run in runs for document in run.broken}
+    named = frozenset(named)
     for document in documents:
         if document not in named and document not in broken and document.kind in (Kind.SHELL, Kind.YAML):
             yield from _problems([document], SYNTAX_ERROR, NOT_READ)
