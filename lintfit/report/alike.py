@@ -50,7 +50,8 @@ def _others(group: Sequence[Finding], shown: Shown) -> list[str]:
 def _likewise(names: Sequence[str], view: View, indent: int) -> Line:
     """``likewise a.sh:3, b.sh:3 and 4 more``, in one line."""
     lead: Line = [(" " * indent, ""), ("likewise ", "dim")]
-    for count in range(len(names), 0, -1):
+    most = max(view.width, indent + 20)  # each takes a column at least
+    for count in range(min(len(names), most), 0, -1):
         more = f" and {len(names) - count} more" if count < len(names) else ""
         lines = wrapped(lead, f"{', '.join(names[:count])}{more}", view.width, indent)
         if len(lines) == 1 and sum(cells(text) for text, _ in lines[0]) <= view.width:

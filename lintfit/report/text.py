@@ -67,9 +67,13 @@ def _runs(result: CheckResult, owners: Mapping[int, str], view: View) -> Iterato
     whole, further = _told_whole(result, view)
     together = without_gpu(result, view)
     quiet, brief = crowd.quiet_ones(result, view), crowd.in_brief(result, view)
-    apart = [run for run in result.runs if all(run is not each for each in [*quiet, *brief])]
-    for is_block, group in groupby(apart, key=lambda run: any(run is each for each in whole)):
-        runs = [(run, [each for each in result.findings if owners.get(id(each)) == run.run.id]) for run in group]
+    elsewhere, blocks = {id(run) for run in [*quiet, *brief]}, {id(run) for run in whole}
+    apart = [run for run in result.runs if id(run) not in elsewhere]
+    of_run: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        of_run.setdefault(owners.get(id(finding), ""), []).append(finding)
+    for is_block, group in groupby(apart, key=lambda run: id(run) in blocks):
+        runs = [(run, of_run.get(run.run.id, [])) for run in group]
         if is_block:
             for run, own in runs:
                 yield from _whole(run, own, several, view)

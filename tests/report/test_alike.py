@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from lintfit.findings.model import Finding, Severity
 from lintfit.findings.results import CheckResult, RunResult
 from lintfit.memory.result import Verdict
 from lintfit.report import View, render, shown_path
-from lintfit.report.alike import alike, alike_lines
+from lintfit.report.alike import _likewise, alike, alike_lines
 from lintfit.report.styled import plain
 from lintfit.report.summary import MOST_IN_SHORT
 from lintfit.run.model import Origin
@@ -135,3 +136,11 @@ def test_of_many_reasons_each_run_is_told_with_one() -> None:
     assert "1 run not judged: reason a: 0.sh:1" in shown
     few = render("text", CheckResult(runs=(*many[:2], both)), View())
     assert "2 runs not judged: reason a: 0.sh:1, z.sh:1" in few
+
+
+def test_of_very_many_places_only_those_that_a_line_has_room_for_are_tried() -> None:
+    begun = time.process_time()
+    line = _likewise([f"configs/a{index}.json:1" for index in range(4000)], View(), 4)
+    assert time.process_time() - begun < 1
+    text = "".join(part for part, _ in line)
+    assert text.startswith("    likewise configs/a0.json:1, configs/a1.json:1") and text.endswith(" more")
