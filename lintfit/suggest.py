@@ -67,21 +67,24 @@ def is_typo(word: str, meant: str) -> bool:
 def distance(left: str, right: str, limit: int = 10**6) -> int:
     """The least number of insertions, deletions, replacements and swaps of neighbours that make ``right`` of ``left``.
 
-    (Optimal string alignment.) Some number above ``limit`` where it is more than that.
+    (Optimal string alignment.) Some number above ``limit`` where it is more than that: no more of the table is filled
+    in than lies within ``limit`` of its diagonal.
     """
     if abs(len(left) - len(right)) > limit:
         return limit + 1
-    before: list[int] = []
-    above: list[int] = []
-    row = list(range(len(right) + 1))
+    far = [limit + 1] * (len(right) + 1)
+    before, above, row = far, far, list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
-        before, above, row = above, row, [i]
-        for j, b in enumerate(right, 1):
+        before, above, row = above, row, far.copy()
+        row[0] = i
+        first, last = max(1, i - limit), min(len(right), i + limit)
+        for j in range(first, last + 1):
+            b = right[j - 1]
             cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a != b))
             if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
                 cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        if min(row) > limit:
+            row[j] = cost
+        if min(row[first - 1 : last + 1]) > limit:
             return limit + 1
     return row[-1]
 
