@@ -142,6 +142,7 @@ def _names(found: Mapping[str, Any], index: int | None) -> Iterator[str]:
             yield field
 
 
+@functools.lru_cache(maxsize=1024)
 def fields(library: str, cls: str, version: str | None = None, base_version: str | None = None) -> frozenset[str]:
     """Names that a class accepts at a version (the newest studied one where none is given); empty for unknown classes.
 

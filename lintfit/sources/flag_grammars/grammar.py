@@ -9,6 +9,7 @@ from itertools import product
 from lintfit.catalog import arguments
 from lintfit.catalog.arguments import Studied
 from lintfit.frozen import field, frozen, replace
+from lintfit.memo import Memo
 from lintfit.sources.flag_grammars.options import (
     HELP,
     Given,
@@ -28,6 +29,10 @@ _FLOOR = ">="
 _COMMIT = "@"
 """Ends the key under which the commit stands that it takes a library from."""
 _LIBRARIES = ("transformers", "trl")
+_WIDENED: Memo[Grammar] = Memo(64)
+"""A parser as any version of one of its libraries makes it."""
+_OPTIONS: Memo[tuple[Option, ...]] = Memo(256)
+"""The options of a parser at some versions of its libraries, for which each flag of a launch asks."""
 
 
 @frozen
@@ -99,10 +104,12 @@ class Grammar:
             every = arguments.studied(stated.library, None, None)
             if every is None or len(every.possible) == len(stated.possible):
                 continue
-            other = replace(self, ranges=(*self.ranges[:at], every, *self.ranges[at + 1 :]))
-            if not other._refuses(given):
+            if not _WIDENED.get(self, at, functools.partial(self._widened, at, every))._refuses(given):
                 found.append(stated.library)
         return tuple(found)
+
+    def _widened(self, at: int, every: Studied) -> Grammar:
+        return replace(self, ranges=(*self.ranges[:at], every, *self.ranges[at + 1 :]))
 
     def ambiguous_in_newer(self, given: Given) -> tuple[Refusal, tuple[str, ...]] | None:
         """What the newest version that counts says of an abbreviation that could be of two options there and is of one
@@ -133,6 +140,9 @@ class Grammar:
         return found.lstrip("-").replace("-", "_") if found is not None else None
 
     def _at(self, indices: tuple[int, ...]) -> tuple[Option, ...]:
+        return _OPTIONS.get(self, indices, lambda: self._made_at(indices))
+
+    def _made_at(self, indices: tuple[int, ...]) -> tuple[Option, ...]:
         named = self._named(indices)
         dashes = arguments.dashes_at(dict(named).get("transformers", 0)) if self.ranges else False
         own = (option for name, kind in self.fields.items() for option in of_kind(name, kind, dashes))

@@ -163,6 +163,7 @@ def unknown(
 
 
 def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[Option]:
+    # Plain loops: thousands of flags, each asked of all options of dozens of versions, take seconds in generators.
     exact = [option for option in options if name in option.names]
     if exact:
         return exact[-1:]
@@ -171,7 +172,13 @@ def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[O
             option for option in options if any(each.startswith(name) or name[:2] == each for each in option.names)
         ]
         return short[:1]
-    return [option for option in options if abbreviates and any(each.startswith(name) for each in option.names)]
+    found = []
+    for option in options if abbreviates else ():
+        for each in option.names:
+            if each.startswith(name):
+                found.append(option)
+                break
+    return found
 
 
 def suggested(name: str, options: Iterable[Option]) -> str | None:

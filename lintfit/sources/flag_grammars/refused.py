@@ -96,7 +96,7 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
 
 _MOST = 20
 """Flags of one command that are said to be refused: the parser itself stops at the first."""
-_MOST_REFUSED = 60
+_MOST_REFUSED = 25
 """Flags of one command behind which no other is asked about: of some it is not said that they are refused."""
 
 

@@ -10,7 +10,7 @@ from lintfit.catalog import arguments
 from lintfit.sources.flag_grammars.grammar import Grammar, ranges_of
 from lintfit.sources.flag_grammars.kinds import kind_of
 from lintfit.sources.flag_grammars.options import Given, Option
-from lintfit.sources.flag_grammars.refused import _refusals
+from lintfit.sources.flag_grammars.refused import _MOST_REFUSED, _refusals
 
 TRAINING = ("transformers.TrainingArguments",)
 
@@ -94,4 +94,4 @@ def test_behind_very_many_flags_that_are_refused_none_is_asked_about() -> None:
     place: Any = None
     every = [(place, Given(f"--nothing{index}")) for index in range(200)]
     found = [*_refusals([(place, Given("--bf16")), *every], grammar(transformers="5.0.0"))]
-    assert [why is None for _, _, why in found] == [True, *[False] * 60]
+    assert [why is None for _, _, why in found] == [True, *[False] * _MOST_REFUSED]
