@@ -340,6 +340,8 @@ def _said_by_page(before: str, after: str, launch: Launch | None) -> str:
         if command.span != launch.command.span and [word.text for word in command.words] == words:
             return f"has that command already, on line {launch.document.position(command.span.start).line}"
     inside = [(block.start, block.end) for block in blocks(before)]
+    if _is_record(before, inside, launch.command.span.start):
+        return "records the command of a training that was made"
     for value in filter(None, old):
         for found in re.finditer(rf"(?<![\w.-]){re.escape(value)}(?![\w-]|\.\w)", before):
             start, end = before.rfind("\n", 0, found.start()) + 1, before.find("\n", found.end())
@@ -348,6 +350,23 @@ def _said_by_page(before: str, after: str, launch: Launch | None) -> str:
             if prose and size and under_one_heading(before, found.start(), launch.command.span.start):
                 return f"speaks of {value} beside its example"
     return ""
+
+
+_RECORDS = re.compile(
+    r"\b(?:was|were|(?:has|have) been|we) +(?:\w+ +)?(?:trained|fine-?tuned|produced|obtained|created|ran|run)\b",
+    re.IGNORECASE,
+)
+"""What a page says of a training in the past, whose command it then shows."""
+_BEFORE = 300
+"""Characters of the sentence in front of an example."""
+
+
+def _is_record(text: str, inside: Sequence[tuple[int, int]], command: int) -> bool:
+    """Whether the sentence in front of an example says that something was trained by it, as it stands."""
+    opened = next((start for start, end in inside if start <= command < end), command)
+    fence = text.rfind("\n", 0, max(opened - 1, 0)) + 1
+    paragraph = text[max(0, fence - _BEFORE) : fence].rstrip().rpartition("\n\n")[2]
+    return paragraph.endswith((":", ".")) and _RECORDS.search(paragraph) is not None
 
 
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)

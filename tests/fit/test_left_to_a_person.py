@@ -122,6 +122,25 @@ def test_an_example_that_a_page_speaks_of_stays(tmp_path: Path, beside: str, why
 
 
 @pytest.mark.parametrize(
+    ("above", "record"),
+    [
+        ("The adapter on the Hub was trained on March 26 with the following command:", True),
+        ("We trained it by", False),
+        ("It was trained so.\n\nTo train it yourself:", False),
+        ("To train it:", False),
+    ],
+)
+def test_a_command_that_a_page_records_stays(tmp_path: Path, above: str, record: bool) -> None:
+    page = tmp_path / "README.md"
+    (tmp_path / "train.py").write_text(FLAGS)
+    command = "python train.py --output_dir out --bf16 True --per_device_train_batch_size 32"
+    command += " --gradient_accumulation_steps 1 --gradient_checkpointing True"
+    page.write_text(f"# Training\n\n{above}\n\n```bash\n{command}\n```\n")
+    by_hand = _plan(page).by_hand
+    assert by_hand.endswith("records the command of a training that was made") if record else not by_hand
+
+
+@pytest.mark.parametrize(
     ("asked", "offered"), [(None, True), ("transformers\n", False), ("transformers\nbitsandbytes\n", True)]
 )
 def test_a_package_that_is_not_installed_is_left_to_a_person(tmp_path: Path, asked: str | None, offered: bool) -> None:

@@ -63,6 +63,29 @@ def test_checkpointing_by_the_trainer_opens_the_input_of_the_scripts_own_adapter
     assert ("ddp_find_unused_parameters=False" in after) is reenters, "DDP would meet the layers twice"
 
 
+@pytest.mark.parametrize(
+    ("load", "asked", "added"),
+    [
+        ("", "", True),
+        (", load_in_4bit=True", "", False),
+        (", load_in_4bit=True", ", use_gradient_checkpointing=False", True),
+    ],
+)
+def test_preparing_for_low_bits_opens_the_input_of_a_quantised_base_alone(
+    load: str, asked: str, added: bool, tmp_path: Path
+) -> None:
+    prepared = (
+        f"from peft import prepare_model_for_kbit_training\nmodel = prepare_model_for_kbit_training(model{asked})\n"
+    )
+    script = TRAINER.format(opened=prepared, wrap=WRAP, more="")
+    script = script.replace('torch_dtype="bfloat16")', f'torch_dtype="bfloat16"{load})')
+    run, options = _run(tmp_path, script)
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts.get(tmp_path / "train.py", "")  # a quantised base is checkpointed already
+    assert ("model.enable_input_require_grads()" in after) is added
+
+
 def test_the_line_is_named_where_a_person_has_to_place_it(tmp_path: Path) -> None:
     script = TRAINER.format(opened="", wrap=WRAP.replace("(model,", "(prepared(model),"), more="")
     run, options = _run(tmp_path, script)

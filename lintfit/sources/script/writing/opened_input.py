@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.errors import CannotWrite
-from lintfit.sources.script.interpreter.values import plain
+from lintfit.sources.script.interpreter.values import Record, plain
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited
 
@@ -22,20 +22,30 @@ _GRPO_OPENS = (0, 16)
 """The first TRL whose ``GRPOTrainer`` opens the input itself (``_enable_gradient_checkpointing``)."""
 _OPENERS = (
     "enable_input_require_grads", "make_inputs_require_grad", "prepare_model_for_gradient_checkpointing",
-    "prepare_model_for_int8_training", "prepare_model_for_kbit_training",
 )  # fmt: skip
+_OF_QUANTIZED = ("prepare_model_for_int8_training", "prepare_model_for_kbit_training")
+"""Open the input of a quantised base alone, and not where checkpointing is refused them (PEFT ``utils/other.py``)."""
 
 
 def opens_input(source: Script) -> bool:
     """Whether adapters of a frozen model are trained, whose input nobody opens for reentrant checkpointing."""
     method = source.settings.get("method")
-    calls = {record.name for record in source.reading.records if record.taken is not False}
-    return method is not None and method.value == "lora" and calls.isdisjoint(_OPENERS)
+    calls = (record for record in source.reading.records if record.taken is not False)
+    return method is not None and method.value == "lora" and not any(_opens(source, call) for call in calls)
+
+
+def _opens(source: Script, call: Record) -> bool:
+    """Whether a call opens the input, or may: of a base of which nobody knows whether it is quantised."""
+    if call.name in _OPENERS:
+        return True
+    stated, asked = source.settings.get("quantization"), call.keyword("use_gradient_checkpointing")
+    quantized = stated is not None and stated.value is not None
+    return call.name in _OF_QUANTIZED and quantized and (asked is None or plain(asked) is not False)
 
 
 def opens_input_elsewhere(source: Script) -> bool:
     """Whether a branch that does not run now opens the input."""
-    return any(record.name in _OPENERS and record.taken is False for record in source.reading.records)
+    return any(record.taken is False and _opens(source, record) for record in source.reading.records)
 
 
 def opening(source: Script) -> Edits:
