@@ -74,9 +74,15 @@ FIELDS: Mapping[tuple[str, str], Taken] = {
     ("TrainingArguments", "eval_strategy"): Taken("transformers", first="4.41"),
     ("SFTConfig", "max_seq_length"): Taken("trl", gone="0.20"),
     ("SFTConfig", "max_length"): Taken("trl", first="0.16"),
+    **{("GRPOConfig", name): Taken("trl", gone="0.18") for name in ("vllm_device", "vllm_dtype", "vllm_max_model_len")},
+    **{("GRPOConfig", f"vllm_server_{name}"): Taken("trl", first="0.16") for name in ("host", "port", "timeout")},
+    **{
+        ("GRPOConfig", f"vllm_{name}"): Taken("trl", first="0.18")
+        for name in ("mode", "server_base_url", "tensor_parallel_size")
+    },
 }
 """Fields of configs whose versions lie before or between those that were studied (transformers 4.41's notes of release;
-``trl/trainer/sft_config.py`` of TRL 0.15 to 0.20)."""
+``trl/trainer/sft_config.py`` of TRL 0.15 to 0.20, ``grpo_config.py`` of 0.14 to 0.18)."""
 
 
 ARGUMENTS_OF_TRANSFORMERS: Mapping[str, Taken] = {"DPOTrainer": Taken("trl", gone="0.9")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lintfit.documents.model import DataDocument
 from lintfit.run.model import Run
 from lintfit.versions import FLOOR, Versions, before
 
@@ -16,12 +17,12 @@ _LIBRARIES = ("transformers.", "trl.")
 
 
 def dated_by(run: Run, versions: Versions) -> Versions:
-    """The versions with the bounds that the run's script sets to those that nothing states.
+    """The versions with the bounds that the run's script or recipe sets to those that nothing states.
 
     A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
     """
     found = _new_enough(run, versions)
-    for taken, called in _dates(run):
+    for taken, called in (*_dates(run), *_beside_vllm(run)):
         source = f"{called} in {run.script.document.path.as_posix()}" if run.script is not None else called
         if taken.gone is not None and _newer_than(found, taken.library, taken.gone):
             found = found.with_bound(taken.library, taken.gone, source)
@@ -109,6 +110,24 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
         first = ARGUMENTS_OF_TRANSFORMERS.get(trainer.name)
         if first is not None and made.function in ("transformers.TrainingArguments", "TrainingArguments"):
             found.append((first, f"{trainer.name}(args=TrainingArguments(…))"))
+    yield from sorted(found, key=lambda date: date[0].gone is None)
+
+
+def _beside_vllm(run: Run) -> Iterator[tuple[Taken, str]]:
+    """What is stated beside ``use_vllm`` in a file of TRL's arguments, or as flags, upper bounds first: fields that the
+    studied versions of the config no longer have are among it."""
+    asked = run.settings.get("use_vllm")
+    place = asked.provenance.place if asked is not None else None
+    if place is None or run.value("trainer") != "grpo" or (run.recipe is not None and run.recipe.dialect != "trl"):
+        return
+    from lintfit.catalog.dating import FIELDS
+
+    names: list[str] = []
+    if isinstance(place.document, DataDocument) and place.document.root is not None:
+        names = [entry.key for entry in place.document.root.entries]
+    elif run.launch is not None and place.document is run.launch.document:
+        names = [flag.name for flag in run.launch.flags]
+    found = [(FIELDS["GRPOConfig", name], name) for name in names if ("GRPOConfig", name) in FIELDS]
     yield from sorted(found, key=lambda date: date[0].gone is None)
 
 

@@ -10,7 +10,7 @@ from lintfit.run.engine_location import has_trainer
 from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
 from lintfit.settings.model import Setting, is_count
 from lintfit.settings.registry import TRAINERS, default
-from lintfit.versions import COMMIT, before
+from lintfit.versions import COMMIT, FLOOR, before
 
 if TYPE_CHECKING:
     from lintfit.run.model import Run
@@ -29,6 +29,12 @@ _BY_STEP = "0.17"
 ``grpo_trainer.py``), the micro-batches of all ranks have to hold whole groups."""
 
 
+_COLOCATES = "1.0"
+"""The first TRL whose ``vllm_mode`` is "colocate" where nobody says (``grpo_config.py`` of 0.29.1 and 1.0.0). From 0.18
+on it is "server"; 0.16 and 0.17 know vLLM as a server alone, 0.14 and 0.15 put it on the GPU behind the trainer's
+(``vllm_device``, ``grpo_trainer.py``)."""
+
+
 def group_size(run: Run) -> int:
     """GRPO's answers to one prompt."""
     stated = run.value("num_generations")
@@ -37,7 +43,8 @@ def group_size(run: Run) -> int:
 
 def fills_groups(run: Run, micro: int, ranks: int) -> bool:
     """Whether GRPO takes micro-batches of a size on all ranks, as far as its version is known to look at them."""
-    old = "trl" + COMMIT in run.versions or before(run.versions.get("trl"), _BY_STEP) is True
+    pinned = "trl" + COMMIT in run.versions and before(run.versions.get("trl" + FLOOR), _BY_STEP) is not False
+    old = pinned or before(run.versions.get("trl"), _BY_STEP) is True
     return run.value("trainer") != "grpo" or not old or micro * ranks % group_size(run) == 0
 
 
@@ -50,8 +57,10 @@ def generates_by_vllm(run: Run) -> bool:
     return online and run.script is not None and run.mentions("from vllm import", "import vllm")
 
 
-def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
-    """TRL\'s trainer, and what its step generates."""
+def set_trainer(
+    values: dict[str, Any], settings: Mapping[str, Setting], versions: Mapping[str, str], doubtful: list[str]
+) -> None:
+    """TRL's trainer, and what its step generates."""
 
     def value(name: str, fallback: Any = None) -> Any:
         setting = settings.get(name)
@@ -67,16 +76,29 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
     completion = _tokens(value("max_completion_length")) or COMPLETION
     if "seq_len" not in settings:
         values["seq_len"] = (_tokens(value("max_prompt_length")) or PROMPT) + completion
-    colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
-    gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False)
+    by_vllm = bool(value("use_vllm", False))
+    colocated = _colocates(settings, versions) if by_vllm else False
+    if colocated is None:
+        doubtful.append("vllm_mode")
+    gathers = bool(value("ds3_gather_for_generation", True)) and not by_vllm
     values["generation"] = Generation(
         completion_len=completion,
         vllm_gpu_memory_utilization=_share(value("vllm_gpu_memory_utilization")) if colocated else 0.0,
         gather_weights=gathers,
         steps_per_generation=_whole(value("steps_per_generation")),
         vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
-        vllm_server=bool(value("use_vllm", False)) and not colocated,
+        vllm_server=by_vllm and not colocated,
     )
+
+
+def _colocates(settings: Mapping[str, Setting], versions: Mapping[str, str]) -> bool | None:
+    """Whether vLLM generates on the trainer's own GPUs: as the run says, else as its TRL does; None where that is open,
+    which takes least where it does not."""
+    mode = settings.get("vllm_mode")
+    if mode is not None and mode.provenance.kind != "default":
+        return bool(mode.value == "colocate") if mode.known else None
+    older = [before(versions.get(name), _COLOCATES) for name in ("trl", "trl" + FLOOR)]
+    return False if older[0] is True else True if False in older else None
 
 
 def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:

@@ -103,6 +103,7 @@ def assemble(
     values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, facts)
+    set_trainer(values, settings, versions, doubtful)
     own_parts = _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
         loading(values, sources, versions)
@@ -221,7 +222,6 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelF
         values.pop("images", None)  # said of all runs of a folder, of which this one sees none
     _optimizer(values, settings)
     _fsdp(values, settings)
-    set_trainer(values, settings)
 
 
 def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelFacts, doubtful: list[str]) -> bool:

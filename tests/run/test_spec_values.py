@@ -11,6 +11,7 @@ from lintfit.commands.check import load_runs
 from lintfit.memory.spec import Generation, Spec
 from lintfit.memory.verdict.bounds import Verdict
 from lintfit.options.model import Options
+from lintfit.run.model import Run
 
 
 def _spec(folder: Path, arguments: str = "", lora: str = "") -> Spec:
@@ -46,16 +47,22 @@ def test_a_value_of_another_type_is_left_out(tmp_path: Path, where: str, text: s
     assert getattr(spec, name) == DEFAULTS[name]
 
 
-def _generation(folder: Path, arguments: str) -> Generation:
-    """What a GRPO script with these arguments generates."""
+def _run(folder: Path, arguments: str) -> Run:
+    """A GRPO script with these arguments."""
     (folder / "train.py").write_text(
         "from trl import GRPOConfig, GRPOTrainer\n"
         f"args = GRPOConfig('out', {arguments})\n"
         "GRPOTrainer(model='Qwen/Qwen2.5-7B', args=args, reward_funcs=f).train()\n"
     )
     _, (run,) = load_runs((folder / "train.py",), Options())
-    assert run.run.spec is not None and run.run.spec.generation is not None
-    return run.run.spec.generation
+    return run.run
+
+
+def _generation(folder: Path, arguments: str) -> Generation:
+    """What it generates."""
+    spec = _run(folder, arguments).spec
+    assert spec is not None and spec.generation is not None
+    return spec.generation
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def _generation(folder: Path, arguments: str) -> Generation:
     ],
 )
 def test_rollouts_take_what_can_be_meant(tmp_path: Path, arguments: str, tokens: int, share: float) -> None:
-    generation = _generation(tmp_path, f"use_vllm=True, {arguments}")
+    generation = _generation(tmp_path, f"use_vllm=True, vllm_mode='colocate', {arguments}")
     assert (generation.completion_len, generation.vllm_gpu_memory_utilization) == (tokens, share)
 
 
@@ -90,6 +97,41 @@ def test_a_vllm_on_other_gpus_is_told_from_one_beside_the_trainer(
 ) -> None:
     (tmp_path / "requirements.txt").write_text(f"trl=={trl}.0\n")
     assert _generation(tmp_path, arguments).vllm_server is server
+
+
+@pytest.mark.parametrize(
+    ("requirement", "arguments", "open_mode"),
+    [
+        ("trl", "use_vllm=True", True),
+        ("trl @ git+https://github.com/huggingface/trl@1bca49515ecd", "use_vllm=True", True),
+        ("trl", "use_vllm=True, vllm_mode=mode", True),
+        ("trl @ git+https://github.com/huggingface/trl@1bca49515ecd", "use_vllm=True, vllm_device='auto'", False),
+        ("trl", "use_vllm=True, vllm_max_model_len=2048", False),
+        ("trl<0.19", "use_vllm=True", False),
+        ("trl", "use_vllm=True, vllm_mode='server'", False),
+    ],
+)
+def test_no_vllm_beside_the_trainer_is_made_up(
+    tmp_path: Path, requirement: str, arguments: str, open_mode: bool
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{requirement}\n")
+    run = _run(tmp_path, arguments)
+    assert run.spec is not None and run.spec.generation is not None
+    assert run.spec.generation.vllm_server and run.spec.generation.vllm_gpu_memory_utilization == 0
+    assert ("vllm_mode" in run.doubtful) is open_mode
+
+
+@pytest.mark.parametrize(("key", "version"), [("vllm_device: auto", "<0.18"), ("temperature: 0.7", None)])
+def test_a_recipe_that_names_the_gpu_of_vllm_is_of_a_trl_without_a_mode(
+    tmp_path: Path, key: str, version: str | None
+) -> None:
+    (tmp_path / "grpo.yaml").write_text(f"model_name_or_path: Qwen/Qwen2.5-0.5B\nuse_vllm: true\n{key}\n")
+    (tmp_path / "run.sh").write_text("trl grpo --config grpo.yaml --num_processes 3\n")
+    _, (run,) = load_runs((tmp_path / "run.sh",), Options())
+    assert run.run.versions.get("trl") == version
+    assert run.run.doubtful == (("vllm_mode",) if version is None else ())
+    assert run.run.spec is not None and run.run.spec.generation is not None
+    assert run.run.spec.generation.vllm_server
 
 
 @pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
