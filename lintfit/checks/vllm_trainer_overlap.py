@@ -111,16 +111,15 @@ def _smaller(context: RunContext, share: float) -> Fix | None:
 
 
 def _server(run: Run) -> Iterator[Report]:
-    """A server that the same shell script starts on GPUs that the trainer takes, too; in a page, the same section."""
+    """A server that the same shell script starts on GPUs that the trainer takes, too; in a page, the last one that the
+    same section starts before, for others there are alternatives to it."""
     launch = run.launch
     if launch is None or run.value("vllm_mode") != "server" or run.hardware.nodes != 1:
         return
     mine = _trainer_cards(run)
     several = int(slurm_counts(launch.document.directives).get("SLURM_NNODES", "1")) > 1
-    for command in launch.document.commands if mine else ():
-        if command.conditional or command is launch.command or not _is_server(command):
-            continue
-        if _are_placed_apart(command, launch.command, several) or _in_another_section(launch, command):
+    for command in _servers(launch) if mine else ():
+        if command.conditional or _are_placed_apart(command, launch.command, several):
             continue
         theirs = _server_cards(command)
         shared = sorted(mine & theirs) if theirs else []
@@ -130,16 +129,23 @@ def _server(run: Run) -> Iterator[Report]:
                 launch.place,
                 f"GPU{'' if one else 's'} {gpus} of the trainer {'is' if one else 'are'} also used by "
                 "the vLLM server, which reserves most of a GPU: whoever starts second runs out of memory",
-                severity=Severity.ERROR,
+                severity=Severity.WARNING if is_page(launch.document.path) else Severity.ERROR,
                 related=(Related(Place(launch.document, command.span), "the server is started here"),),
                 help=f"give each of the two its own {_VARIABLE}",
             )
 
 
-def _in_another_section(launch: Launch, server: Command) -> bool:
-    """Whether a page has a heading between the two: who follows one section need not have started what another does."""
-    document = launch.document
-    return is_page(document.path) and not under_one_heading(document.text, launch.command.span.start, server.span.start)
+def _servers(launch: Launch) -> Iterator[Command]:
+    """The servers that run beside a training: all of a script; of a page the nearest before it, where no heading stands
+    between the two, since who follows one section need not have started what another does."""
+    document, start = launch.document, launch.command.span.start
+    servers = [command for command in document.commands if command is not launch.command and _is_server(command)]
+    if not is_page(document.path):
+        yield from servers
+        return
+    before = [command for command in servers if command.span.start < start]
+    if before and under_one_heading(document.text, before[-1].span.start, start):
+        yield before[-1]
 
 
 def _is_server(command: Command) -> bool:
