@@ -20,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     gpus = run.settings.get("gpus")
     if not _is_of_trl(run):
         return  # a trainer of the project's own, whatever its name, asks what it likes
+    if run.mentions("from unsloth import", "import unsloth"):
+        return  # it takes num_generations as the micro-batch then (_patch_trl_rl_trainers of unsloth/models/rl.py)
     if gpus is None or not isinstance(gpus.value, int) or gpus.provenance.kind == "assumed":
         return
     if _are_others(run):
@@ -54,7 +56,7 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
     if any(setting is not None and setting.value is not None for setting in stated.values()):
         return
     if not fills_groups(run, micro.value, gpus):
-        yield _too_few(run, group, micro, gpus)
+        yield _too_few(run, group, micro, steps, gpus)
         return
     samples = gpus * micro.value * steps.value
     if samples % group.value == 0:
@@ -63,18 +65,21 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
         _place(run, group, micro, steps),
         f"{counted(run, gpus, 'GPUs')} × micro-batch {micro.value} × accumulation {steps.value} = {samples} "
         f"completions are not a multiple of num_generations {group.value}: TRL stops with ValueError",
-        severity=_severity(run, older((run,), "trl", "0.15") is False),
+        severity=_severity(run, gpus, micro.value * steps.value, group.value, older((run,), "trl", "0.15") is False),
         fix=_fix(run, gpus * micro.value, steps.value, group.value),
         help="make the product a multiple of num_generations",
     )
 
 
-def _too_few(run: Run, group: Setting, micro: Setting, gpus: int) -> Report:
+def _too_few(run: Run, group: Setting, micro: Setting, steps: Setting, gpus: int) -> Report:
+    """Information where only TRL's commit is known, and a newer one would fill the groups over the steps."""
+    open_version = from_commit((run,), "trl") and gpus * micro.value * steps.value % group.value == 0
+    severity = _severity(run, gpus, micro.value, group.value, not from_commit((run,), "trl"))
     return Report(
         _place(run, group, micro),
         f"{counted(run, gpus, 'GPUs')} × micro-batch {micro.value} = {gpus * micro.value} completions are not a "
         f"multiple of num_generations {group.value}: TRL before 0.17 stops with ValueError",
-        severity=_severity(run, not from_commit((run,), "trl")),
+        severity=Severity.INFO if open_version else severity,
         help="make the product a multiple of num_generations",
     )
 
@@ -92,14 +97,16 @@ def _evaluation(run: Run, gpus: int) -> Iterator[Report]:
         _place(run, micro, group, when),
         f"{counted(run, gpus, 'GPUs')} × evaluation batch {micro.value} = {gpus * micro.value} are not a multiple of "
         f"num_generations {group.value}: TRL stops with ValueError",
-        severity=_severity(run, older((run,), "trl", "0.15") is False),
+        severity=_severity(run, gpus, micro.value, group.value, older((run,), "trl", "0.15") is False),
         help="make per_device_eval_batch_size × GPUs a multiple of num_generations",
     )
 
 
-def _severity(run: Run, sure: bool) -> Severity:
+def _severity(run: Run, gpus: int, each: int, group: int, sure: bool) -> Severity:
     """An error where the version is known to check, and the number of GPUs is not only that of the machine: as many as
-    a group has completions always do."""
+    a group has completions always do. Information where fewer of the machine's would do: nobody says that all train."""
+    if by_machine(run) and any(number * each % group == 0 for number in range(1, gpus)):
+        return Severity.INFO
     return Severity.ERROR if sure and not by_machine(run) else milder(Severity.ERROR)
 
 
