@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.trees import data_of, without
 from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import Entry, KeyPath, Node
@@ -13,6 +14,9 @@ from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import DeepSpeedSource
 
 _SECTION = "deepspeed_config"
+_COMPARES = "0.16"
+"""The first accelerate that looks for such keys (``utils/dataclasses.py:DeepSpeedPlugin._deepspeed_config_checks``); up
+to 0.15 the DeepSpeed file was taken and they were not read."""
 
 _IN_THE_FILE: dict[str, KeyPath] = {
     "gradient_accumulation_steps": ("gradient_accumulation_steps",),
@@ -38,7 +42,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if section is None or file is None or kind is None or kind.value != "DEEPSPEED":
         return
     clashing = _clashing(root, section, context.runs)
-    if not clashing:
+    if not clashing or older(context.runs, "accelerate", _COMPARES) is True:
         return
     settled = all(_agrees(path, entry, context.runs) for path, entry in clashing)
     yield Report(
