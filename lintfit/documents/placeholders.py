@@ -1,5 +1,6 @@
-"""Words of a documented command that are to be filled in: ``path/to/model``, ``<your model>``, ``{model}``, ``xxx``,
-``[--seed]``, by which a synopsis says what may be left out.
+"""Words of a documented command, or of a config, that are to be filled in: ``path/to/model``, ``<your model>``,
+``{model}``, ``xxx``, ``[--seed]``, by which a synopsis says what may be left out, ``???``, by which OmegaConf does of a
+value that it is missing.
 
 What names something by its size is no such word, wherever it is to lie: ``path/to/llama-7b``, ``<path-to-qwen2-7b>``.
 """
@@ -24,7 +25,7 @@ _TO_FILL_IN = lazy_pattern(
     r"|\[(?:your|path|model|size|name)[^\]]*\]|\[(?-i:[A-Z][A-Z_ ]+)\]"
     r"|^\[-{1,2}[a-z][\w.-]*\]?$"
     r"|(?:^|[^a-z])x{3,}(?:[^a-z]|$)"
-    r"|^\.\.\.$|placeholder|changeme"
+    r"|^(?:\.\.\.|\?{2,})$|placeholder|changeme"
     r"|^(?:path of|name of|model name|data path|path or|(?:learning rate|model|data|dataset) list)\b",
     re.IGNORECASE,
 )
@@ -59,7 +60,7 @@ def size_in_quotes(match: re.Match[str]) -> str | None:
 
 
 def is_to_fill_in(text: str) -> bool:
-    """Whether a word of a documented command stands for another one."""
+    """Whether a word of a documented command, or of a config, stands for another one."""
     return _TO_FILL_IN.search(text) is not None
 
 

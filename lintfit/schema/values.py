@@ -13,6 +13,7 @@ from typing import Any
 
 from lintfit.documents.model import KeyPath, Node
 from lintfit.documents.numerals import whole
+from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.frozen import frozen, replace
 from lintfit.schema.judge import allows, is_of_type
 from lintfit.schema.sections import Key, Older, Schema, keys, newest, resolved, superseded
@@ -111,6 +112,8 @@ def _placeholder(node: Node, schema: Schema) -> bool:
     if not isinstance(node.value, str):
         return False
     enum = any(isinstance(one, str) and one != "auto" for one in schema.get("enum", ()))
+    if is_to_fill_in(node.value):
+        return True
     found = _PLACEHOLDER.match(node.value)
     return found is not None and not (enum and found.group().isupper())
 
