@@ -26,6 +26,14 @@ def is_broken(document: Document) -> bool:
     return document.kind is Kind.YAML or not _is_json_lines(document.text)
 
 
+def is_refused(document: DataDocument) -> bool:
+    """Whether the library that is handed this config stops as it parses it: of YAML also at a second document, which
+    ``safe_load`` takes for none of its own (PyYAML's ``Composer.get_single_node``, by which Accelerate, axolotl and
+    ``HfArgumentParser`` read theirs; OmegaConf's loader is one of PyYAML's, too)."""
+    told = document.kind is Kind.YAML and any(problem.code == SYNTAX_ERROR for problem in document.problems)
+    return document.root is None or told
+
+
 def _is_json_lines(text: str) -> bool:
     first, _, rest = text.lstrip().partition("\n")
     if not rest.strip():

@@ -7,6 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.documents.broken import is_refused
 from lintfit.documents.files import ReadError
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind, Span
@@ -291,7 +292,7 @@ class _Builder:
             self.files.lacking.lack("the recipe", name, place)
             return
         document = self.files.partner(path, "the recipe")
-        if document is not None and document.root is None:
+        if document is not None and is_refused(document):
             self.files.lacking.cannot_parse("the recipe", document)
             self.files.read(path)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lintfit.documents.broken import is_refused
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.frozen import replace
 from lintfit.run.discover import SUFFIXES
@@ -39,7 +40,8 @@ def accelerate_of(files: RunFiles, sources: Sources) -> AccelerateSource | None:
         return _as_launched(sources, read_accelerate(here))
     for path in _config_paths(files, "accelerate", named):
         document = files.config(path, _config_kind(path, Kind.YAML), ACCELERATE)
-        if document is not None and document.root is not None:
+        refused = document is not None and named is not None and is_refused(document)
+        if document is not None and document.root is not None and not refused:
             return _as_launched(sources, read_accelerate(document))
         _unparsed(files, "accelerate", named, document)
     return None
