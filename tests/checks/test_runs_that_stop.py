@@ -51,3 +51,29 @@ def test_what_is_said_of_one_that_stops_names_the_error(tmp_path: Path) -> None:
     waiting = found["ds-scheduler-overrides"]
     assert waiting.severity is Severity.INFO
     assert waiting.message.endswith("(the run stops before that: ds-vs-training-args)")
+
+
+PARSED = """
+import argparse
+
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", default="out")
+options = parser.parse_args()
+args = TrainingArguments(output_dir=options.out, per_device_train_batch_size=2, bf16=True)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args, train_dataset=load()).train()
+"""
+
+
+@pytest.mark.parametrize(("flag", "severity"), [("--wandb", Severity.INFO), ("", Severity.WARNING)])
+def test_that_memory_may_not_suffice_waits_for_a_command_that_its_parser_takes(
+    tmp_path: Path, flag: str, severity: Severity
+) -> None:
+    (tmp_path / "train.py").write_text(PARSED)
+    (tmp_path / "run.sh").write_text(f"python train.py {flag}\n")
+    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 1640\n')
+    found = {finding.rule: finding for finding in check([tmp_path], Options()).findings}
+    assert ("refused-flag" in found) == bool(flag)
+    assert found["tight-fit"].severity is severity

@@ -99,8 +99,9 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     """
     found = list(_asked(context, enabled, apart))
     severe = {each.rule for each in found if each.severity is Severity.ERROR}
-    stops = severe & _stopping(context.run) if severe and any(map(_waits, found)) else set()
-    yield from (_in_waiting(each, min(stops)) if stops and _waits(each) else each for each in found)
+    waiting = [each for each in found if _waits(each, context.run)] if severe else []
+    stops = severe & _stopping(context.run) if waiting else set()
+    yield from (_in_waiting(each, min(stops)) if stops and each in waiting else each for each in found)
 
 
 def _asked(context: RunContext, enabled: Enabled | None, apart: Apart) -> Iterator[Finding]:
@@ -113,12 +114,14 @@ def _asked(context: RunContext, enabled: Enabled | None, apart: Apart) -> Iterat
 
 
 _VERDICT = frozenset({"does-not-fit", "tight-fit"})
-"""Rules that say what becomes of a run's memory, which stands beside any error."""
+"""Rules that say what becomes of a run's memory, which stands beside any error of its files."""
 
 
-def _waits(finding: Finding) -> bool:
-    """Whether a finding is a warning of a training; what ``--fix`` mends along with the error is no reason to wait."""
-    if finding.severity is not Severity.WARNING or finding.rule in _VERDICT:
+def _waits(finding: Finding, run: Run) -> bool:
+    """Whether a finding is a warning of a training; what ``--fix`` mends along with the error is no reason to wait.
+
+    That memory may not suffice waits only where the parser refuses the command, which nobody has run as it stands."""
+    if finding.severity is not Severity.WARNING or (finding.rule in _VERDICT and not refuses_its_command(run)):
         return False
     return finding.fix is None or finding.fix.applicability is not Applicability.SAFE
 
