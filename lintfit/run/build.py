@@ -244,12 +244,15 @@ class _Builder:
         return read_launch(document, self.origin.index, self.files.text) if document is not None else None
 
     def _recipe_alone(self) -> Recipe | None:
-        """A recipe that no launch line names, as its front end is usually started with it."""
+        """A recipe that no launch line names, as its front end is usually started with it; where an Accelerate file
+        starts all other recipes of its folder, with that one."""
         from lintfit.sources.recipes.alone import usual_launch
         from lintfit.sources.recipes.forms import front_end_of
 
         document = self.files.read(self.origin.path)
-        launch = usual_launch(document) if isinstance(document, DataDocument) else None
+        own = self.sources.accelerate
+        config = own.document.path.as_posix() if own is not None else None
+        launch = usual_launch(document, config) if isinstance(document, DataDocument) else None
         if document is None or launch is None:
             return None
         self.usual_command = " ".join(launch.command_text.split())

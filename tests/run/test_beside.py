@@ -141,6 +141,34 @@ def test_a_recipe_is_not_started_as_others_that_differ(tmp_path: Path) -> None:
     assert alone(tmp_path)["settings"]["engine"]["value"] == "ddp"
 
 
+OPEN_R1 = (
+    "model_name_or_path: Qwen/Qwen2.5-1.5B\ntorch_dtype: bfloat16\ndataset_name: x\nsystem_prompt: hello\nbf16: true\n"
+    "per_device_train_batch_size: 1\nmax_seq_length: 512\noutput_dir: o\n"
+)
+SFT = """\
+from transformers import AutoModelForCausalLM
+from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer, TrlParser
+
+script, args, model = TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config()
+SFTTrainer(model=AutoModelForCausalLM.from_pretrained(model.model_name_or_path), args=args).train()
+"""
+
+
+def test_the_config_of_the_folder_takes_the_place_of_the_usual_one(tmp_path: Path) -> None:
+    recipes = {f"recipes/{name}.yaml": OPEN_R1 for name in ("sft_one", "alone")}
+    line = "accelerate launch --config_file zero2.yaml src/sft.py --config recipes/sft_one.yaml\n"
+    put(tmp_path, {**recipes, "src/sft.py": SFT, "zero2.yaml": YAML.replace("stage: 3", "stage: 2"), "train.sh": line})
+    run = alone(tmp_path)
+    assert "starts the other recipes of the folder" in str(run)
+    assert run["settings"]["zero_stage"]["value"] == 2
+    assert "zero3.yaml" not in str(run)
+
+
+def test_the_usual_config_stays_where_no_line_starts_the_folder(tmp_path: Path) -> None:
+    put(tmp_path, {"recipes/alone.yaml": OPEN_R1, "zero2.yaml": YAML.replace("stage: 3", "stage: 2")})
+    assert alone(tmp_path)["settings"]["zero_stage"]["value"] == 3
+
+
 def test_a_folder_of_many_scripts_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, {"a.yaml": YAML, "b.json": JSON, **{f"t{index}.py": LOOP for index in range(5)}, "p.py": PARSED})
     listed: list[Path] = []

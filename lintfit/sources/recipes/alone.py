@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _WORD = lazy_pattern(r"""(?:[\w@%+=:,./-]|'[^']*'|"[^"$`\\]*")+""", re.ASCII)
 """A word that the shell leaves as it is, but for quotes: all that :func:`shlex.quote` makes is one."""
+_CONFIG = "accelerate_config"
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_]\w*)=")
 
 
@@ -32,15 +33,20 @@ def usual_command(document: DataDocument) -> str | None:
     return cast("str | None", import_module(READERS[front_end]).usual_command(document))
 
 
-def usual_launch(document: DataDocument) -> Launch | None:
+def usual_launch(document: DataDocument, config: str | None = None) -> Launch | None:
     """The launch by that command; it stands nowhere, so that its places are the recipe's and it cannot be edited.
 
-    A script of the front end's is what its name says (``scripts/sft.py``).
+    A script of the front end's is what its name says (``scripts/sft.py``). ``config`` is an Accelerate file that takes
+    the place of the usual one.
     """
     command = usual_command(document)
     launch = _launch(document, command) if command is not None else None
+    named = launch.settings.get(_CONFIG) if launch is not None else None
+    if command is not None and config is not None and named is not None:
+        launch = _launch(document, command.replace(str(named.value), shlex.quote(config)))
     if launch is None:
         return None
+    settings = {name: setting for name, setting in launch.settings.items() if config is None or name != _CONFIG}
     place = Place(document, _start(document))
     return replace(
         launch,
@@ -48,7 +54,7 @@ def usual_launch(document: DataDocument) -> Launch | None:
         script_place=place,
         flags=tuple(replace(flag, place=place, value_place=None, write=None) for flag in launch.flags),
         launcher_flags=(),
-        settings={name: _placed(setting, place) for name, setting in launch.settings.items()},
+        settings={name: _placed(setting, place) for name, setting in settings.items()},
         action=launch.action or PurePosixPath(launch.script or "").stem,
         assumed=True,
     )
