@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older, only_load
 from lintfit.checks.helpers.wording import billions, gib
+from lintfit.checks.helpers.zero3_loads import is_partitioned
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.loading import CASTS_ALL
@@ -29,14 +30,30 @@ def check_run(context: RunContext) -> Iterator[Report]:
             continue
         if run.value("weights_dtype") == "fp32":
             return  # nothing is cast
+        keeps, off = _keeps_fp32(run), "" if _checkpoints(run) else "leaves gradient checkpointing off"
+        done = ", and ".join(filter(None, (_cost(run) if keeps else "", off)))
+        if not done:
+            return
         breaks = context.verdict is Verdict.DOES_NOT_FIT
-        off = "" if _checkpoints(run) else ", and leaves gradient checkpointing off"
         yield Report(
             call.place,
-            f"{call.name} on a model that is not quantized {_cost(run)}{off}",
-            severity=Severity.ERROR if breaks else Severity.WARNING,
+            f"{call.name} on a model that is not quantized {done}",
+            severity=(Severity.ERROR if breaks else Severity.WARNING) if keeps else Severity.INFO,
             help="delete it: get_peft_model freezes the base itself; turn checkpointing on in the trainer's arguments",
         )
+
+
+def _keeps_fp32(run: Run) -> bool:
+    """Whether the weights stay fp32 as PEFT casts them.
+
+    It casts ``param.data``, which is empty where ZeRO-3 has partitioned the parameter (``zero.Init`` keeps its share as
+    ``ds_tensor``); and DeepSpeed casts the whole module to the half precision that is enabled before it goes to the GPU
+    (``engine.py:_configure_distributed_model``).
+    """
+    load = only_load(run)
+    if run.value("engine") != "deepspeed" or load is None:
+        return True
+    return run.value("mixed_precision") not in ("bf16", "fp16") and not is_partitioned(run, load)
 
 
 def _checkpoints(run: Run) -> bool:

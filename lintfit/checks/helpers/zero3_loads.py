@@ -15,16 +15,19 @@ _LOW_MEMORY_REFUSED = "4.46"
 
 def refused_loads(run: Run) -> Iterator[tuple[Call, Argument]]:
     """The loads that stop with an error under ZeRO-3, each with the argument that is at fault."""
-    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
-        return
-    if init_is_off(run):
-        return
-    for load in run.script.facts.loads:
+    for load in run.script.facts.loads if run.script is not None else ():
         if load.taken is not True or not load.function.startswith("transformers."):
             continue
         argument = _refused(run, load)
-        if argument is not None and knows_deepspeed(run.script, load) is True:
+        if argument is not None and is_partitioned(run, load):
             yield load, argument
+
+
+def is_partitioned(run: Run, load: Call) -> bool:
+    """Whether a load gives each rank its share of the weights alone, as transformers is told of ZeRO-3 by then."""
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return False
+    return not init_is_off(run) and knows_deepspeed(run.script, load) is True
 
 
 def _refused(run: Run, load: Call) -> Argument | None:
