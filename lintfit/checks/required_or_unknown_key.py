@@ -136,7 +136,7 @@ def _keys(document: DataDocument, root: Node, than: Older) -> Iterator[Report]:
     for unknown in unknown_keys(root, schema, than):
         if unknown.path[0] == "deepspeed_config" and is_launch_option(unknown.entry.key):
             continue  # accelerate launch takes such keys for its own flags (``_validate_launch_command``)
-        if not compared and _stops_at(unknown):
+        if (not compared and _stops_at(unknown)) or _is_said_beside(unknown, root):
             continue
         yield _refused(document, root, unknown, beyond) if unknown.forbidden else _ignored(document, root, unknown)
 
@@ -206,9 +206,23 @@ _LOGS = frozenset({"steps_per_print", "wall_clock_breakdown", "dump_state"})
 """Keys of DeepSpeed that decide what it prints."""
 
 
+_SAME = {"max_grad_norm": "gradient_clipping", "stage": "zero_stage"}
+"""Keys by which other files say what one of ``deepspeed_config`` says."""
+
+
+def _is_said_beside(unknown: UnknownKey, root: Node) -> bool:
+    """Whether a key that accelerate reads says the same in the same section."""
+    said = root.get(*unknown.path[:-1], _SAME.get(unknown.entry.key, unknown.entry.key))
+    return len(unknown.path) > 1 and said not in (None, unknown.entry.value) and said.value == unknown.entry.value.value
+
+
+_UNSAID_STAGE = 2
+"""The stage of ZeRO that accelerate takes where its file says none (``DeepSpeedPlugin.__post_init__``)."""
+
+
 def _is_default(unknown: UnknownKey, root: Node) -> bool:
     """Whether nothing is lost by a key that nobody reads: it says what happens without it, waits to be filled in, tells
-    what to print, or how to offload what stays where it is."""
+    what to print, or how to offload what stays where it is, or speaks of another stage of ZeRO than the file's."""
     section, key, value = unknown.path[0], str(unknown.path[-1]), unknown.entry.value.value
     if section == "fsdp_config":
         other = any(root.get(section, name) is not None for name in ("fsdp_sharding_strategy", "sharding_strategy"))
@@ -228,6 +242,9 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
         return value is True
     whole = load("deepspeed")["properties"]
     known = whole["zero_optimization"]["properties"].get(key) or whole.get(key, {})
+    at = stage.value if stage is not None else _UNSAID_STAGE
+    if at in (0, 1, 2, 3) and at not in known.get("x-stages", (at,)):
+        return True
     return "default" in known and known["default"] in (value, _number(value))
 
 
