@@ -28,7 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             place_of(run, "gpus"),
             f"{gpus.value} processes, but {VISIBLE} shows {plural(visible, 'GPU')}: "
-            f'rank {visible} stops with "CUDA error: invalid device ordinal"',
+            f"{_without_gpu(run, gpus.value - visible, f'rank {visible} stops')}",
             help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
         )
     elif run.hardware.available is not None and starts_too_many(run) and not _asked_of_slurm(gpus):
@@ -40,7 +40,7 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
     refused = _refused_slot(run, there)
     launcher = f"deepspeed stops with ValueError \"No slot '{refused}' specified on host 'localhost'\""
     if processes <= there:
-        stops = 'the processes on them stop with "CUDA error: invalid device ordinal"' if refused is None else launcher
+        stops = launcher if refused is not None else f"the processes on them stop with {_ORDINAL}"
         return Report(
             place_of(run, "visible_devices", "gpus"),
             f"{VISIBLE} names GPUs beyond the {there} that there are: {stops}",
@@ -50,13 +50,27 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
     nodes = run.hardware.nodes
     machines = "the machine has" if nodes == 1 else f"the {nodes} machines have"
     beyond = f"rank {there} stops" if nodes == 1 else "those beyond them stop"
-    stops = f'{beyond} with "CUDA error: invalid device ordinal"' if refused is None else launcher
+    stops = launcher if refused is not None else _without_gpu(run, processes - there, beyond)
     return Report(
         place_of(run, "gpus"),
         f"{processes} processes, but {machines} {plural(there, 'GPU')} ({origin}): {stops}",
         help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
         "or state how many GPUs there are",
     )
+
+
+_ORDINAL = '"CUDA error: invalid device ordinal"'
+
+
+def _without_gpu(run: Run, count: int, beyond: str) -> str:
+    """What becomes of the processes that no GPU is left for. transformers, accelerate and DeepSpeed take the GPU of the
+    local rank (``torch.cuda.set_device``); of other code nobody knows: Megatron-LM takes ``rank % device_count``
+    (``megatron/initialize.py``), so that two processes share one, at which NCCL stops."""
+    facts = run.script.facts if run.script is not None else None
+    own = facts is not None and (facts.accelerator is not None or facts.initialize is not None)
+    if own or (run.training is not None and run.training.uses_trainer):
+        return f"{beyond} with {_ORDINAL}"
+    return f"{count} of them {'has' if count == 1 else 'have'} no GPU of {'its' if count == 1 else 'their'} own"
 
 
 _UNCHECKED = "0.15.2"
