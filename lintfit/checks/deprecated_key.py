@@ -44,7 +44,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is not None:
         older = installed(context.runs, "accelerate")
         for outdated in outdated_keys(found[1], load("accelerate"), older):
-            yield from _accelerate(*found, outdated, older)
+            yield from _accelerate(*found, outdated, older, context.runs)
 
 
 def _deepspeed(
@@ -237,7 +237,9 @@ def _two_names(document: DataDocument, root: Node, older: Older) -> Iterator[Rep
             )
 
 
-def _accelerate(document: DataDocument, root: Node, outdated: OutdatedKey, older: Older) -> Iterator[Report]:
+def _accelerate(
+    document: DataDocument, root: Node, outdated: OutdatedKey, older: Older, runs: Sequence[Run]
+) -> Iterator[Report]:
     """Keys that accelerate still translates, and those that it has forgotten; refused ones are another rule's."""
     new = outdated.renamed_to
     if outdated.stops or new is None or (outdated.removed_in is not None and older(outdated.removed_in)):
@@ -248,6 +250,7 @@ def _accelerate(document: DataDocument, root: Node, outdated: OutdatedKey, older
         yield Report(
             place,
             f'"{dotted(outdated.path)}" is ignored by accelerate {outdated.removed_in} and later; "{new}" replaced it',
+            severity=Severity.INFO if outdated.path[0] == "fsdp_config" and _has_one_process(root, runs) else None,
             fix=renamed(document, outdated.entry.key_span, new, Applicability.UNSAFE)
             if mapping is not None and mapping.entry(new) is None
             else None,
@@ -259,6 +262,13 @@ def _accelerate(document: DataDocument, root: Node, outdated: OutdatedKey, older
         severity=Severity.INFO,
         fix=_translated(document, root, outdated),
     )
+
+
+def _has_one_process(root: Node, runs: Sequence[Run]) -> bool:
+    """Whether FSDP shards nothing, so that nothing is lost by what it would do between processes."""
+    count = root.get("num_processes")
+    counts = {run.value("gpus") for run in runs} or {count.value if count is not None else None}
+    return counts == {1}
 
 
 def _translated(document: DataDocument, root: Node, outdated: OutdatedKey) -> Fix | None:
