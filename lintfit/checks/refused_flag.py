@@ -25,7 +25,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
             message = _message(each, context.run.versions, later=_is_met_later(each, context.run.refused))
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
-            yield Report(each.place, message, None if surely else Severity.WARNING, help=_help(each))
+            lost = Severity.INFO if each.ignored and each.name.startswith(_TRACKERS) else Severity.WARNING
+            yield Report(each.place, message, None if surely else lost, help=_help(each))
+
+
+_TRACKERS = ("comet_", "mlflow_", "swanlab_", "trackio_", "wandb_")
+"""How the keys begin that say where a run is logged, and change nothing in its training."""
 
 
 def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:

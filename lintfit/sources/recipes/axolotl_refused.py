@@ -40,6 +40,8 @@ _ELSEWHERE = {
     "seq_len": "sequence_len",
     "seq_length": "sequence_len",
     "target_modules": "lora_target_modules",
+    "wandb_run": "wandb_name",
+    "wandb_run_name": "wandb_name",
 }
 """What other front ends and transformers call axolotl's keys."""
 
