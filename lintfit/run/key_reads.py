@@ -182,6 +182,25 @@ class KeyReads:
                 return each.path
         return None
 
+    def is_template(self, recipe: Path, keys: Collection[str]) -> bool:
+        """Whether Python code of the tree loads a recipe to write some of these keys over: a file that opens YAML names
+        it, or names a constant that another file gives its name, and one that deals with YAML writes a key
+        (``config["base_model"] = model``)."""
+        code = [each for each in self._tree(recipe).code if not each.shell]
+        naming = [each for each in code if recipe.name in each.text]
+        if not naming:
+            return False
+        name = re.escape(recipe.name)
+        constant = re.compile(rf"^[ \t]*([A-Z][A-Z\d_]+)[ \t]*(?::[^=\n]+)?=[^\n]*[\"'/]{name}[\"']", re.MULTILINE)
+        words = {found[1] for each in naming for found in constant.finditer(each.text)}
+        named = re.compile("|".join([rf"[\"'/]{name}[\"']", *(rf"\b{word}\b" for word in sorted(words))]))
+        if not any(each.opens_yaml and named.search(each.text) for each in code):
+            return False
+        one = "|".join(map(re.escape, sorted(keys)))
+        held = r"(?i:config|cfg|conf|recipe|template|settings|data)\w*"
+        written = re.compile(rf"{held}\[[\"'](?:{one})[\"']\][ \t]*=(?!=)")
+        return any("yaml" in each.text and written.search(each.text) for each in code)
+
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]
         if not names:

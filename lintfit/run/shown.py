@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lintfit.documents import door
 from lintfit.documents.markdown import is_page
+from lintfit.documents.model import DataDocument
 from lintfit.documents.paths import resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import word_set
@@ -25,14 +26,34 @@ _INSTALLED_BY = ("setup.py", "pyproject.toml")
 def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     """Whether a launch stands in a branch that does not run as its script is; and, in a file that the user has not
     ``named``, in a page or a docstring of a library of which the project has a copy, or in the docstring of a script
-    that was copied from elsewhere."""
+    that was copied from elsewhere. So does a recipe that code of the tree loads as a template, to write its model or
+    its data over: the values that it has are placeholders."""
     launch = run.launch
+    if launch is None and run.recipe is not None and not named:
+        return _is_template(run, workspace)
     if launch is None or launch.command.idle or named:
         return launch is not None and launch.command.idle
     path, root = resolved(workspace.root / run.origin.path), resolved(workspace.root)
     if path.suffix == ".py" and launch.script and Path(launch.script).name == path.name:
         return not _leads_to(launch.script, path) or any(_is_copy(folder, root) for folder in _below_top(path, root))
     return is_page(path) and any(_is_library(folder) for folder in _below_top(path, root))
+
+
+_FILLED_IN = word_set(
+    """
+    base_model dataset dataset_name dataset_path datasets model model_id model_name model_name_or_path
+    """
+)
+"""Keys of recipes by which they name their model and their data."""
+
+
+def _is_template(run: Run, workspace: Workspace) -> bool:
+    from lintfit.run.key_reads import key_reads
+
+    document = run.recipe.document if run.recipe is not None else None
+    root = document.root if isinstance(document, DataDocument) else None
+    keys = {entry.key for entry in root.entries} & _FILLED_IN if root is not None else set()
+    return bool(keys) and key_reads(workspace).is_template(run.origin.path, keys)
 
 
 def _leads_to(script: str, path: Path) -> bool:

@@ -89,3 +89,46 @@ def test_a_docstring_in_a_package_that_was_copied(folder: str, other: str, sever
     write(tmp_path, {f"{folder}/__init__.py": "", f"{folder}/scripts/sft.py": script, other: ""})
     assert severities(tmp_path, ".") == {severity}
     assert severities(tmp_path, f"{folder}/scripts/sft.py") == {"error"}
+
+
+FILLING = """\
+import yaml
+
+import constants
+
+with open({name}) as file:
+    config = yaml.safe_load(file)
+config["{key}"] = model
+yaml.dump(config, open("job.yaml", "w"))
+"""
+ALONE = """\
+base_model: NousResearch/Meta-Llama-3-8B
+datasets:
+  - path: tatsu-lab/alpaca
+    type: alpaca
+micro_batch_size: 8
+gradient_accumulation_steps: 1
+sequence_len: 4096
+learning_rate: 1.0e-5
+optimizer: adamw_torch
+bf16: true
+wandb_run: mine
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "severity"),
+    [
+        ("constants.TEMPLATE", "base_model", "info"),
+        ('"config/base.yml"', "base_model", "info"),
+        ("constants.TEMPLATE", "run_name", "warning"),
+        ('"config/other.yml"', "base_model", "warning"),
+    ],
+)
+def test_a_recipe_that_a_script_fills_in(name: str, key: str, severity: str, tmp_path: Path) -> None:
+    constants = 'FOLDER = "config/"\nTEMPLATE = FOLDER + "base.yml"\n' if name.startswith("constants") else ""
+    jobs = FILLING.format(name=name, key=key)
+    write(tmp_path, {"config/base.yml": ALONE, "constants.py": constants, "jobs.py": jobs})
+    assert severities(tmp_path, ".") == {severity}
+    plans = lintfit("check", ".", "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert severity == "warning" or plans[0]["plan"] is None
