@@ -47,7 +47,12 @@ _BALANCED = ("auto", "balanced")
 _SPLITTERS = frozenset({"tensor_parallel", "TensorParallel", "TensorParallelPreTrainedModel"})
 
 
-def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
+_UNSLOTH_SPREADS = "2025.3"
+"""The first Unsloth that leaves all GPUs visible to its process; before, ``unsloth/__init__.py`` set
+``CUDA_VISIBLE_DEVICES`` to one (up to 2025.2.15)."""
+
+
+def spread_by(sources: Sources, settings: Mapping[str, Setting], versions: Mapping[str, str]) -> str | None:
     """What splits the model of one process over several GPUs that the machine has, or may, where nobody can tell what
     ``device_map`` comes to; None where nothing does."""
     there, engine = available(sources), settings.get("engine")
@@ -66,10 +71,23 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
         return name  # nobody starts it as more than one process, which trainers refuse with such a map
     if engine is None or engine.value != "single":
         return None
+    if load is not None and _spreads_by_itself(load, versions):
+        return "device_map"
     for call in sources.script.calls(*_SPLITTERS):
         if call.taken is True and call.function.startswith("tensor_parallel."):
             return "tensor_parallel"
     return name if spreads or may else None
+
+
+def _spreads_by_itself(load: Call, versions: Mapping[str, str]) -> bool:
+    """Whether a load without a ``device_map`` fills one GPU after the other: Unsloth's ``from_pretrained`` has
+    ``device_map = "sequential"`` (``models/loader.py``, 2024.8 to 2025.11)."""
+    told = load.spreads or load.argument("device_map") is not None
+    return (
+        load.function.startswith("unsloth")
+        and not told
+        and before(versions.get("unsloth"), _UNSLOTH_SPREADS) is not True
+    )
 
 
 _PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel")

@@ -117,7 +117,7 @@ def assemble(
     _own_split(values, sources)
     if own_parts:
         values["uncounted"] = (*values["uncounted"], OWN_PARTS)
-    spread = spread_by(sources, settings)
+    spread = spread_by(sources, settings, versions)
     if spread is not None:
         values["uncounted"] = (*values["uncounted"], SPREAD.format(spread))
     elif splits_batch(sources, settings):

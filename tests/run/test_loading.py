@@ -234,3 +234,33 @@ def test_a_load_for_deepspeed_is_none_of_plain_processes(tmp_path: Path, script:
     (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 8 train.py\n")
     _, (result,) = load_runs([tmp_path / "run.sh"], Options())
     assert result.run.settings["engine"].value == engine
+
+
+UNSLOTH = """\
+from trl import SFTConfig, SFTTrainer
+from unsloth import FastLanguageModel
+
+model, tokenizer = FastLanguageModel.from_pretrained("meta-llama/Llama-3.3-70B-Instruct", load_in_4bit=True{place})
+model = FastLanguageModel.get_peft_model(model, r=16)
+SFTTrainer(model=model, args=SFTConfig("out", bf16=True, max_seq_length=512), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "place", "gpus", "verdict"),
+    [
+        ("2025.11.1", "", 8, "unknown"),
+        ("2025.11.1", "", 1, "does-not-fit"),
+        ("2025.11.1", ', device_map={"": 0}', 8, "does-not-fit"),
+        ("2025.2.15", "", 8, "does-not-fit"),
+    ],
+)
+def test_unsloth_fills_one_gpu_after_the_other(
+    tmp_path: Path, version: str, place: str, gpus: int, verdict: str
+) -> None:
+    (tmp_path / "train.py").write_text(UNSLOTH.format(place=place))
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    (tmp_path / "requirements.txt").write_text(f"unsloth=={version}\n")
+    flags = ("--gpu", "3090", "--gpus", str(gpus), "--output-format", "json")
+    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    assert run["verdict"] == verdict
