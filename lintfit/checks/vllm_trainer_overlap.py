@@ -43,13 +43,13 @@ def vllm_does_not_start(run: Run) -> bool:
 def _colocated(context: RunContext) -> Iterator[Report]:
     """vLLM on the trainer's own GPUs: what it reserves is missing there."""
     spec, estimate = context.run.spec, context.estimate
-    if spec is None or estimate is None or spec.generation is None or spec.capacity_bytes is None:
+    if spec is None or spec.generation is None or spec.capacity_bytes is None:
         return
     share = spec.generation.vllm_gpu_memory_utilization
     if share and (short := _too_small(context.run, share)) is not None:
         yield short
         return
-    if not share or context.verdict not in (Verdict.DOES_NOT_FIT, Verdict.TIGHT):
+    if not share or estimate is None or context.verdict not in (Verdict.DOES_NOT_FIT, Verdict.TIGHT):
         return
     yield Report(
         place_of(context.run, "vllm_gpu_memory_utilization", "vllm_mode", "use_vllm"),

@@ -16,7 +16,7 @@ from lintfit.settings.model import Place
 _WORTH_NAMING = 2**28
 """Bytes of buffers below which a message does not name them."""
 _WORTH_LEAVING = 2**30
-"""Bytes of buffers from which a script is told to do without the engine that it calls itself."""
+"""Bytes of buffers from which an engine that shards nothing costs something where nobody knows whether the run fits."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -30,7 +30,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.all_gpus is not None or _is_for_several(run):
         return  # only a file's name says one; batch-triple-inconsistent speaks of the number
-    if context.verdict is Verdict.UNKNOWN and _is_the_scripts_own(run) and _extra(context) < _WORTH_LEAVING:
+    costs = context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT) or _extra(context) >= _WORTH_LEAVING
+    if context.verdict is Verdict.UNKNOWN and _is_the_scripts_own(run) and not costs:
         return
     stated = stated_at(run, "gpus")
     if stated is not None and _is_fallback(stated):
@@ -39,7 +40,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
         f"ZeRO-{stage} with one process shards nothing: weights, gradients and optimizer states stay whole on its GPU"
         f"{_buffers(context)}",
-        severity=Severity.INFO if context.verdict is Verdict.FITS else Severity.WARNING,
+        severity=Severity.WARNING if costs and context.verdict is not Verdict.FITS else Severity.INFO,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
     )
 

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lintfit.documents.lines import line_end, rest_is_blank
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, Span
+
+_ROOM = "   "
+"""Blanks in front of a comment of which one can be done without."""
 
 
 def overlaps(a: Edit, b: Edit) -> bool:
@@ -55,7 +58,12 @@ def added_below(text: str, last: int, comma: int | None, line: str) -> tuple[Edi
         return (Edit.insert(end, line + ","),)
     if end == last:
         return (Edit.insert(end, "," + line),)
-    return (Edit.insert(last, ","), Edit.insert(end, line))
+    return (comma_in_line(text, last), Edit.insert(end, line))
+
+
+def comma_in_line(text: str, end: int) -> Edit:
+    """A comma behind an item, which leaves the comment behind it where it is if there is room."""
+    return Edit(Span(end, end + 1), ",") if text.startswith(_ROOM, end) else Edit.insert(end, ",")
 
 
 def unified_diff(path: Path | str, old: str, new: str) -> str:

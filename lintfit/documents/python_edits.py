@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from lintfit.documents import python_layout
+from lintfit.documents.edits import comma_in_line
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_layout import Bracketed
@@ -154,7 +155,7 @@ def _add_line(document: PythonDocument, last: cst.Arg | cst.BaseDictElement, spa
         return (Edit.insert(rest.end(), line + ","),)
     if rest.end() == span.end:
         return (Edit.insert(span.end, "," + line),)
-    return (Edit.insert(span.end, ","), Edit.insert(rest.end(), line))
+    return (comma_in_line(document.text, span.end), Edit.insert(rest.end(), line))
 
 
 def remove_keyword(document: PythonDocument, call: cst.Call, name: str) -> tuple[Edit, ...]:

@@ -79,11 +79,20 @@ def _unfolded(document: DataDocument, after: int, node: Node, block: str) -> tup
 
 
 def added(document: DataDocument, steps: list[Node], step: str | int, value: Any) -> tuple[Edit, ...]:
-    """Edits that add an entry (or element) to the last node of ``steps``, behind its last one."""
+    """Edits that add an entry (or element) to the last node of ``steps``: behind its last one, or in its place among
+    keys that are sorted."""
     node, text = steps[-1], document.text
     if any(_flow(document, item) for item in steps):
         return _added_in_flow(document, node, step, value)
     first = _own(node)[0]
+    below = _next_in_order(document, node, step) if isinstance(step, str) else None
+    if isinstance(step, str) and below is not None:
+        column = indentation(text, below)
+        return (
+            Edit.insert(
+                line_start(text, below), column + _entry(document, step, value, column) + document.file.newline
+            ),
+        )
     start = first.start if node.entries else node.span.start
     column = " " * (start - line_start(text, start))
     if isinstance(step, str):
@@ -95,6 +104,33 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     if text[:end].endswith(("\n", "\r")):
         return (Edit.insert(end, lines + newline),)
     return (Edit.insert(end, newline + lines),)
+
+
+_SORTED = 5
+"""Keys in alphabetical order, one below the other, that are taken to be sorted."""
+
+
+def _next_in_order(document: DataDocument, node: Node, key: str) -> int | None:
+    """Where the key starts that a new one stands above, among at least :data:`_SORTED` sorted ones; None where it does
+    not belong between two of them, or a comment stands there."""
+    own = [entry for entry in node.entries if node.span.start <= entry.key_span.start < node.span.end]
+    begin = 0
+    for index in range(1, len(own) + 1):
+        if index < len(own) and own[index - 1].key < own[index].key:
+            continue
+        run, begin = own[begin:index], index
+        place = next((at for at, entry in enumerate(run) if entry.key > key), 0)
+        start = run[place].key_span.start if place and len(run) >= _SORTED else None
+        if start is not None and not _is_set_off(document.text, start):
+            return start
+    return None
+
+
+def _is_set_off(text: str, start: int) -> bool:
+    """Whether a comment or a blank line stands above a key, or something else on its line."""
+    begin = line_start(text, start)
+    above = text[line_start(text, max(begin - 1, 0)) : begin].strip()
+    return not starts_line(text, start) or not above or above.startswith("#")
 
 
 def _added_in_flow(document: DataDocument, node: Node, step: str | int, value: Any) -> tuple[Edit, ...]:

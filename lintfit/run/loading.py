@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,6 +103,18 @@ def splits_batch(sources: Sources, settings: Mapping[str, Setting]) -> bool:
     if engine is None or engine.value != "single" or sources.script.facts.trainer is not None:
         return False
     return any(call.function in _PARALLEL and call.taken is not False for call in sources.script.calls("DataParallel"))
+
+
+_LEFT_OUT = lazy_pattern(
+    r"^[ \t]*(?P<layers>[\w.]{1,200}\.(?:layers?|h|blocks?))[ \t]*=(?!=)[^\n]{0,80}?"
+    r"(?:\b(?P=layers)\[[^\]\n]{0,80}:|\bin (?:enumerate\()?(?P=layers)\b[^\n]{0,20} if )",
+    re.MULTILINE,
+)
+
+
+def leaves_layers_out(sources: Sources) -> bool:
+    """Whether code of a run makes a part of a model's layers the layers: a slice, or those that a condition picks."""
+    return sources.script is not None and sources.script.reading.calls.say(_LEFT_OUT)
 
 
 _OF_RANK = lazy_pattern(r"rank|process_index|current_device|kbit_device_map|\bdevice\b|torch\.device|cuda:")

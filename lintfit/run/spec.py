@@ -26,7 +26,7 @@ from lintfit.run.evaluation import evaluation
 from lintfit.run.facts import FoundModel
 from lintfit.run.generation import length_stated, set_trainer
 from lintfit.run.hardware import missing_gpu
-from lintfit.run.loading import loading, splits_batch, spread_by
+from lintfit.run.loading import leaves_layers_out, loading, splits_batch, spread_by
 from lintfit.run.model import REFUSED, Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import own_split, own_steps, unfollowed_trainer, unread_training
@@ -34,7 +34,7 @@ from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS, SPLITS
-from lintfit.settings.uncounted import BATCH_SPLIT, OWN_PARTS, SPLIT_BY_SWIFT, SPLIT_BY_V1, SPREAD
+from lintfit.settings.uncounted import BATCH_SPLIT, FEWER_LAYERS, OWN_PARTS, SPLIT_BY_SWIFT, SPLIT_BY_V1, SPREAD
 from lintfit.settings.values import Fsdp
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def assemble(
         values["uncounted"] = (*values["uncounted"], SPREAD.format(spread))
     elif splits_batch(sources, settings):
         values["uncounted"] = (*values["uncounted"], BATCH_SPLIT)
+    if leaves_layers_out(sources):
+        values["uncounted"] = (*values["uncounted"], FEWER_LAYERS)
     known = set(names(Spec))
     stated_versions = installed(versions)
     spec = Spec(

@@ -21,6 +21,8 @@ BALANCED = tuple(SPREAD.format(f'device_map="{word}"') for word in ("auto", "bal
 SPREADS = (*BALANCED, *(SPREAD.format(name) for name in ("device_map", "tensor_parallel")))
 BATCH_SPLIT = "the share of the batch that each GPU gets of one process (nn.DataParallel)"
 """A loop of the script's own, whose model torch copies to all GPUs that the process sees in every forward pass."""
+FEWER_LAYERS = "the layers that the script leaves out of the model"
+"""Its own ``model.layers = nn.ModuleList(model.layers[:8])``: what is counted is the whole model."""
 PAIRED = "what {} makes of pairs of answers, in one pass"
 """A trainer's step of the script's own that runs two answers of each sample as one batch."""
 OWN_EVALUATION = "what {} evaluates by code of its own"

@@ -14,6 +14,7 @@ from lintfit.settings.uncounted import (
     BATCH_SPLIT,
     CAST_TO_FLOAT,
     FAKE_QUANTIZED,
+    FEWER_LAYERS,
     KEPT_STATES,
     KEPT_WEIGHTS,
     ORTHOGONAL,
@@ -263,6 +264,10 @@ def _whole_batch(_: Run, spec: Spec) -> _Bound:
     return _Bound(spec, "the whole batch on one GPU (nn.DataParallel gives each a part)")
 
 
+def _all_layers(_: Run, spec: Spec) -> _Bound:
+    return _Bound(spec, "the model with all its layers")
+
+
 _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     CAST_TO_FLOAT: _cast,
     FAKE_QUANTIZED: _fake_quantized,
@@ -275,6 +280,7 @@ _UNCOUNTED: Mapping[str, Callable[[Run, Spec], _Bound | None]] = {
     VALUE_HEAD: _value_head,
     SMALL_TUNER.format("lora_llm"): _whole,
     BATCH_SPLIT: _whole_batch,
+    FEWER_LAYERS: _all_layers,
     **dict.fromkeys(SPREADS, _on_one),
     **dict.fromkeys(BALANCED, _balanced),
     **{SMALL_TUNER.format(name): _small for name in ("adapter", "bone", "reft")},

@@ -11,7 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.stopping import asks_for_two_engines, evaluates_nothing
 from lintfit.settings.registry import LOWER_BOUNDS
-from lintfit.settings.uncounted import BATCH_SPLIT, OWN_PARTS, SPREADS
+from lintfit.settings.uncounted import BATCH_SPLIT, FEWER_LAYERS, OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
 from lintfit.verdict.beyond import beyond
 from lintfit.verdict.capped import STEP, fits_up_to, is_cap, with_shorter
@@ -77,6 +77,8 @@ def _judge(run: Run) -> Judged:
         decided_by.append(IMAGES)
     if any(line in SPREADS for line in spec.uncounted):
         verdict, more = Verdict.UNKNOWN, None  # several GPUs share what one has not room for
+    if FEWER_LAYERS in spec.uncounted:
+        verdict, more = Verdict.UNKNOWN, None
     if BATCH_SPLIT in spec.uncounted and _may_be_split(spec):
         verdict, more = Verdict.UNKNOWN, None
     if run.unseen_flags:
@@ -123,7 +125,7 @@ def _by_bounds(run: Run) -> Judged | None:
     somebody could state stays unknown then, and so does a model of which several GPUs have a part each.
     """
     bounds = at_most(run)
-    spread = run.spec is not None and any(line in SPREADS for line in run.spec.uncounted)
+    spread = run.spec is not None and any(line in (*SPREADS, FEWER_LAYERS) for line in run.spec.uncounted)
     strict = spread or any(each.can_be_told for each in bounds)
     enough = {Verdict.FITS} if strict else {Verdict.FITS, Verdict.TIGHT}
     found = []

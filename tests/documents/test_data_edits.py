@@ -112,6 +112,17 @@ YAML_SET = [
     ("x: &x {a: 1}\ny: *x\n", ("y", "a"), 5, "x: &x {a: 1}\ny:\n  a: 5\n"),
     ("a: |\n  t\n\nb: 1\n", ("a",), "u", "a: u\n\nb: 1\n"),
     ("a: 1\n\n# end\n", ("b",), 2, "a: 1\nb: 2\n\n# end\n"),
+    ("a: 1\nb:\n- 1\nc: 1\ne: 1\nf: 1\n", ("d",), 2, "a: 1\nb:\n- 1\nc: 1\nd: 2\ne: 1\nf: 1\n"),
+    (
+        "x:\n  a: 1\n  b: 1\n  d: 1\n  e: 1\n  f: 1\ny: 1\n",
+        ("x", "c"),
+        2,
+        "x:\n  a: 1\n  b: 1\n  c: 2\n  d: 1\n  e: 1\n  f: 1\ny: 1\n",
+    ),
+    ("a: 1\nb: 1\nc: 1\n# of e\ne: 1\nf: 1\n", ("d",), 2, "a: 1\nb: 1\nc: 1\n# of e\ne: 1\nf: 1\nd: 2\n"),
+    ("a: 1\nb: 1\nc: 1\n\ne: 1\nf: 1\n", ("d",), 2, "a: 1\nb: 1\nc: 1\n\ne: 1\nf: 1\nd: 2\n"),
+    ("b: 1\na: 1\nc: 1\ne: 1\n", ("d",), 2, "b: 1\na: 1\nc: 1\ne: 1\nd: 2\n"),
+    ("b: 1\nc: 1\nd: 1\ne: 1\nf: 1\n", ("a",), 2, "b: 1\nc: 1\nd: 1\ne: 1\nf: 1\na: 2\n"),
 ]
 
 

@@ -55,6 +55,14 @@ CASES = {
         "m = load(\n    model_name_or_path, dtype=torch.bfloat16, cache_dir=cache_dir)\n",
         f"m = load(\n    model_name_or_path,\n    dtype=torch.bfloat16,\n    cache_dir=cache_dir,\n    {LONG})\n",
     ),
+    "a comment that stays in its column": (
+        "m = f(\n    a=1,   # one\n    b=2    # two\n)\n",
+        f"m = f(\n    a=1,   # one\n    b=2,   # two\n    {LONG}\n)\n",
+    ),
+    "a comment without room": (
+        "m = f(\n    a=1,\n    b=2  # two\n)\n",
+        f"m = f(\n    a=1,\n    b=2,  # two\n    {LONG}\n)\n",
+    ),
     "filled lines": (
         "m = load(model_name_or_path,\n         dtype=torch.bfloat16, cache_dir=cache, revision=revisions)\n",
         "m = load(model_name_or_path,\n         dtype=torch.bfloat16, cache_dir=cache, revision=revisions,\n"

@@ -79,9 +79,21 @@ def found_in(context: FileContext) -> Iterator[FoundMistake]:
             # What the library does not even read is told as that.
             unread = {problem.span for problem in document.problems if problem.code == "syntax-error"}
             for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
-                replaced = overwrites(context.runs, mistake.schema, mistake.node.value)
+                replaced = overwrites(context.runs, mistake.schema, mistake.node.value) or (
+                    dialect == "accelerate" and _is_launched_with(mistake.path, context)
+                )
                 if mistake.node.span not in unread and not replaced and not _is_idle(mistake.path, root, context):
                     yield FoundMistake(document, root, dialect, mistake)
+
+
+def _is_launched_with(path: KeyPath, context: FileContext) -> bool:
+    """Whether every launch that takes an Accelerate file says the same by a flag, which comes before the file."""
+    launches = [run.launch for run in context.runs]
+    return (
+        len(path) == 1
+        and bool(launches)
+        and all(each is not None and any(flag.name == path[0] for flag in each.launcher_flags) for each in launches)
+    )
 
 
 def _is_idle(path: KeyPath, root: Node, context: FileContext) -> bool:

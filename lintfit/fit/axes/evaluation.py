@@ -20,11 +20,13 @@ def options(subject: Subject) -> Iterator[Option]:
 
 
 def smaller(run: Run, spec: Spec) -> Iterator[int]:
-    """Half, a quarter, … of the evaluation's batch, down to one sequence; whole groups of answers for GRPO and RLOO."""
+    """Half, a quarter, … of the evaluation's batch, down to one sequence; whole groups of answers for GRPO and RLOO, on
+    any number of ranks where no launch says how many there are."""
     size, group = spec.eval_batch_size or 0, _group(run, spec)
+    ranks = 1 if run.unlaunched else spec.data_parallel
     while size > 1:
         size //= 2
-        if not size * spec.data_parallel % group:
+        if not size * ranks % group:
             yield size
 
 
