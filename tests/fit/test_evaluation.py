@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lintfit.commands.check import load_runs
 from lintfit.fit.axes import evaluation as batches
 from lintfit.fit.axes import predictions
 from lintfit.fit.options import Effect, Subject, run_of
@@ -14,6 +15,7 @@ from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.options.model import Options
 from lintfit.run.change import changed_spec
 from tests.support import lintfit
 
@@ -32,6 +34,18 @@ def names(of: Spec) -> list[str]:
 def test_halves_down_to_one_sequence() -> None:
     assert names(spec({"batch_size": 12})) == ["evaluation batch 6", "evaluation batch 3", "evaluation batch 1"]
     assert names(spec(None)) == names(spec({"batch_size": 1})) == names(spec({"batch_size": 0})) == []
+
+
+def test_grpo_evaluates_whole_groups_on_any_number_of_ranks_where_no_launch_says_one(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        "args = GRPOConfig('out', bf16=True, per_device_eval_batch_size=32, eval_strategy='steps', num_generations=8)\n"
+        "GRPOTrainer(model='Qwen/Qwen2.5-1.5B', args=args, train_dataset=d, eval_dataset=d, reward_funcs=f).train()\n"
+    )
+    options = Options(gpu="RTX 4090", gpus=8, isolated=True, origins={"gpu": "--gpu", "gpus": "--gpus"})
+    (judged,) = load_runs([tmp_path / "train.py"], options)[1]
+    assert judged.run.unlaunched and judged.run.spec is not None
+    assert list(batches.smaller(judged.run, judged.run.spec)) == [16, 8]
 
 
 @pytest.mark.parametrize(("gpus", "sizes"), [(1, [16, 8]), (4, [16, 8, 4, 2]), (8, [16, 8, 4, 2, 1])])

@@ -23,7 +23,7 @@ def smaller(run: Run, spec: Spec) -> Iterator[int]:
     """Half, a quarter, … of the evaluation's batch, down to one sequence; whole groups of answers for GRPO and RLOO, on
     any number of ranks where no launch says how many there are."""
     size, group = spec.eval_batch_size or 0, _group(run, spec)
-    ranks = 1 if run.unlaunched else spec.data_parallel
+    ranks = 1 if run.unlaunched or run.usual_command is not None else spec.data_parallel
     while size > 1:
         size //= 2
         if not size * ranks % group:
