@@ -20,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.script.facts.trainer is not None or run.script.document.module is None:
         return
+    if run.value("engine") == "deepspeed" and run.value(_NAME) in (1, None):
+        return  # the engine divides there, by its own config's accumulation (``Accelerator.backward``)
     told = _told(run)
     accelerator = run.script.facts.accelerator
     if told is None or accelerator is None or accelerator.assigned_to is None:

@@ -7,7 +7,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import cards, change, fits, most_states, of_cause, place_of, states_at, strategy
 from lintfit.checks.helpers.wording import rough
 from lintfit.checks.llamafactory_refuses import refuses_stage_3
-from lintfit.findings.model import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Verdict
 
 _REMEDIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -46,7 +46,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place_of(context.run, "zero_stage"),
         f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for"
         + (f"; the peak with {peaks}" if peaks else ""),
-        severity=of_cause(context, alone),
+        severity=of_cause(context, alone) if alone is None or fits(alone) else Severity.INFO,
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
