@@ -31,7 +31,7 @@ def is_refused(document: DataDocument) -> bool:
     ``safe_load`` takes for none of its own (PyYAML's ``Composer.get_single_node``, by which Accelerate, axolotl and
     ``HfArgumentParser`` read theirs; OmegaConf's loader is one of PyYAML's, too)."""
     told = document.kind is Kind.YAML and any(problem.code == SYNTAX_ERROR for problem in document.problems)
-    return document.root is None or told
+    return document.root is None or (told and document.text.strip() != "")  # of an empty file they get None
 
 
 def _is_json_lines(text: str) -> bool:
