@@ -151,6 +151,28 @@ def test_a_dict_of_keywords_is_changed_in_place() -> None:
     assert '{"per_device_train_batch_size": 2, "bf16": True}' in text
 
 
+@pytest.mark.parametrize(
+    ("call", "again", "inside"),
+    [("**options", "", True), ('output_dir="x", **options', "", False), ("**options", "print(dict(**options))", False)],
+)
+def test_a_new_keyword_goes_into_the_dict_that_has_all_of_them(call: str, again: str, inside: bool) -> None:
+    source = script(
+        f"""
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        options = {{
+            "output_dir": "x",
+            "bf16": True,
+        }}
+        {again}
+        model = AutoModelForCausalLM.from_pretrained("a/b")
+        Trainer(model=model, args=TrainingArguments({call})).train()
+        """
+    )
+    text, _ = changed(source, "gradient_checkpointing", True)
+    assert ('    "bf16": True,\n    "gradient_checkpointing": True,\n}' in text) is inside
+    assert ("gradient_checkpointing=True" in text) is not inside
+
+
 def test_unknown_keywords_may_hold_it_already() -> None:
     source = script(
         "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"

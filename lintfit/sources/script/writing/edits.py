@@ -28,7 +28,7 @@ from lintfit.sources.script.reading.lengths import in_generation
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited, remove_statement
 from lintfit.sources.script.writing.opened_input import opening, opens_input, opens_input_elsewhere
-from lintfit.sources.script.writing.spread import data_of, keywords_of
+from lintfit.sources.script.writing.spread import data_of, dict_of, keywords_of
 from lintfit.sources.training_arguments import TRAINING
 from lintfit.sources.training_words import CHECKPOINTING, TORCH
 
@@ -280,6 +280,9 @@ class Writer:
             return None
         if (section := data_of(made.call)) is not None:
             return data_writer.edits(section[0], {(*section[1], name): value})
+        if (given := dict_of(self.calls, made.call)) is not None:
+            key = python_edits.quote(self.calls.document_of(given), name)
+            return edited(self.calls, given, python_edits.add_entry, key, _code(value))
         return self.keyword(made.call, name, _code(value))
 
     def keyword(self, record: Record, name: str, code: str) -> Edits:

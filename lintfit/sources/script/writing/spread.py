@@ -40,6 +40,32 @@ def keywords_of(calls: Calls, record: Record) -> cst.Call | None:
     return made_with(document, document.span(origin))
 
 
+def dict_of(calls: Calls, record: Record) -> cst.Dict | None:
+    """The dict literal that a call spreads as all of its keywords, and nothing else does; None where there is none."""
+    if len(record.node.args) != 1 or not isinstance(spread := record.node.args[0].value, cst.Name):
+        return None
+    for passed in record.passed:
+        origin = passed.value.origin
+        if passed.node.star != "**" or not isinstance(origin, cst.CSTNode) or not calls.is_written(origin):
+            continue
+        document = calls.document_of(origin)
+        made = document.parent(document.parent(origin) or origin)
+        if isinstance(made, cst.Dict) and document is calls.document_of(record.node):
+            name, alone = _assigned(document.parent(made)), document.text.count(f"**{spread.value}") == 1
+            return made if name == spread.value and alone else None
+    return None
+
+
+def _assigned(statement: cst.CSTNode | None) -> str:
+    """The one name that an assignment binds; empty for anything else."""
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            return name
+        case cst.AnnAssign(target=cst.Name(value=name)):
+            return name
+    return ""
+
+
 def data_of(record: Record) -> tuple[DataDocument, KeyPath] | None:
     """The section of a file that a call spreads as its keywords (``TrainingArguments(**config["training_args"])``)."""
     origins = [passed.value.origin for passed in record.passed if passed.node.star == "**"]
