@@ -19,7 +19,7 @@ from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import SAMPLE, exact_length, is_cap, shortest
+from lintfit.verdict.capped import exact_length, is_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -70,8 +70,6 @@ def _severity(context: RunContext, states: bool) -> Severity:
     """An error where the run surely ends out of memory; one step less where a setting that decides memory could not be
     read: of a script that is read in part, more may be otherwise than that setting."""
     certain = _certain(context, states)
-    if not certain and _hangs_on_short_samples(context):
-        return Severity.INFO
     if context.run.doubtful:
         return Severity.WARNING if certain else Severity.INFO
     return Severity.ERROR if certain else Severity.WARNING
@@ -83,17 +81,6 @@ def _certain(context: RunContext, states: bool) -> bool:
     if engine_assumed(context.run) or context.run.engine_by_name:
         return False
     return states or (_is_clear(context) and (exact_length(context.run) or context.fits_with_no_data))
-
-
-def _hangs_on_short_samples(context: RunContext) -> bool:
-    """Whether the length at which samples are cut is one that most data keep below, and the run fits with short ones.
-
-    Of a longer one :func:`lintfit.verdict.capped.at_shortest` has asked already.
-    """
-    spec = context.run.spec
-    if spec is None or spec.generation is not None or spec.seq_len > SAMPLE or exact_length(context.run):
-        return False
-    return context.at_short is not None and context.at_short.verdict is Verdict.FITS
 
 
 def _is_clear(context: RunContext) -> bool:
