@@ -46,7 +46,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place_of(context.run, "zero_stage"),
         f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for"
         + (f"; the peak with {peaks}" if peaks else ""),
-        severity=of_cause(context, alone) if alone is None or fits(alone) else Severity.INFO,
+        severity=of_cause(context, alone) if fits(alone) else Severity.INFO,
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )

@@ -163,7 +163,6 @@ def unknown(
 
 
 def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[Option]:
-    # Plain loops: thousands of flags, each asked of all options of dozens of versions, take seconds in generators.
     exact = [option for option in options if name in option.names]
     if exact:
         return exact[-1:]
@@ -173,6 +172,7 @@ def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[O
         ]
         return short[:1]
     found = []
+    # A plain loop: thousands of flags, each asked of all options of dozens of versions, take seconds in a generator.
     for option in options if abbreviates else ():
         for each in option.names:
             if each.startswith(name):
