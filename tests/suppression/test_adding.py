@@ -190,7 +190,7 @@ def test_real_files_only_gain_lines_and_have_nothing_left(tmp_path: Path) -> Non
         added = [line for line in after if b"lintfit: ignore[" in line]
         assert [line for line in after if line not in added] == lines
         changed += bool(added)
-    assert changed >= 3
+    assert changed >= 2
     again = check(".", "--isolated")
     assert again.status == 0
     assert "unused-ignore" not in again.out
