@@ -19,7 +19,7 @@ from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import exact_length, is_cap, shortest
+from lintfit.verdict.capped import SAMPLE, exact_length, is_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -70,6 +70,8 @@ def _severity(context: RunContext, states: bool) -> Severity:
     """An error where the run surely ends out of memory; one step less where a setting that decides memory could not be
     read: of a script that is read in part, more may be otherwise than that setting."""
     certain = _certain(context, states)
+    if not certain and (context.fits_at_sample or _recipe_would_fit_sharded(context)):
+        return Severity.INFO
     if context.run.doubtful:
         return Severity.WARNING if certain else Severity.INFO
     return Severity.ERROR if certain else Severity.WARNING
@@ -81,6 +83,15 @@ def _certain(context: RunContext, states: bool) -> bool:
     if engine_assumed(context.run) or context.run.engine_by_name:
         return False
     return states or (_is_clear(context) and (exact_length(context.run) or context.fits_with_no_data))
+
+
+def _recipe_would_fit_sharded(context: RunContext) -> bool:
+    """Whether nobody says how a recipe is started, and its model states have room where the GPUs share them: whoever
+    wrote a recipe that no single GPU holds starts it so."""
+    if context.run.recipe is None or not engine_assumed(context.run):
+        return False
+    sharded = context.what_if(engine="deepspeed", zero_stage=3)
+    return sharded is not None and sharded.verdict is not Verdict.DOES_NOT_FIT
 
 
 def _is_clear(context: RunContext) -> bool:
@@ -98,7 +109,10 @@ def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
     assert capacity is not None
     about = f"the peak{_when(context, estimate)} is {'at least' if _is_bound(context) else 'about'} "
     if short is None:
-        return f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU ({_parts(estimate)})"
+        size = f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU"
+        if context.fits_at_sample:
+            return f"{size} ({_parts(estimate, 2)}); with {SAMPLE:,} it fits"
+        return f"{size} ({_parts(estimate)})"
     low, tokens = short
     return (
         f"{about}{rough_of(low.peak.likely, capacity)} per GPU with samples of {tokens:,} tokens "
@@ -174,9 +188,9 @@ def _on_any_number(context: RunContext) -> str:
     return f"; it fits on no number of such GPUs ({gib(result.peak.likely)} each on {count})"
 
 
-def _parts(estimate: Estimate) -> str:
+def _parts(estimate: Estimate, most: int = _SHOWN) -> str:
     sizes = {name: estimate.component(name) for name in COMPONENTS}
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:most]
     shown = [_size(name, sizes[name]) for name in largest if sizes[name]]
     rest = sum(size for name, size in sizes.items() if name not in largest)
     return ", ".join([*shown, *([f"the rest {rough(rest)}"] if rest >= _TENTH else [])])

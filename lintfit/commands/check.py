@@ -326,12 +326,13 @@ class _Pass:
         """The result with its plan, and with all kinds of plans where they are asked for."""
         if not self.plans.all.take(OF_PLAN):
             return judged
+        from lintfit.fit.long_samples import unasked
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options, errors_of)
         planned = replace(
             judged,
-            plan=outcome.plan,
+            plan=unasked(judged.run, outcome.plan),
             rejected=outcome.rejected,
             shortfall=outcome.shortfall,
             refused_plans=outcome.refused,

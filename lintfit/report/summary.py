@@ -136,7 +136,7 @@ def _nothing_found(result: CheckResult) -> str:
     if not judged(result):
         return f"Nothing was judged{where}: {_seen(result)}"
     other = "other " if result.ignored or result.baselined else ""
-    if any(run.verdict is Verdict.TIGHT for run in result.runs):
+    if any(run.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT) for run in result.runs):
         return f"No {other}errors or warnings{where}, and a run that may not fit"
     return f"All {other}checks passed{where}"
 

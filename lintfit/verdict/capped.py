@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
@@ -23,7 +24,9 @@ STEP = 64
 LONGEST = 131_072
 """Tokens up to which a longer sequence is tried, where the model does not say how many it takes."""
 
-
+_ENOUGH = (Verdict.FITS, Verdict.TIGHT)
+_AT_SAMPLE: Memo[Estimate] = Memo(64)
+"""Estimates with samples of :data:`SAMPLE` tokens, for which a rule and the plan ask."""
 _PICTURES = lazy_pattern(r"(^|_)(image|vision|video|visual|mm|audio|speech|pixel)s?(_|$)")
 """Words in the names of flags by which a script trains on more than text (``--image_folder``, ``--vision_tower``)."""
 
@@ -92,6 +95,15 @@ def at_shortest(run: Run) -> Estimate | None:
     if run.spec is None or not is_cap(run) or run.spec.seq_len <= shortest(run):
         return None
     return estimate(replace(run.spec, seq_len=shortest(run)))
+
+
+def fits_at_sample(run: Run) -> bool:
+    """Whether a run whose samples nobody pads to their stated length, as far as anybody can tell, fits, tightly at
+    least, with samples of :data:`SAMPLE` tokens: then it hangs on data that nobody sees whether it does not."""
+    spec = run.spec
+    if spec is None or spec.generation is not None or exact_length(run) or spec.seq_len <= SAMPLE:
+        return False
+    return _AT_SAMPLE.get(spec, "", lambda: estimate(replace(spec, seq_len=SAMPLE))).verdict in _ENOUGH
 
 
 def with_shorter(run: Run, spec: Spec, result: Estimate) -> tuple[Estimate, int] | None:

@@ -164,6 +164,14 @@ class RunContext:
         return least is not None and least.verdict is Verdict.DOES_NOT_FIT
 
     @property
+    def fits_at_sample(self) -> bool:
+        """Whether samples longer than the longest of most data alone are too large, and nobody knows whether there are
+        such."""
+        from lintfit.verdict.capped import fits_at_sample
+
+        return self.beyond is None and self.scaling is None and fits_at_sample(self.run)
+
+    @property
     def trained(self) -> Estimate | None:
         """The estimate without evaluations, where one of them is the peak: what rules about the training ask for."""
         if self.estimate is None or not self.estimate.peaks_in_evaluation or self.verdict is Verdict.UNKNOWN:
