@@ -9,8 +9,8 @@ from lintfit.checks.helpers.runs import (
     at_length,
     breaks_or_strains,
     cards,
+    engine_assumed,
     enough,
-    is_sure,
     most,
     names_unread_file,
     stated_at,
@@ -21,6 +21,7 @@ from lintfit.checks.helpers.wording import rough, spot
 from lintfit.findings.model import Applicability, Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
+from lintfit.verdict.capped import exact_length
 
 _WORTH_IT = 0.05
 """Share of the GPU that half precision must give back to be mentioned."""
@@ -60,11 +61,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _severity(context: RunContext) -> Severity:
-    """A warning where the run does not fit however long its samples are, or a config waits for a flag; information
-    where the launch says no to both."""
+    """A warning where a config waits for a flag, or the run does not fit with samples that are as long as is said;
+    information where the launch says no to both."""
     run = context.run
+    sure = exact_length(run) and not engine_assumed(run)
     refused = run.launch is not None and any(run.launch.flag(name) is not None for name in ("bf16", "fp16"))
-    return Severity.WARNING if not refused and (_left_open(run) or is_sure(context)) else Severity.INFO
+    return Severity.WARNING if not refused and (_left_open(run) or sure) else Severity.INFO
 
 
 def _left_open(run: Run) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import at_length, change, fits, most, of_cause, place_of, up_to
+from lintfit.checks.helpers.runs import at_length, change, fits, most, of_samples, place_of, up_to
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
@@ -31,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
             f"{rough(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
-            severity=of_cause(context, result),
+            severity=of_samples(context, result),
             fix=change(
                 run,
                 f"micro-batch {smaller} with accumulation {changes['gradient_accumulation_steps']}",

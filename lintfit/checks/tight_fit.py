@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.helpers.context import Report, RunContext, has_room, leaves_room
-from lintfit.checks.helpers.runs import anchor, at_length, engine_assumed, place_of
+from lintfit.checks.helpers.context import Report, RunContext, has_room
+from lintfit.checks.helpers.runs import anchor, at_length, place_of
 from lintfit.checks.helpers.wording import gib, of_gib
-from lintfit.findings.model import Severity
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.verdict.capped import exact_length
 
@@ -18,16 +17,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _capped(context, estimate, context.longest)
         return
     peak = estimate.peak
-    # Where even the low end leaves room, what no file states decides, more than the GPU.
-    over = peak.likely > estimate.capacity_bytes and not leaves_room(estimate, peak.low)
-    short = None if exact_length(context.run) else context.at_short
-    sure = over and not engine_assumed(context.run) and (short is None or short.verdict is not Verdict.FITS)
     around = f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""
     yield Report(
         anchor(context.run),
         f"the peak{at_length(context)} is {of_gib(peak.likely, estimate.capacity_bytes)} per GPU{around}: "
         f"{_ends(context, estimate)}",
-        severity=None if sure else Severity.INFO,
         help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
         f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )
@@ -44,15 +38,13 @@ def _ends(context: RunContext, estimate: Estimate) -> str:
 
 
 def _capped(context: RunContext, estimate: Estimate, longest: int) -> Report:
-    """It fits while its samples stay below the length at which they are cut: information, for nobody knows how long
-    they are."""
+    """It fits while its samples stay below the length at which they are cut, and nobody knows how long they are."""
     assert estimate.capacity_bytes is not None and context.run.spec is not None
     cap = context.run.spec.seq_len
     return Report(
         place_of(context.run, "seq_len"),
         f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU with a sample of {cap:,} tokens, "
         f"at which they are cut; it fits while none has more than {longest:,}",
-        severity=Severity.INFO,
         fix=context.plan.fix if context.plan is not None else None,
         help=f"what fits: {context.plan.fix.message}" if context.plan is not None else "",
     )

@@ -161,6 +161,14 @@ def of_cause(context: RunContext, without: Estimate | None) -> Severity:
     return Severity.WARNING if close or fits(without) else Severity.INFO
 
 
+def of_samples(context: RunContext, without: Estimate | None) -> Severity:
+    """The same of a cause that grows with the samples: information where nobody knows how long they are, and where
+    Unsloth trains, of whose kernels a part is not counted."""
+    if not exact_length(context.run) or context.run.mentions("unsloth"):
+        return Severity.INFO
+    return of_cause(context, without)
+
+
 def at_length(context: RunContext) -> str:
     """The length that such a size is of, where nobody knows whether samples have it."""
     spec = context.run.spec
