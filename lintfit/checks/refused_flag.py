@@ -22,11 +22,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if each.blanks:
             yield left_blank(each.place, each.blanks, f"the run stops with “{each.error}”")
         elif each.place.span not in said:
-            message = _message(each, context.run.versions, later=_is_met_later(each, context.run.refused))
+            later = _is_met_later(each, context.run.refused)
+            message = _message(each, context.run.versions, later)
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
-            lost = Severity.INFO if each.ignored and each.name.startswith(_TRACKERS) else Severity.WARNING
-            yield Report(each.place, message, None if surely else lost, help=_help(each))
+            lost = Severity.INFO if later or (each.ignored and each.name.startswith(_TRACKERS)) else Severity.WARNING
+            yield Report(each.place, message, None if surely and not later else lost, help=_help(each))
 
 
 _TRACKERS = ("comet_", "mlflow_", "swanlab_", "trackio_", "wandb_")

@@ -67,13 +67,13 @@ Trainer(model=model, args=args, train_dataset=load()).train()
 """
 
 
-@pytest.mark.parametrize(("flag", "severity"), [("--wandb", Severity.INFO), ("", Severity.WARNING)])
-def test_that_memory_may_not_suffice_waits_for_a_command_that_its_parser_takes(
+@pytest.mark.parametrize(("flag", "severity"), [("--wandb", Severity.INFO), ("", Severity.ERROR)])
+def test_that_memory_does_not_suffice_waits_for_a_command_that_its_parser_takes(
     tmp_path: Path, flag: str, severity: Severity
 ) -> None:
     (tmp_path / "train.py").write_text(PARSED)
     (tmp_path / "run.sh").write_text(f"python train.py {flag}\n")
-    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 1640\n')
+    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 3090"\nseq-len = 8192\n')
     found = {finding.rule: finding for finding in check([tmp_path], Options()).findings}
     assert ("refused-flag" in found) == bool(flag)
-    assert found["tight-fit"].severity is severity
+    assert found["does-not-fit"].severity is severity

@@ -93,7 +93,8 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
 
     Where a command is not the one that somebody wrote, or its parser refuses what decides it (``breaks_the_command``),
     that is all: the rest would be said of another one than what runs. Where a run stops by another error before it has
-    trained, its warnings are information: they are of a training that does not come before the error is mended.
+    trained, its warnings are information: they are of a training that does not come before the error is mended. So is
+    what becomes of the memory of a run whose parser refuses the command, which nobody has run as it stands.
 
     Where one of them fails, ``apart`` says whether the others are still asked.
     """
@@ -113,15 +114,16 @@ def _asked(context: RunContext, enabled: Enabled | None, apart: Apart) -> Iterat
     yield from _of_run(rules, context, apart)
 
 
-_VERDICT = frozenset({"does-not-fit", "tight-fit"})
-"""Rules that say what becomes of a run's memory, which stands beside any error of its files."""
+_VERDICT = "does-not-fit"
+"""The rule that says that a run's memory does not suffice, which stands beside any error of its files."""
 
 
 def _waits(finding: Finding, run: Run) -> bool:
-    """Whether a finding is a warning of a training; what ``--fix`` mends along with the error is no reason to wait.
-
-    That memory may not suffice waits only where the parser refuses the command, which nobody has run as it stands."""
-    if finding.severity is not Severity.WARNING or (finding.rule in _VERDICT and not refuses_its_command(run)):
+    """Whether a finding is a warning of a training, or the verdict of its memory where its parser refuses the command;
+    what ``--fix`` mends along with the error is no reason to wait."""
+    if finding.rule == _VERDICT:
+        return finding.severity is not Severity.INFO and refuses_its_command(run)
+    if finding.severity is not Severity.WARNING:
         return False
     return finding.fix is None or finding.fix.applicability is not Applicability.SAFE
 
