@@ -9,7 +9,7 @@ from lintfit.checks.helpers.readers import flag_given, milder, older
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, Kind
-from lintfit.findings.model import Applicability, Fix
+from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
 
@@ -79,10 +79,16 @@ def _report(found: FoundMistake, by_version: str | None = None) -> Report:
     return Report(
         Place(found.document, mistake.node.span),
         f"{found.statement} is not allowed ({mistake.allowed}): {consequence}{hint}",
-        severity=milder(found.severity) if _is_bare_no(found) and by_version else found.severity,
+        severity=milder(found.severity) if _is_bare_no(found) and by_version else _severity(found),
         fix=fix,
         help="" if hint or fix is not None else f"write {mistake.allowed}",
     )
+
+
+def _severity(found: FoundMistake) -> Severity:
+    """Information where the library does not check a value, and nobody knows whether it does any harm."""
+    told = found.mistake.refused or found.mistake.coerced or found.tuned or found.mistake.schema.get("x-warned")
+    return found.severity if told or found.fails_later else Severity.INFO
 
 
 def _meant(found: FoundMistake) -> str | None:

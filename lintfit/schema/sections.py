@@ -26,6 +26,7 @@ stands in markers of their own:
 ``x-range-since``      from which version on the range is checked
 ``x-integer-since``    from which version on a number must be whole
 ``x-range-unchecked``  the library checks the type, not the range
+``x-calculated``       a number that the library does not check, and calculates with: another type stops there
 ``x-warned``           the library warns of a value that it does not know, and takes the default
 ``x-not-beside``       the key that excludes this one
 ``x-changes-results``  the key changes what is learned, not only where and how fast

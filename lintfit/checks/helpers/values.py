@@ -43,6 +43,12 @@ class FoundMistake:
         return Severity.ERROR if self.mistake.refused and not self.tuned else Severity.WARNING
 
     @property
+    def fails_later(self) -> bool:
+        """Whether what nobody checks is surely an error where it is used: a word or a list in the place of a number."""
+        number = isinstance(self.mistake.node.value, int | float)
+        return not self.mistake.refused and bool(self.mistake.schema.get("x-calculated")) and not number
+
+    @property
     def tuned(self) -> bool:
         """Whether DeepSpeed's autotuner takes one of the values of a list before any run reads the file."""
         enabled = self.root.get("autotuning", "enabled")
@@ -61,7 +67,7 @@ class FoundMistake:
         if self.mistake.schema.get("x-warned"):
             return f"{self.library} warns of it, and takes {shown(self.mistake.schema['default'])}"
         if not self.mistake.refused:
-            return f"{self.library} takes it unchecked, and the run fails or goes wrong where it is used"
+            return f"{self.library} takes it unchecked" + (", and stops where it calculates with it" * self.fails_later)
         stops = "stops with a ValidationError" if self._model else "stops when it reads the file"
         return f"{self.library} {stops}"
 
