@@ -26,6 +26,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.script is not None and not run.script.facts.trains:
         return  # it prepares data, or what trains is out of sight
+    if _is_not_sure(run):
+        return
     if any(run.settings[name].value not in ("none", None) for name in _OFFLOADS if name in run.settings):
         return
     if run.all_gpus is not None or _is_for_several(run):
@@ -42,6 +44,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"{_buffers(context)}",
         severity=Severity.WARNING if costs and context.verdict is not Verdict.FITS else Severity.INFO,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
+    )
+
+
+def _is_not_sure(run: Run) -> bool:
+    """Whether a script makes DeepSpeed's engine under a condition that nobody can work out (``if cfg.use_deepspeed:``),
+    and so may train without it."""
+    facts = run.script.facts if run.script is not None else None
+    return (
+        facts is not None and facts.trainer is None and facts.initialize is not None and facts.initialize.taken is None
     )
 
 
