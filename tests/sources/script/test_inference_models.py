@@ -55,6 +55,7 @@ def entry(**more: Any) -> dict[str, Any]:
             'judge = AutoModelForSequenceClassification.from_pretrained("some/judge").cuda()',
             {"model": "some/judge", "scores": True},
         ),
+        (f"teacher = {LOADED})\nteacher.to('cuda:0')", entry()),
         ("teacher = AutoModelForCausalLM.from_pretrained(names[0]).cuda()", {"model": None, "scores": False}),
     ],
 )
@@ -68,6 +69,8 @@ def test_a_model_on_the_card_beside_the_trained_one(teacher: str, becomes: dict[
         ("", ""),
         (f"teacher = {LOADED})", ""),  # stays on the host
         (f'teacher = {LOADED}, device_map="cpu")', ""),
+        (f'teacher = {LOADED}).to("cuda:1")', ""),  # the student is on the first
+        (f'teacher = {LOADED}, device_map={{"": 1}})', ""),
         (f"teacher = {LOADED}).cuda()\ndel teacher", ""),
         ("", f"teacher = {LOADED}).cuda()"),  # only once the training is over
         (f"if False:\n    teacher = {LOADED}).cuda()", ""),
@@ -113,6 +116,12 @@ def test_what_a_trainer_is_handed(name: str, handed: str, becomes: Any) -> None:
         ),
         ("import copy\nreference = copy.deepcopy(student)\ndel reference", None),
         ("import copy\nreference = copy.deepcopy(settings)", None),
+        ("import copy\nreference = copy.deepcopy(student)\nreference.to('cuda:1')", None),
+        ("import copy\nreference = copy.deepcopy(student)\nreference.to(torch.device('cuda:1'))", None),
+        (
+            "import copy\nreference = copy.deepcopy(student)\nreference.to('cuda:0')",
+            [{"model": "some/student", "scores": False}],
+        ),
     ],
 )
 def test_a_copy_of_the_trained_model(reference: str, becomes: Any) -> None:

@@ -14,7 +14,17 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
-from lintfit.sources.script.interpreter.values import Const, Items, Record, Value, alternatives, objects, plain
+from lintfit.sources.script.interpreter.values import (
+    Const,
+    Items,
+    Object,
+    Record,
+    Table,
+    Value,
+    alternatives,
+    objects,
+    plain,
+)
 from lintfit.sources.script.reading import facts, loops
 from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 
@@ -63,6 +73,7 @@ def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], R
             _counted_elsewhere(reading, load)
             or _freed(reading, load)
             or (load.order > optimized and _is_base(reading, load))
+            or _elsewhere(reading, load)
         ):
             continue
         if _on_card(reading, load):
@@ -101,7 +112,8 @@ def _copied(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], R
         copies = record.name in _COPIES and record.taken is True and record.order < begins
         if not copies or not facts.is_trained(found, record.value(0)) or record.assigned_to is None:
             continue
-        if not _handed_over(reading, record.assigned_to) and not _freed(reading, record):
+        left_out = _handed_over(reading, record.assigned_to) or _freed(reading, record) or _elsewhere(reading, record)
+        if not left_out:
             yield _entry(reading, load), record
 
 
@@ -162,6 +174,37 @@ def _moved(reading: Reading, load: Record) -> bool:
     return something(load.keyword("device_map")) or any(
         facts.moves(each) and facts.made_by(each.receiver, load) for each in moves
     )
+
+
+def _elsewhere(reading: Reading, load: Record) -> bool:
+    """Whether a model is put onto another GPU than the trained one, each by its number (``.to("cuda:1")``)."""
+    trained = reading.found.trained_load
+    if trained is None:
+        return False
+
+    def is_its(move: Record) -> bool:
+        # A copy is known by its name alone: the walk has it as the model that it is a copy of.
+        by_name = load.name in _COPIES
+        return move.receiver_name == load.assigned_to if by_name else facts.made_by(move.receiver, load)
+
+    moved = [each for each in reading.records if each.taken is not False and each.name in ("to", "cuda")]
+    mine = _card(load, [each for each in moved if is_its(each)])
+    other = _card(trained, [each for each in moved if not is_its(each) and facts.made_by(each.receiver, trained)])
+    return mine is not None and mine != (other or 0)
+
+
+def _card(load: Record, moves: list[Record]) -> int | None:
+    """The number of the GPU that a model is put onto last, None where the script says none."""
+    for device in (*(each.value(0, "device") for each in reversed(moves)), load.keyword("device_map")):
+        if isinstance(device, Table) and set(device.items) == {""}:
+            device = device.items[""]
+        if isinstance(device, Object) and device.kind == "torch.device":
+            device = device.attributes.get("type")
+        known = plain(device) if device is not None else None
+        numbered = re.fullmatch(r"(?:cuda:)?(\d+)", str(known)) if type(known) in (int, str) else None
+        if numbered is not None:
+            return int(numbered[1])
+    return None
 
 
 def _is_prepared(reading: Reading, load: Record) -> bool:
