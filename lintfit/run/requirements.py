@@ -50,6 +50,13 @@ is what they install with pip, of a README its lines and points that are nothing
 and the files of a folder come late: many of them are extras, of which no installation
 has all.
 """
+_IMAGES = tuple(
+    f"{folder}/{below}{name}"
+    for folder in ("docker", "dockerfiles", ".docker", ".devcontainer")
+    for below in ("", "*/")
+    for name in ("requirement*.txt", *_CONDA, "Dockerfile*")
+)
+"""Where the images of a project ask for libraries, in folders of their own: what no file beside them states."""
 _INSTALLS = lazy_pattern(r"\b(?:pip3?[ \t]+install|(?:uv|poetry)[ \t]+add)(?![\w-])(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments; ``uv add`` and ``poetry add`` install, too."""
 _MOST = 30
@@ -177,15 +184,19 @@ def speaks_for(file: Path, path: Path, root: Path) -> bool:
     if not (file.name in _LOCKS or any(fnmatchcase(file.name, pattern) for pattern in patterns)):
         return False
     below = {resolved(folder) for folder in folders_above(path, root)}
-    return file.parent in below or (file.parent.name == "requirements" and file.parent.parent in below)
+    if file.parent in below or (file.parent.name == "requirements" and file.parent.parent in below):
+        return True
+    above = (folder for folder in islice(file.parents, 1, 3) if folder in below)
+    return any(_fits(file.relative_to(folder).as_posix(), _IMAGES) for folder in above)
 
 
 @cache
 def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
     """The files of a folder, those that count more first, with what each asks of libraries."""
-    stated = [(path, _first(_stated(path))) for path in _matching(folder)]
+    stated = [(path, _first(_stated(path))) for path in _matching(folder, _FILES)]
+    images = [(path, _first(_stated(path))) for path in _matching(folder, _IMAGES)]
     first = tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder)))
-    return (*first, *_agreed(stated))
+    return (*first, *_agreed(stated), *_agreed(images))
 
 
 def _agreed(stated: Sequence[tuple[Path, Mapping[str, str]]]) -> Iterator[tuple[Path, Mapping[str, str]]]:
@@ -306,8 +317,17 @@ def _once(pins: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield from ((name, version) for name, (version, *others) in asked.items() if not others)
 
 
-def _matching(folder: Path) -> Iterator[Path]:
-    for pattern in _FILES:
+def _fits(path: str, patterns: Iterable[str]) -> bool:
+    """Whether one of these patterns fits a path, name by name."""
+    names = path.split("/")
+    return any(
+        len(parts) == len(names) and all(map(fnmatchcase, names, parts))
+        for parts in (pattern.split("/") for pattern in patterns)
+    )
+
+
+def _matching(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    for pattern in patterns:
         yield from _in_order(folder, pattern)
 
 
