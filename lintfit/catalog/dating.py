@@ -55,11 +55,15 @@ LOADS: Mapping[str, Taken] = {"use_auth_token": Taken("transformers", gone="5.0"
 """Arguments of ``from_pretrained`` of models (``modeling_utils.py`` of transformers 4.57.1 pops it and warns, that of
 5.0.0 does not know it). Those that a rule reports (``removed-argument``) are no dates."""
 
-IMPORTS: Mapping[str, Taken] = {
-    "DataCollatorForCompletionOnlyLM": Taken("trl", gone="0.20"),
-    "setup_chat_format": Taken("trl", gone="0.26"),
+IMPORTS: Mapping[tuple[str, str], Taken] = {
+    ("trl", "DataCollatorForCompletionOnlyLM"): Taken("trl", gone="0.20"),
+    ("trl", "setup_chat_format"): Taken("trl", gone="0.26"),
+    ("transformers", "AdamW"): Taken("transformers", gone="4.51"),
+    ("peft", "prepare_model_for_int8_training"): Taken("transformers", gone="5.0"),
 }
-"""Names that ``trl`` itself once had (``trl/__init__.py`` of TRL 0.19.1 and 0.20.0, of 0.25.1 and 0.26.0)."""
+"""Names that packages themselves once had: ``trl/__init__.py`` of TRL 0.19.1 and 0.20.0, of 0.25.1 and 0.26.0;
+``transformers/__init__.py`` of 4.48.0, which has it, and 4.51.3; ``peft/__init__.py`` of 0.9.0 and 0.10.0, whose
+releases are years before transformers 5 and the peft that it asks for (0.22 of 5.24, ``integrations/peft.py``)."""
 
 NEW_TRAINERS: Mapping[str, Taken] = {"GRPOTrainer": Taken("trl", first="0.14")}
 """Trainers that came late (``trl/__init__.py`` of TRL 0.13.0 and 0.14.0): importing one from an older release stops."""

@@ -89,8 +89,12 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     from lintfit.documents.python_imports import imported_from
 
     facts = run.script.facts
-    imported = dict.fromkeys(imported_from(run.script.document, "trl"))
-    found = [(IMPORTS[name], f"{name} of trl") for name in imported if name in IMPORTS]
+    found = [
+        (IMPORTS[package, name], f"{name} of {package}")
+        for package in dict.fromkeys(package for package, _ in IMPORTS)
+        for name in dict.fromkeys(imported_from(run.script.document, package))
+        if (package, name) in IMPORTS
+    ]
     for load in facts.loads:
         if load.name != "from_pretrained" or load.taken is False or not load.function.startswith("transformers."):
             continue

@@ -345,6 +345,21 @@ trainer.train()
 """
 
 
+@pytest.mark.parametrize(
+    ("imported", "bound"),
+    [
+        ("from peft import LoraConfig, prepare_model_for_int8_training\n", "<5.0"),
+        ("from peft import LoraConfig, prepare_model_for_kbit_training\n", None),
+        ("from transformers import AdamW\n", "<4.51"),
+        ("from transformers import AdamWeightDecay\n", None),
+        ("if old:\n    from transformers import AdamW\n", None),
+    ],
+)
+def test_imports_of_names_that_are_gone_date_transformers(tmp_path: Path, imported: str, bound: str | None) -> None:
+    text = f'from transformers import Trainer\n{imported}Trainer(model="gpt2").train()\n'
+    assert _run(tmp_path, text).versions.get("transformers") == bound
+
+
 @pytest.mark.parametrize(("trainer", "derived"), [("GRPOTrainer", ""), ("Own", "class Own(GRPOTrainer):\n    pass\n")])
 @pytest.mark.parametrize(
     ("locked", "expected"),
@@ -362,6 +377,19 @@ def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path:
     (tmp_path / "requirements.txt").write_text("transformers>=5.1\n")
     found = _run(tmp_path, BARE.replace("bf16=True", "bf16=True, no_cuda=False")).versions
     assert dict(found) == {"transformers>=": "5.1"}
+
+
+def test_the_images_of_a_project_tell_what_no_file_beside_them_does(tmp_path: Path) -> None:
+    for folder, pins in (("cu121", ""), ("cu124", "deepspeed==0.15.0\ntrl==0.9\n"), ("test", "trl==0.8\n")):
+        (tmp_path / "docker" / folder).mkdir(parents=True)
+        (tmp_path / "docker" / folder / "requirements.txt").write_text(pins + "transformers==4.30\n", "utf-8")
+    (tmp_path / "docker/Dockerfile").write_text("RUN pip install peft==0.9.0\n", "utf-8")
+    (tmp_path / "requirements.txt").write_text("transformers==4.48\n", "utf-8")
+    found = {name: version for name, (version, _) in asked_near(tmp_path / "train.py", tmp_path).items()}
+    assert found == {"transformers": "4.48", "deepspeed": "0.15.0", "peft": "0.9.0"}
+    beside = tmp_path / "docker/cu124/requirements.txt"
+    assert requirements.speaks_for(beside, tmp_path / "train.py", tmp_path)
+    assert not requirements.speaks_for(tmp_path / "other/cu124/requirements.txt", tmp_path / "train.py", tmp_path)
 
 
 def test_what_the_release_of_axolotl_pins_is_known(tmp_path: Path) -> None:
