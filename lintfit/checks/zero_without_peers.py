@@ -50,10 +50,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _is_not_sure(run: Run) -> bool:
     """Whether a script makes DeepSpeed's engine under a condition that nobody can work out (``if cfg.use_deepspeed:``),
     and so may train without it."""
-    facts = run.script.facts if run.script is not None else None
-    return (
-        facts is not None and facts.trainer is None and facts.initialize is not None and facts.initialize.taken is None
-    )
+    if run.script is None or run.script.uses_trainer:
+        return False
+    made = run.script.facts.initialize
+    return made is not None and made.taken is None
 
 
 def _is_for_several(run: Run) -> bool:
