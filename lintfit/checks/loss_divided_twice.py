@@ -9,7 +9,8 @@ from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.frozen import replace
 from lintfit.run.model import Run
 from lintfit.sources.script.reading import loops
 
@@ -34,7 +35,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 division = _division(document, node, told) if id(node) not in seen and len(node.args) == 1 else None
                 seen.add(id(node))
                 if division is not None:
-                    yield _report(document, node, accelerator.assigned_to, *division)
+                    report = _report(document, node, accelerator.assigned_to, *division)
+                    yield replace(report, severity=Severity.INFO) if _may_be_deepspeeds(run) else report
+
+
+_DEEPSPEEDS = ("DummyOptim", "deepspeed_plugin", "DeepSpeedPlugin")
+"""Names of accelerate's that a loop has for DeepSpeed alone."""
+
+
+def _may_be_deepspeeds(run: Run) -> bool:
+    """Whether nothing says how a script is started that is written for DeepSpeed as well, whose config may say 1."""
+    return run.launch is None and run.accelerate is None and run.mentions(*_DEEPSPEEDS)
 
 
 def _told(run: Run) -> str | None:
