@@ -8,6 +8,7 @@ from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
+from lintfit.run.stopping import lacks_a_key
 from lintfit.settings.model import UNKNOWN, in_words
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.verdict.judge import decided_by_images
@@ -35,6 +36,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         known = f"the memory of this run is not known without {' and '.join(run.unknown)}{_by_count(context)}"
         unseen = run.launch is None and not run.origin.partners and run.script is not None and run.script.walk.parses
         yield Report(anchor(run), known, help=_STARTED if unseen else "")
+    elif (stop := lacks_a_key(run)) is not None:
+        yield Report(stop.place, f"the memory of this run is not known without {stop.reason}", help=stop.help)
     elif run.doubtful:
         yield _doubtful(run)
     elif run.unseen_flags:

@@ -83,6 +83,16 @@ def evaluates_nothing(run: Run) -> Stop | None:
     return Stop(call.place, why, "pass one, or turn evaluation off")
 
 
+def lacks_a_key(run: Run) -> Stop | None:
+    """A dict of the script's own that is asked for what the command, or a default, says and that has no such key:
+    whoever starts the script has another value there."""
+    place = run.script.lacks_a_key if run.script is not None and run.launch is not None else None
+    if place is None:
+        return None
+    why = f"another value for {place.text}, at {place}: the dict has no such key, and the script stops with KeyError"
+    return Stop(place, why, "pass one of its keys")
+
+
 def asks_for_two_engines(run: Run) -> Stop | None:
     """A Trainer whose arguments ask for FSDP in a run with DeepSpeed: ``Trainer.__init__`` refuses both together
     (``trainer.py`` of transformers 4.26 to 5.24), also where the field is set after the arguments are made."""

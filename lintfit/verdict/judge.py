@@ -9,7 +9,7 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Range, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.run.stopping import asks_for_two_engines, evaluates_nothing
+from lintfit.run.stopping import asks_for_two_engines, evaluates_nothing, lacks_a_key
 from lintfit.settings.registry import LOWER_BOUNDS
 from lintfit.settings.uncounted import BATCH_SPLIT, FEWER_LAYERS, OWN_PARTS, SPREADS
 from lintfit.verdict.at_most import AtMost, at_most
@@ -88,6 +88,9 @@ def _judge(run: Run) -> Judged:
         and (stop := evaluates_nothing(run) or asks_for_two_engines(run)) is not None
     ):
         verdict = Verdict.UNKNOWN
+        decided_by.append(f"{stop.reason} ({stop.help})")
+    if verdict is not Verdict.UNKNOWN and (stop := lacks_a_key(run)) is not None:
+        verdict, more = Verdict.UNKNOWN, None
         decided_by.append(f"{stop.reason} ({stop.help})")
     if run.all_gpus is not None:
         result = replace(result, assumptions=(run.all_gpus, *result.assumptions))

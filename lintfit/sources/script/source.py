@@ -149,6 +149,11 @@ class ScriptSource:
         return self.reading.calls.call(trainer) if trainer is not None else None
 
     @property
+    def lacks_a_key(self) -> Place | None:
+        """Where the script stops with KeyError before it loads the model, if it surely does."""
+        return self.reading.place_of(stopping.without_key(self.reading))
+
+    @property
     def loads_on_current_gpu(self) -> tuple[Call, ...]:
         """The load of the trained model, and such as are like it, that go to GPU 0 in every process where the weights
         are quantized."""

@@ -278,8 +278,17 @@ class Expressions(Evaluator):
             return self.environment(str(index.value), None, node)
         if isinstance(holder, Object) and isinstance(index, Const) and isinstance(index.value, str):
             return holder.attributes.get(index.value) or Unknown(node)
+        self._lacks(node, holder, index)
         found = operators.item(holder, index, node)
         return self.imported(found) if isinstance(found, Ref) and isinstance(found.origin, cst.ImportAlias) else found
+
+    def _lacks(self, node: cst.Subscript, holder: Value, index: Value) -> None:
+        """Note a key that a dict which the script writes out has not, where that is surely asked for."""
+        if not isinstance(holder, Table) or holder.open or holder.root is not None or not holder.items:
+            return
+        sure = self.walk.branch.taken is True and not self.walk.tries and isinstance(holder.origin, cst.Dict)
+        if sure and isinstance(index, Const) and isinstance(index.value, str) and index.value not in holder.items:
+            self.walk.lacking.append((node, len(self.walk.records)))
 
     def _imported_later(self, node: cst.BaseExpression, scope: Scope) -> Ref | None:
         """An imported name in a table of classes or functions: its module is read once it is picked."""

@@ -167,6 +167,10 @@ class Walk:
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     accumulations: list[Value] = field(default_factory=list)
     """Those of them that are named like an accumulation."""
+    lacking: list[tuple[cst.Subscript, int]] = field(default_factory=list)
+    """Where a dict is surely asked for a key that it has not, and the calls that the walk came by before."""
+    tries: int = 0
+    """Open ``try`` blocks with an answer to an error."""
     strides: dict[int, Value] = field(default_factory=dict)
     """Strides of ``for i in range(0, n, stride)``, by the id of the loop: slices are taken by it."""
     unread: list[Value] = field(default_factory=list)

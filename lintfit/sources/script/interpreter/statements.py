@@ -284,7 +284,9 @@ class Statements(Definitions):
         return flow if flow is Flow.RAISED else Flow.NEXT
 
     def _try(self, node: cst.Try | cst.TryStar, scope: Scope) -> Flow:
+        self.walk.tries += bool(node.handlers)
         flow = self.block(body_of(node.body), scope)
+        self.walk.tries -= bool(node.handlers)
         after = scope.names
         for handler in node.handlers:
             self.walk.step(len(after) // _NAMES)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+import libcst as cst
+
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import Record
 from lintfit.sources.script.reading.collector import Reading, sure_none
@@ -75,3 +77,10 @@ def on_current_gpu(reading: Reading) -> list[Record]:
 def _alike(load: Record, other: Record) -> bool:
     """Whether two calls say the same, word for word."""
     return load.node.deep_equals(other.node)
+
+
+def without_key(reading: Reading) -> cst.Subscript | None:
+    """Where the script surely asks a dict of its own for a key that it has not, before it loads the model."""
+    load = reading.found.trained_load
+    lacking = (node for node, order in reading.walk.lacking if load is not None and order <= load.order)
+    return next(lacking, None)
