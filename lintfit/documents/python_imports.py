@@ -128,12 +128,17 @@ class Imports:
 
 
 def imported_from(document: PythonDocument, package: str) -> Iterator[str]:
-    """The names that a module takes from a package each time that it is run: those below a ``try`` or an ``if`` are not
-    among them."""
+    """The names that a module takes from a package each time that it is run."""
+    return (name for source, name in imported(document) if source == package)
+
+
+def imported(document: PythonDocument) -> Iterator[tuple[str, str]]:
+    """The names that a module takes from others each time that it is run, with what they are taken from: those below a
+    ``try`` or an ``if`` are not among them."""
     for line in document.module.body if document.module is not None else ():
         for small in line.body if isinstance(line, _Line) else ():
-            if isinstance(small, cst.ImportFrom) and _module(small) == package:
-                yield from (alias.evaluated_name for alias in _aliases(small))
+            if isinstance(small, cst.ImportFrom):
+                yield from ((_module(small), alias.evaluated_name) for alias in _aliases(small))
 
 
 def _is_import(line: cst.CSTNode) -> TypeGuard[_Line]:

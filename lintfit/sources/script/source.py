@@ -12,6 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
+from lintfit.documents.python_imports import imported
 from lintfit.documents.python_walk import walk
 from lintfit.documents.steps import Steps
 from lintfit.settings.model import BY_SCRIPT, UNKNOWN, Place, Provenance, Setting
@@ -147,6 +148,12 @@ class ScriptSource:
         """The trainer that is to evaluate between its steps and has no data for that, if it surely has none."""
         trainer = stopping.without_data(self.reading)
         return self.reading.calls.call(trainer) if trainer is not None else None
+
+    @property
+    def stops_at_import(self) -> tuple[str, str] | None:
+        """A module of the repository and the name that the script takes from it and that it has not: ImportError."""
+        taken = imported(self.document)
+        return next(((module, name) for module, name in taken if self.reading.calls.lacks(module, name)), None)
 
     @property
     def lacks_a_key(self) -> Place | None:
@@ -292,7 +299,7 @@ def read_script(
     known = (has_launch or bool(flags)) and not more_flags
     library = defaults.CatalogDefaults({} if versions is None else versions)
     modules = Modules(document, open_file)
-    calls = Calls(modules.documents, modules.unread)
+    calls = Calls(modules.documents, modules.unread, modules.lacks)
 
     def read(assume: bool) -> Reading:
         walk = Walk(

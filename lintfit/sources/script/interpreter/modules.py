@@ -37,6 +37,10 @@ _COPY_OF_PEFT = re.compile(
     r"^from \.(?:mapping|peft_model|auto) import\b(?=.*?\bget_peft_model\b)", re.MULTILINE | re.DOTALL
 )
 """What the ``__init__.py`` of PEFT says from 0.1 on (src/peft/__init__.py), and that of a copy under another name."""
+_BRINGS_ANY = re.compile(
+    r"import[ \t]*\(?[ \t]*\*|\b__getattr__\b|\bglobals\(|\bexec\(|\bvars\(|\b__dict__\b|\bsetattr\("
+)
+"""What gives a module names that do not stand in it."""
 LIBRARIES = word_set("""
     torch transformers trl peft accelerate deepspeed datasets numpy bitsandbytes diffusers lightning pandas tqdm
     wandb evaluate sklearn scipy tokenizers colossalai ray huggingface_hub safetensors unsloth vllm os sys re json
@@ -78,6 +82,18 @@ class Modules:
         if name not in self._found:
             self._found[name] = self._load(name)
         return self._found[name]
+
+    def lacks(self, module: str, name: str) -> bool:
+        """Whether a file of the repository is this module and surely has no such name: the word stands nowhere in it as
+        what is bound does, nor what could bring any name."""
+        if self._open is None or module.partition(".")[0] in LIBRARIES:
+            return False
+        found = next((each for path in _candidates(self._script.path.parent, module) if (each := self._at(path))), None)
+        if found is None or found.path.name == "__init__.py" or _BRINGS_ANY.search(found.text):
+            return False
+        word = rf"\b{re.escape(name)}\b"
+        bound = rf"\b(?:class|def|as|for|global|import)\b[^\n]*{word}|{word}\s*[]:=,)]"
+        return re.search(bound, found.text) is None
 
     def beside(self, name: str) -> cst.Module | None:
         """The tree of a file that the script runs by its name; None where it is not at hand."""

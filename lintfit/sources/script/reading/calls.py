@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,13 @@ _MAX_NESTING = 4
 class Calls:
     """Makes calls of records. ``documents`` are the script and the modules of its repository that it draws in."""
 
-    def __init__(self, documents: Sequence[PythonDocument], unread: Mapping[str, str]) -> None:
+    def __init__(
+        self, documents: Sequence[PythonDocument], unread: Mapping[str, str], lacks: Callable[[str, str], bool]
+    ) -> None:
         self._documents = documents
         self._unread = unread
+        self.lacks = lacks
+        """Whether a module of the repository surely has no such name."""
         self._made: dict[int, Call] = {}
         self._homes: dict[int, PythonDocument] = {}
         """The documents of nodes that were asked for, by the node's id: to ask a tree that it is not of takes long."""
