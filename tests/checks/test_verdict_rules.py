@@ -14,7 +14,6 @@ from lintfit.checks import does_not_fit, fix_insufficient, host_ram_short, memor
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.documents.model import Document, FileText, Kind
 from lintfit.findings.model import Rejected, Severity
-from lintfit.frozen import replace
 from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.run.model import Hardware, Origin, Run
@@ -80,12 +79,6 @@ def test_other_verdicts_fit_well_enough(verdict: Verdict) -> None:
     context = RunContext(a_run(), an_estimate(verdict, 20))
     for rule in (does_not_fit, no_plan_fits, fix_insufficient):
         assert list(rule.check_run(context)) == []
-
-
-@pytest.mark.parametrize(("low", "severity"), [(23.8, None), (12, Severity.INFO)])
-def test_a_range_that_begins_well_below_the_gpu_is_information(low: float, severity: Severity | None) -> None:
-    estimate = replace(an_estimate(Verdict.TIGHT, 26), peak=Range(int(low * GIB), 26 * GIB, 40 * GIB))
-    assert one(tight_fit.check_run(RunContext(a_run(), estimate))).severity is severity
 
 
 def test_tight_fit_says_the_range() -> None:
