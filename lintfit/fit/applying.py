@@ -35,7 +35,7 @@ from lintfit.run.model import Run
 from lintfit.run.naming import leads_to, pointed_at
 from lintfit.run.offloaded_optimizer import asked_in_vain
 from lintfit.run.sharing import changed_settings
-from lintfit.run.unused_search import ARGUMENT, searches_beside_reentrant
+from lintfit.run.unused_search import ARGUMENT, searches_beside_reentrant, without_reentering
 from lintfit.run.write import why_not, write_one
 from lintfit.settings.registry import SETTINGS, ZERO, ZERO_SECTION
 from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
@@ -107,9 +107,15 @@ def apply_changes(run: Run, changes: Mapping[str, Any], workspace: Workspace, cl
     return applied(run, list(ordered(run, changes)), workspace, cli)
 
 
-def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Applied | str:
-    """Changes carried out in their order; one that is refused is tried again after those behind it."""
-    copy = _Copy(run, workspace, cli, wanted)
+def applied(
+    run: Run, asked: Sequence[Change], workspace: Workspace, cli: Options, first: Sequence[Change] = ()
+) -> Applied | str:
+    """Changes carried out in their order; one that is refused is tried again after those behind it. ``first``: what
+    goes with them, and makes other lines needless that they would bring."""
+    copy = _Copy(run, workspace, cli, asked)
+    for name, value in first:
+        copy.change(name, value)
+    wanted = asked
     while wanted:
         refused: list[tuple[Change, str]] = []
         for name, value in wanted:
@@ -123,7 +129,11 @@ def applied(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Optio
     if asked_in_vain(copy.run) is not None and asked_in_vain(run) is None:
         copy.change("optimizer", "adamw_torch")  # what then trains is DeepSpeed's AdamW
     if searches_beside_reentrant(copy.run) and not searches_beside_reentrant(run):
-        copy.change(ARGUMENT, False)
+        along = without_reentering(copy.run)
+        if along and not first and any(_OPENING in each.edit.edit.text for each in copy.written):
+            return applied(run, asked, workspace, cli, along)  # nothing needs to open the input then
+        for name, value in along or ((ARGUMENT, False),):
+            copy.change(name, value)
     copy.take_existing()
     copy.keep_variables()
     reason = copy.apart.why_not(copy.texts)
@@ -144,6 +154,9 @@ def with_edits(
     reason = copy.edit(name, edits) or copy.apart.why_not(copy.texts)
     return reason or copy.so_far()
 
+
+_OPENING = ".enable_input_require_grads()"
+"""What reentrant checkpoints of a frozen base need, others do not (``sources/script/writing/opened_input.py``)."""
 
 _TRIED = 3
 """Configs of the tree from which a plan may go on."""

@@ -7,11 +7,16 @@ recomputed reentrantly as ready twice (peft#313, trl#921).
 
 from __future__ import annotations
 
+from typing import Any
+
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
 
 ARGUMENT = "ddp_find_unused_parameters"
 """A field of ``TrainingArguments`` since transformers 4.3."""
+
+_KEYWORDS, _SINCE = "gradient_checkpointing_kwargs", (4, 35)
+"""A field since that release, which the Trainer hands to torch's checkpoint."""
 
 _NOT_REENTRANT = 5
 """The first transformers that checkpoints without reentering where nothing is said."""
@@ -27,7 +32,20 @@ def searches_beside_reentrant(run: Run) -> bool:
     stated = run.settings.get("use_reentrant")
     if stated is not None and stated.value is False and stated.provenance.kind == "file":
         return False
+    if run.launch is None and run.settings["gpus"].provenance.kind == "option":
+        return False  # that the machine has several GPUs does not say that the script is started on each of them
     known = (script.reading.version(name) for name in ("transformers", "transformers>="))
     if any(version is not None and version >= (_NOT_REENTRANT,) for version in known):
         return False
     return any(record.name == "get_peft_model" and record.taken is True for record in script.reading.records)
+
+
+def without_reentering(run: Run) -> tuple[tuple[str, Any], ...]:
+    """The change that ends it and leaves nothing else to do; none where the script's call cannot say it: a release
+    before the field, or arguments that come from flags or have keywords for torch's checkpoint."""
+    script = run.script
+    made = script.reading.found.arguments if script is not None else None
+    if script is None or made is None or made.parsed or made.call is None or _KEYWORDS in made.attributes:
+        return ()
+    version = script.reading.version("transformers")
+    return () if version is not None and version < _SINCE else ((_KEYWORDS, {"use_reentrant": False}),)

@@ -41,10 +41,10 @@ def _run(folder: Path, script: str, gpu: str = "GeForce RTX 3090", transformers:
 @pytest.mark.parametrize(
     ("opened", "more", "transformers", "added"),
     [
-        ("", "", "4.46.0", True),
+        ("", "", "4.34.0", True),
         ("", "", "5.2.0", False),
         ("", ', gradient_checkpointing_kwargs={"use_reentrant": False}', "4.46.0", False),
-        ("model.enable_input_require_grads()\n", "", "4.46.0", False),
+        ("model.enable_input_require_grads()\n", "", "4.34.0", False),
     ],
 )
 def test_checkpointing_by_the_trainer_opens_the_input_of_the_scripts_own_adapters(
@@ -63,6 +63,28 @@ def test_checkpointing_by_the_trainer_opens_the_input_of_the_scripts_own_adapter
     assert ("ddp_find_unused_parameters=False" in after) is reenters, "DDP would meet the layers twice"
 
 
+def test_adapters_under_ddp_are_checkpointed_without_reentering_where_the_release_can(tmp_path: Path) -> None:
+    """One argument for what the input and DDP's search would need a line each for."""
+    run, options = _run(tmp_path, TRAINER.format(opened="", wrap=WRAP, more=""))
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts[tmp_path / "train.py"]
+    assert 'gradient_checkpointing_kwargs={"use_reentrant": False}' in after
+    assert "gradient_checkpointing=True" in after
+    assert "enable_input_require_grads" not in after and "find_unused" not in after
+
+
+def test_a_script_that_nothing_launches_is_given_nothing_for_ddp(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINER.format(opened="", wrap=WRAP, more=""))
+    (tmp_path / "requirements.txt").write_text("transformers==4.46.0\n")
+    options = Options(gpu="GeForce RTX 3090", gpus=8, isolated=True, origins={"gpu": "--gpu", "gpus": "--gpus"})
+    (judged,) = load_runs([tmp_path / "train.py"], options)[1]
+    applied = apply_changes(judged.run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    after = applied.texts[tmp_path / "train.py"]
+    assert f"model.enable_input_require_grads()\nmodel = {WRAP}" in after and "gradient_checkpointing=True)" in after
+
+
 @pytest.mark.parametrize(
     ("load", "asked", "added"),
     [
@@ -79,7 +101,7 @@ def test_preparing_for_low_bits_opens_the_input_of_a_quantised_base_alone(
     )
     script = TRAINER.format(opened=prepared, wrap=WRAP, more="")
     script = script.replace('torch_dtype="bfloat16")', f'torch_dtype="bfloat16"{load})')
-    run, options = _run(tmp_path, script)
+    run, options = _run(tmp_path, script, transformers="4.34.0")
     applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
     assert isinstance(applied, Applied)
     after = applied.texts.get(tmp_path / "train.py", "")  # a quantised base is checkpointed already

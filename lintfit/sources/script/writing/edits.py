@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 def _code(value: Any) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_code(key)}: {_code(each)}" for key, each in value.items()) + "}"
     return repr(value)
 
 

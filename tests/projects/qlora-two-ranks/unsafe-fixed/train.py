@@ -27,7 +27,7 @@ args = TrainingArguments(
     per_device_train_batch_size=1,
     gradient_checkpointing=True,
     bf16=True,
-    ddp_find_unused_parameters=False,
+    gradient_checkpointing_kwargs={"use_reentrant": False},
 )
 model = prepare_model_for_kbit_training(model)
 model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
