@@ -78,6 +78,7 @@ FIELDS: Mapping[tuple[str, str], Taken] = {
     ("TrainingArguments", "eval_strategy"): Taken("transformers", first="4.41"),
     ("SFTConfig", "max_seq_length"): Taken("trl", gone="0.20"),
     ("SFTConfig", "max_length"): Taken("trl", first="0.16"),
+    ("SFTConfig", "use_liger"): Taken("trl", gone="0.18"),
     **{("GRPOConfig", name): Taken("trl", gone="0.18") for name in ("vllm_device", "vllm_dtype", "vllm_max_model_len")},
     **{("GRPOConfig", f"vllm_server_{name}"): Taken("trl", first="0.16") for name in ("host", "port", "timeout")},
     **{

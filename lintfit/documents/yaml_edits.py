@@ -108,11 +108,19 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
 
 _SORTED = 5
 """Keys in alphabetical order, one below the other, that are taken to be sorted."""
+_SURELY_SORTED = 10
+"""So many are in that order by no chance, whatever keys are related."""
 
 
-def _next_in_order(document: DataDocument, node: Node, key: str) -> int | None:
-    """Where the key starts that a new one stands above, among at least :data:`_SORTED` sorted ones; None where it does
-    not belong between two of them, or a comment stands there."""
+def is_sorted_at(document: DataDocument, key: str) -> bool:
+    """Whether a new key of the document has its place among keys that are surely sorted."""
+    root = document.root
+    return root is not None and _next_in_order(document, root, key, _SURELY_SORTED) is not None
+
+
+def _next_in_order(document: DataDocument, node: Node, key: str, at_least: int = _SORTED) -> int | None:
+    """Where the key starts that a new one stands above, among at least so many sorted ones; None where it does not
+    belong between two of them, or a comment stands there."""
     own = [entry for entry in node.entries if node.span.start <= entry.key_span.start < node.span.end]
     begin = 0
     for index in range(1, len(own) + 1):
@@ -120,7 +128,7 @@ def _next_in_order(document: DataDocument, node: Node, key: str) -> int | None:
             continue
         run, begin = own[begin:index], index
         place = next((at for at, entry in enumerate(run) if entry.key > key), 0)
-        start = run[place].key_span.start if place and len(run) >= _SORTED else None
+        start = run[place].key_span.start if place and len(run) >= at_least else None
         if start is not None and not _is_set_off(document.text, start):
             return start
     return None

@@ -22,7 +22,7 @@ def dated_by(run: Run, versions: Versions) -> Versions:
     A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
     """
     found = _new_enough(run, versions)
-    for taken, called in (*_dates(run), *_beside_vllm(run)):
+    for taken, called in (*_dates(run), *_in_files(run)):
         source = f"{called} in {run.script.document.path.as_posix()}" if run.script is not None else called
         if taken.gone is not None and _newer_than(found, taken.library, taken.gone):
             found = found.with_bound(taken.library, taken.gone, source)
@@ -117,12 +117,20 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     yield from sorted(found, key=lambda date: date[0].gone is None)
 
 
-def _beside_vllm(run: Run) -> Iterator[tuple[Taken, str]]:
-    """What is stated beside ``use_vllm`` in a file of TRL's arguments, or as flags, upper bounds first: fields that the
-    studied versions of the config no longer have are among it."""
-    asked = run.settings.get("use_vllm")
-    place = asked.provenance.place if asked is not None else None
-    if place is None or run.value("trainer") != "grpo" or (run.recipe is not None and run.recipe.dialect != "trl"):
+def _in_files(run: Run) -> Iterator[tuple[Taken, str]]:
+    """What is stated beside ``use_vllm`` in a file of TRL's arguments, or as flags, and in a recipe of SFT, upper
+    bounds first: fields that the studied versions of the config no longer have are among it."""
+    recipe, trainer = run.recipe, run.value("trainer")
+    if recipe is not None and recipe.dialect != "trl":
+        return
+    if trainer == "grpo":
+        config, setting = "GRPOConfig", run.settings.get("use_vllm")
+    elif trainer == "causal-lm" and recipe is not None:
+        config, setting = "SFTConfig", run.settings.get("seq_len")
+    else:
+        return
+    place = setting.provenance.place if setting is not None else None
+    if place is None:
         return
     from lintfit.catalog.dating import FIELDS
 
@@ -131,7 +139,7 @@ def _beside_vllm(run: Run) -> Iterator[tuple[Taken, str]]:
         names = [entry.key for entry in place.document.root.entries]
     elif run.launch is not None and place.document is run.launch.document:
         names = [flag.name for flag in run.launch.flags]
-    found = [(FIELDS["GRPOConfig", name], name) for name in names if ("GRPOConfig", name) in FIELDS]
+    found = [(FIELDS[config, name], name) for name in names if (config, name) in FIELDS]
     yield from sorted(found, key=lambda date: date[0].gone is None)
 
 

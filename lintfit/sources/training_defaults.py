@@ -13,6 +13,9 @@ _HANDBOOKS = "alignment.ModelArguments"
 """alignment-handbook's arguments of a model, which has TRL's defaults (``src/alignment/configs.py``, 2023 to 2024)."""
 _CHANGED_BY_TRL = frozenset({"bf16", "gradient_checkpointing", "logging_steps"})
 
+_OLDER: Mapping[str, frozenset[str]] = {"trl.SFTConfig": frozenset({"use_liger"})}
+"""Fields of releases before those whose defaults were studied (TRL 0.11 to 0.17, ``SFTConfig.use_liger``)."""
+
 
 def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[object, str] | None:
     """The default of a class's field (``trl.SFTConfig``), and whose it is; None where neither is known.
@@ -43,7 +46,7 @@ def _at(library: str, cls: str, field: str, version: str | None) -> tuple[defaul
 
 def fields_of(cls: str) -> frozenset[str]:
     """The fields that a class accepts in any version; empty for a class that is not known."""
-    found: frozenset[str] = frozenset()
+    found = _OLDER.get(cls, frozenset())
     for library, known in _classes(cls):
         if cls.endswith(("TrainingArguments", known)) or known == "TrainingArguments":
             found |= defaults.ever_accepted(library, known)

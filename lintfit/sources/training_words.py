@@ -34,6 +34,10 @@ TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
 """The field that asks for checkpointing, by the name that transformers 6 has and by the one before it."""
 
+LIGER = ("use_liger_kernel", "use_liger")
+"""The switch of Liger's kernels by its name and by the one that ``SFTConfig`` had (TRL 0.11 to 0.17; from 0.16 on it
+is taken in the place of the other, ``SFTConfig.__post_init__``)."""
+
 OFF_BY_DEFAULT = frozenset({*CHECKPOINTING, "use_liger_kernel"})
 """Switches that are False by default, and not None, in every version of ``TrainingArguments`` and of TRL's configs but
 those that turn them on."""

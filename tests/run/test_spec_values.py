@@ -134,6 +134,16 @@ def test_a_recipe_that_names_the_gpu_of_vllm_is_of_a_trl_without_a_mode(
     assert run.run.spec.generation.vllm_server
 
 
+@pytest.mark.parametrize(("key", "bounds"), [("use_liger: true", ("<0.18", "0.16")), ("max_steps: 1", (None, "0.16"))])
+def test_a_recipe_of_sft_is_dated_by_its_keys(tmp_path: Path, key: str, bounds: tuple[str | None, str | None]) -> None:
+    (tmp_path / "requirements.txt").write_text("trl @ git+https://github.com/huggingface/trl@69ad852e5654\n")
+    (tmp_path / "sft.yaml").write_text(f"model_name_or_path: Qwen/Qwen2.5-0.5B\nmax_length: 2048\n{key}\n")
+    (tmp_path / "run.sh").write_text("trl sft --config sft.yaml --num_processes 3\n")
+    _, (run,) = load_runs((tmp_path / "run.sh",), Options())
+    assert (run.run.versions.get("trl"), run.run.versions.get("trl>=")) == bounds
+    assert "seq_len" not in run.run.doubtful
+
+
 @pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
 def test_a_number_is_a_flag(tmp_path: Path, number: str, flag: bool) -> None:
     assert _spec(tmp_path, f"gradient_checkpointing={number}").gradient_checkpointing is flag

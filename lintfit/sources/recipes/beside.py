@@ -1,4 +1,4 @@
-"""Where a new key goes in a recipe: behind those that people write it with."""
+"""Where a new key goes in a recipe that is not sorted: behind those that people write it with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from lintfit.documents.model import DataDocument, Edit, FileEdit, Span
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.yaml_edits import is_sorted_at
 from lintfit.documents.yaml_edits import truth as yaml_word
 
 # fmt: off
@@ -50,12 +51,15 @@ _NOT_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", 
 
 
 def beside_relatives(document: DataDocument, key: str, value: Any) -> tuple[FileEdit, ...] | None:
-    """The line of a new key behind the last of its relatives that stands on a line of its own; None for no such."""
+    """The line of a new key behind the last of its relatives that stands on a line of its own; None for no such,
+    or where the keys are sorted."""
     root = document.root
     plain = isinstance(value, bool | int | float) or (
         isinstance(value, str) and _PLAIN.fullmatch(value) is not None and value.lower() not in _NOT_WORDS
     )
     if root is None or root.shape != "mapping" or document.text.lstrip().startswith("{") or not plain:
+        return None
+    if is_sorted_at(document, key):
         return None
     text, ends = document.text, []
     for entry in root.entries:

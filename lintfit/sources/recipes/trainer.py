@@ -20,6 +20,7 @@ from lintfit.sources.training_words import (
     CHECKPOINTING,
     COMPILING,
     EACH_BATCH,
+    LIGER,
     at_least,
     heeds_each_batch,
     trainer_fsdp,
@@ -155,7 +156,7 @@ def _compiling(arguments: Arguments) -> Setting | None:
 
 
 def _liger(arguments: Arguments, found: Settings) -> None:
-    stated = arguments.stated("use_liger_kernel", "use_liger")
+    stated = arguments.stated(*LIGER)
     if stated is not None and stated.value is not False:
         found["loss"] = stated.setting("loss", "liger" if stated.value is True else UNKNOWN)
 

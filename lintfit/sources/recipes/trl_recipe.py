@@ -24,7 +24,7 @@ from lintfit.sources.preference_fallback import CONFIGS_SINCE, where_none
 from lintfit.sources.recipes.keys import spelled, write_key
 from lintfit.sources.recipes.trainer import Arguments, evaluation_of, settings_of
 from lintfit.sources.training_arguments import ADAPTERS, EVALUATION, TRAINING
-from lintfit.sources.training_words import CHECKPOINTING, STRATEGIES, TORCH, dtype_of, kernel_of
+from lintfit.sources.training_words import CHECKPOINTING, LIGER, STRATEGIES, TORCH, dtype_of, kernel_of
 
 if TYPE_CHECKING:
     from lintfit.documents.model import FileEdit
@@ -135,8 +135,10 @@ class TrlRecipe:
             case "kbit_upcast" if value == "all":
                 return ()  # TRL prepares a quantized base itself
             case "loss":
-                said = {"liger": ("use_liger_kernel", True), "chunked": ("loss_type", "chunked_nll")}.get(value)
-                return self.arguments.write((said[0],), said[1]) if said is not None else None
+                names, said = {"liger": (LIGER, True), "chunked": (("loss_type",), "chunked_nll")}.get(
+                    value, ((), None)
+                )
+                return self.arguments.write(names, said) if names else None
             case _ if name in _FIELDS:
                 return self.arguments.write(_FIELDS[name], value)
         return None

@@ -149,3 +149,26 @@ def test_a_new_switch_stands_alone_where_the_others_do(shell_document: Read) -> 
 def test_an_older_recipe_that_nobody_dates_gets_no_dtype(shell_document: Read) -> None:
     command = "trl sft --model_name_or_path m --max_seq_length 2048"
     assert recipe(shell_document, command).write("weights_dtype", "bf16") is None
+
+
+@pytest.mark.parametrize(("line", "loss"), [("use_liger: true", "liger"), ("use_liger: false", None)])
+def test_ligers_switch_of_older_releases_is_read_and_written(line: str, loss: str | None, shell_document: Read) -> None:
+    text = f"model_name_or_path: m\nmax_length: 512\n{line}\n"
+    config = read_yaml(FileText(Path("sft.yaml"), text))
+    (launch,) = read_launches(shell_document("trl sft --config sft.yaml"))
+    found = read_recipe(launch, {"sft.yaml": config}.get, lambda own: own)
+    assert found is not None and (values(found).get("loss") == "liger") is (loss == "liger")
+    edits = found.write("loss", "liger")
+    assert edits is not None and apply(text, [edit.edit for edit in edits]) == text.replace("false", "true")
+
+
+def test_a_new_key_of_a_sorted_recipe_stands_in_its_order(shell_document: Read) -> None:
+    keys = ["bf16", "do_eval", "eval_strategy", "gradient_accumulation_steps", "gradient_checkpointing"]
+    keys += ["learning_rate", "logging_steps", "num_train_epochs", "output_dir", "seed", "warmup_ratio"]
+    text = "model_name_or_path: m\n" + "".join(f"{key}: 1\n" for key in keys)
+    for whole, before in ((text, "warmup_ratio"), (text.replace("eval_strategy", "train_strategy"), "learning_rate")):
+        config = read_yaml(FileText(Path("sft.yaml"), whole))
+        (launch,) = read_launches(shell_document("trl sft --config sft.yaml"))
+        found = read_recipe(launch, {"sft.yaml": config}.get, lambda own: own)
+        assert found is not None and (edits := found.write("loss", "liger")) is not None
+        assert f"use_liger_kernel: true\n{before}:" in apply(whole, [edit.edit for edit in edits])

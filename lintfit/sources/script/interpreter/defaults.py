@@ -8,9 +8,6 @@ from lintfit.sources.script.interpreter.origins import Library
 from lintfit.sources.script.interpreter.state import Defaults
 from lintfit.sources.training_defaults import default_of, fields_of
 
-_OLDER: Mapping[str, frozenset[str]] = {"trl.SFTConfig": frozenset({"use_liger"})}
-"""Fields of releases before those whose defaults were studied (TRL 0.11 to 0.17, ``SFTConfig.use_liger``)."""
-
 
 class CatalogDefaults(Defaults):
     """Defaults by library version; those of the newest studied one where no version is known."""
@@ -23,4 +20,4 @@ class CatalogDefaults(Defaults):
         return (found[0], Library(found[1])) if found is not None else None
 
     def names(self, cls: str) -> frozenset[str]:
-        return fields_of(cls) | _OLDER.get(cls, frozenset())
+        return fields_of(cls)

@@ -48,7 +48,7 @@ from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.own_method import bases, lineage
 from lintfit.sources.training_arguments import TRAINING
-from lintfit.sources.training_words import CHECKPOINTING, EACH_BATCH, heeds_each_batch
+from lintfit.sources.training_words import CHECKPOINTING, EACH_BATCH, LIGER, heeds_each_batch
 
 _TRAINERS = re.compile(r"(DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward|SFT)", re.IGNORECASE)
 
@@ -227,8 +227,7 @@ def _arguments(reading: Reading, made: Object) -> None:
     offload = made.attributes.get("activation_offloading")
     if offload is not None:
         reading.put("activation_offload", offload, record)
-    # TRL up to 0.15 has a switch of its own beside transformers'.
-    switches = (made.attributes.get(name) for name in ("use_liger_kernel", "use_liger"))
+    switches = (made.attributes.get(name) for name in LIGER)
     liger = next((switch for switch in switches if switch is not None and plain(switch) is not False), None)
     if liger is not None:
         reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)

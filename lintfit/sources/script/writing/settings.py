@@ -10,7 +10,7 @@ from lintfit.sources.script.writing import attention, deleting_outputs, lora, mo
 from lintfit.sources.script.writing.edits import Writer
 from lintfit.sources.script.writing.file_edits import Edits, Script
 from lintfit.sources.training_arguments import EVALUATION, TRAINING
-from lintfit.sources.training_words import TORCH
+from lintfit.sources.training_words import LIGER, TORCH
 
 
 def write(source: Script, name: str, value: Any) -> Edits | None:
@@ -26,7 +26,7 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
         case "gradient_checkpointing":
             return writer.checkpointing(value)
         case "loss" if value == "liger":
-            return writer.argument(("use_liger_kernel",), True)
+            return writer.argument(LIGER, True)
         case "loss" if value == "chunked":
             return writer.argument(("loss_type",), "chunked_nll")
         case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache" | "ddp_find_unused_parameters":
