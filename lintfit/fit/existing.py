@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from lintfit.documents import door
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Kind, Node
 from lintfit.documents.paths import resolved
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.confirm import texts_after
 from lintfit.fit.search import may_suffice
@@ -136,10 +138,25 @@ def of_stage(run: Run, aim: Mapping[str, object], workspace: Workspace) -> Itera
 
 
 def folder_of_others(run: Run, workspace: Workspace) -> Path | None:
-    """The folder of the project's own DeepSpeed JSONs, below where the process starts; None where it has none."""
+    """The folder of the project's own DeepSpeed JSONs, below where the process starts, else its folder of such or of
+    Accelerate's files beside that; None where it has none."""
     home = working_directory(run)
-    found = (each.path.parent for each in _configs(run, workspace))
-    return next((folder for folder in found if folder.is_relative_to(home)), None)
+    found = [each.path.parent for each in _configs(run, workspace)]
+    below = next((folder for folder in found if folder.is_relative_to(home)), None)
+    if below is not None:
+        return below
+    found += [each.path.parent for each in _configs(run, workspace, Kind.YAML)]
+    return next((folder for folder in found if _is_for_configs(folder, home)), None)
+
+
+_FOR_CONFIGS = lazy_pattern(r"conf(?:ig)?s?$|deepspeed|^ds\b|^ds_", re.IGNORECASE)
+"""How a folder of configs alone is called: ``config``, ``ds_configs``, ``deepspeed``."""
+
+
+def _is_for_configs(folder: Path, home: Path) -> bool:
+    """Whether a folder is one of configs that the project in whose folder a process starts has: ``config`` beside
+    ``src``, or above both."""
+    return _FOR_CONFIGS.search(folder.name) is not None and home.is_relative_to(folder.parent)
 
 
 def launcher_files(run: Run, aim: Mapping[str, object], workspace: Workspace) -> Iterator[Mapping[str, str]]:
@@ -257,8 +274,9 @@ def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[
 
 
 def _is_at_home(path: Path, run: Run) -> bool:
-    """Whether a file lies below a folder of the run's own."""
-    return any(path.is_relative_to(home) for home in {run.base, *(each.path.parent for each in run.documents)})
+    """Whether a file lies below a folder of the run's own, or in one of its project's configs."""
+    folders = {run.base, *(each.path.parent for each in run.documents)}
+    return any(path.is_relative_to(home) for home in folders) or _is_for_configs(path.parent, working_directory(run))
 
 
 def _zero(document: DataDocument) -> tuple[object, ...] | None:

@@ -91,3 +91,31 @@ from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, Traini
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
 Trainer(model=model, args=args).train()
 """
+
+
+JSON = '{"zero_optimization": {"stage": 1}, "scheduler": {"type": "x"}}'
+YAML = "distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "folder"),
+    [
+        (("config/ds.json", JSON), "../config/"),
+        (("configs/ddp.yaml", YAML), "../configs/"),
+        (("other/ds.json", JSON), ""),
+    ],
+)
+def test_it_lies_with_the_projects_configs_beside_the_folder_of_the_process(
+    other: tuple[str, str], folder: str, tmp_path: Path
+) -> None:
+    """Another project of the tree keeps its files to itself."""
+    launch = 'cd "$(dirname "$0")/src"\ntorchrun --nproc_per_node 8 train.py --output_dir out --bf16 True\n'
+    files = {"run.sh": launch, "src/train.py": PARSED, "requirements.txt": "transformers\ndeepspeed\n"}
+    for name, text in (*files.items(), other, (".git/HEAD", "ref: refs/heads/main\n")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    asked = ("--gpu", "3090", "--seq-len", "512", "--host-memory", "512")
+    lintfit("check", "run.sh", "--fix", "--unsafe-fixes", *asked, cwd=tmp_path)
+    (made,) = (each for each in tmp_path.rglob("ds_zero*.json"))
+    assert f"--deepspeed {folder}{made.name}" in (tmp_path / "run.sh").read_text()
+    assert made.resolve() == (tmp_path / "src" / folder / made.name).resolve()
