@@ -19,6 +19,7 @@ from lintfit.documents.model import DataDocument, Document, Edit, FileEdit, Kind
 from lintfit.documents.shell_computed import prints
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.workspace import Workspace
+from lintfit.fit.listing import LIST
 from lintfit.memory import estimate
 from lintfit.memory.result import Verdict
 from lintfit.options.model import Options
@@ -141,7 +142,7 @@ class Apart:
         changed = self.workspace.with_overlay(texts)
         launch = self._run.launch
         for path in texts:
-            if not self.workspace.exists(path):
+            if not self.workspace.exists(path) or path.name == LIST:
                 continue
             before, after = self.workspace.read(path), changed.read(path)
             if launch is not None and isinstance(before, ShellDocument) and before.path == launch.document.path:

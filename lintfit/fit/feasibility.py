@@ -30,6 +30,7 @@ from lintfit.fit.applying import (
     with_edits,
 )
 from lintfit.fit.care import Care, spoken_of
+from lintfit.fit.listing import LIST, listed
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
 from lintfit.fit.unfit import unfit_for_shards
@@ -186,7 +187,7 @@ class Feasibility:
     def for_person(self, candidate: Candidate, made: Applied) -> str:
         """Why what could be written is shown instead, with its lines; empty where it may be written."""
         reason = _hard_wired(self.run, candidate.changes) or _told_too_late(self.run, candidate.changes)
-        reason = reason or self._lacks(candidate)
+        reason = reason or self._lacks(candidate, made)
         if self.run.spec is not None and (shown := _of_samples(self.run, self.run.spec, candidate)):
             return Shown(shown, made)
         reason = reason or _generates_less(self.run, candidate.changes) or _contrasts(self.run, candidate.changes)
@@ -232,10 +233,21 @@ class Feasibility:
     def _leads_somewhere(self, path: Path) -> bool:
         return self.workspace.exists(path) or door.is_folder(self.workspace.root / path)
 
-    def _lacks(self, candidate: Candidate) -> str:
+    def installing(self, candidate: Candidate, made: Applied) -> Applied:
+        """What a plan leaves, with the packages that it needs and no file installs in the project's list of them."""
+        lacking = self._lacking(candidate)
+        edits = listed(self.run, self.workspace, lacking) if lacking else ()
+        after = with_edits(self.run, made, LIST, edits, self.workspace, self.cli) if edits else made
+        return made if isinstance(after, str) else after
+
+    def _lacks(self, candidate: Candidate, made: Applied) -> str:
+        lacking = [] if LIST in made.places else self._lacking(candidate)
+        return f"it needs {' and '.join(lacking)}, which no file here installs" if lacking else ""
+
+    def _lacking(self, candidate: Candidate) -> list[str]:
         packages = packages_of(self.run, self.workspace)
-        lacking = sorted({name for option in candidate.options for name in option.needs} - packages.named)
-        return f"it needs {' and '.join(lacking)}, which no file here installs" if lacking and packages.stated else ""
+        needed = {name for option in candidate.options for name in option.needs}
+        return sorted(needed - packages.named) if packages.stated else []
 
     def _one(self, name: str, value: Any) -> str:
         key = repr((name, value))
@@ -327,11 +339,14 @@ def _values_alone(before: str, after: str) -> Sequence[str] | None:
     return [one for one, _, _ in others] if alone else None
 
 
+_ONE_GPU = "CUDA_VISIBLE_DEVICES=0 "
 _OF_SIZES = re.compile(r"batch|accumul|length|sequence|tokens", re.IGNORECASE)
 
 
 def _said_by_page(before: str, after: str, launch: Launch | None) -> str:
     """What a page says that would not be true any more, or not any other, once its example is changed."""
+    if _ONE_GPU not in before:
+        after = after.replace(_ONE_GPU, "")  # on which machine it runs, whatever the text says
     old = _values_alone(before, after)
     if old is None or launch is None:
         return "shows an example, which its text speaks of"

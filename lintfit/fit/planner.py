@@ -23,6 +23,7 @@ from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.existing import has_config
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors
 from lintfit.fit.host import unstated
+from lintfit.fit.listing import LIST
 from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.packages import packages_of
@@ -275,6 +276,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         applied, result = alone, _as_claimed(run, found, search, alone, feasibility)
         if isinstance(result, str):
             return result
+    applied = feasibility.installing(found.candidate, applied)
     if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):
         return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
     assert applied.run.spec is not None
@@ -292,7 +294,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     )
     plan = replace(plan, effects=(*plan.effects, *also, *names, *resumed, *limits))
     fix = feasibility.care.weighed(plan.fix)
-    if (limits or resumed) and fix.applicability is Applicability.SAFE:
+    if (limits or resumed or LIST in applied.places) and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution

@@ -97,6 +97,16 @@ def test_an_example_of_a_page_gets_no_new_flags(tmp_path: Path, steps: str, by_h
     assert any(action.lines for action in plan.actions)
 
 
+@pytest.mark.parametrize(("beside", "by_hand"), [("To train:", False), ("It was trained by this command:", True)])
+def test_an_example_may_be_shown_one_gpu(tmp_path: Path, beside: str, by_hand: bool) -> None:
+    page = tmp_path / "README.md"
+    (tmp_path / "train.py").write_text(SCRIPT.format(size="0.5B", micro=32, more=""))
+    page.write_text(f"# Training\n\n{beside}\n\n```bash\npython train.py\n```\n")
+    plan = _plan(page, gpus=8)
+    assert any("CUDA_VISIBLE_DEVICES=0" in action.said() for action in plan.actions)
+    assert bool(plan.by_hand) is by_hand
+
+
 @pytest.mark.parametrize(
     ("beside", "why"),
     [
@@ -382,7 +392,9 @@ def test_a_comment_that_says_its_number_again_says_the_new_one(tmp_path: Path, c
     assert Care(Workspace(tmp_path)).of(edits).comments == ()
 
 
-@pytest.mark.parametrize(("asked", "by_hand"), [("transformers\n", True), ("transformers\npeft\n", False)])
+@pytest.mark.parametrize(
+    ("asked", "by_hand"), [("transformers==4.46.0\n", True), ("transformers\n", False), ("transformers\npeft\n", False)]
+)
 def test_adapters_need_peft(tmp_path: Path, asked: str, by_hand: bool) -> None:
     (tmp_path / "run.sh").write_text("python train.py\n")
     (tmp_path / "train.py").write_text(SCRIPT.format(size="7B", micro=1, more=", gradient_checkpointing=True"))
