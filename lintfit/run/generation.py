@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.memory.spec import Generation
 from lintfit.run.engine_location import has_trainer
 from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
@@ -31,8 +32,13 @@ _BY_STEP = "0.17"
 
 _COLOCATES = "1.0"
 """The first TRL whose ``vllm_mode`` is "colocate" where nobody says (``grpo_config.py`` of 0.29.1 and 1.0.0). From 0.18
-on it is "server"; 0.16 and 0.17 know vLLM as a server alone, 0.14 and 0.15 put it on the GPU behind the trainer's
-(``vllm_device``, ``grpo_trainer.py``)."""
+on it is "server"; 0.16 and 0.17 know vLLM as a server alone."""
+_SERVES = "0.16"
+"""The first TRL that does so; before, vLLM runs in the trainer's first process, on the GPU of ``vllm_device``: the one
+behind the trainer's where that is "auto", or the only one that there is (0.15 ``grpo_trainer.py``)."""
+_SHARE_ON_DEVICE = 0.9
+"""``GRPOConfig.vllm_gpu_memory_utilization`` of those."""
+_DEVICE = lazy_pattern(r"cuda(?::(?P<index>\d+))?")
 
 
 def group_size(run: Run) -> int:
@@ -58,9 +64,14 @@ def generates_by_vllm(run: Run) -> bool:
 
 
 def set_trainer(
-    values: dict[str, Any], settings: Mapping[str, Setting], versions: Mapping[str, str], doubtful: list[str]
+    values: dict[str, Any],
+    settings: Mapping[str, Setting],
+    versions: Mapping[str, str],
+    doubtful: list[str],
+    gpus: int | None,
+    seen: int | None,
 ) -> None:
-    """TRL's trainer, and what its step generates."""
+    """TRL's trainer, and what its step generates. ``gpus`` train, ``seen`` are there for a process, as far as known."""
 
     def value(name: str, fallback: Any = None) -> Any:
         setting = settings.get(name)
@@ -77,13 +88,14 @@ def set_trainer(
     if "seq_len" not in settings:
         values["seq_len"] = (_tokens(value("max_prompt_length")) or PROMPT) + completion
     by_vllm = bool(value("use_vllm", False))
-    colocated = _colocates(settings, versions) if by_vllm else False
+    on_device = by_vllm and _shares_device(value("vllm_device", "auto"), gpus, versions, seen)
+    colocated = on_device or (_colocates(settings, versions) if by_vllm else False)
     if colocated is None:
         doubtful.append("vllm_mode")
     gathers = bool(value("ds3_gather_for_generation", True)) and not by_vllm
     values["generation"] = Generation(
         completion_len=completion,
-        vllm_gpu_memory_utilization=_share(value("vllm_gpu_memory_utilization")) if colocated else 0.0,
+        vllm_gpu_memory_utilization=_share(value("vllm_gpu_memory_utilization"), on_device) if colocated else 0.0,
         gather_weights=gathers,
         steps_per_generation=_whole(value("steps_per_generation")),
         vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
@@ -99,6 +111,16 @@ def _colocates(settings: Mapping[str, Setting], versions: Mapping[str, str]) -> 
         return bool(mode.value == "colocate") if mode.known else None
     older = [before(versions.get(name), _COLOCATES) for name in ("trl", "trl" + FLOOR)]
     return False if older[0] is True else True if False in older else None
+
+
+def _shares_device(device: Any, gpus: int | None, versions: Mapping[str, str], seen: int | None) -> bool:
+    """Whether a TRL that has no server puts vLLM on a GPU that trains as well, which then needs most of all."""
+    if before(versions.get("trl"), _SERVES) is not True or not isinstance(device, str):
+        return False
+    if device == "auto":
+        return seen == 1
+    named = _DEVICE.fullmatch(device)
+    return named is not None and gpus is not None and int(named["index"] or 0) < gpus
 
 
 def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:
@@ -122,10 +144,10 @@ def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) ->
     return frozenset({"seq_len"}) if values.get("trainer") in ("grpo", "rloo") and capped else frozenset()
 
 
-def _share(value: Any) -> float:
+def _share(value: Any, on_device: bool) -> float:
     """The share of the GPU that vLLM takes; TRL's own where a file says nothing that can be one."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if number and 0 < value <= 1 else VLLM_SHARE
+    return float(value) if number and 0 < value <= 1 else _SHARE_ON_DEVICE if on_device else VLLM_SHARE
 
 
 def _tokens(value: Any) -> int | None:

@@ -103,7 +103,9 @@ def assemble(
     values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, facts)
-    set_trainer(values, settings, versions, doubtful)
+    shown = sources.launch.seen_gpus if sources.launch is not None else None
+    seen = shown.value if shown is not None else hardware.available
+    set_trainer(values, settings, versions, doubtful, hardware.gpus, seen)
     own_parts = _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
         loading(values, sources, versions)

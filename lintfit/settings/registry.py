@@ -233,6 +233,7 @@ _RECORDS = (
     Record("max_prompt_length", by="script"),
     Record("use_vllm", by="script"),
     Record("vllm_mode", by="script"),
+    Record("vllm_device", by="script"),
     Record("vllm_gpu_memory_utilization", by="script"),
     Record("ds3_gather_for_generation", by="script"),
     Record("vllm_enable_sleep_mode", by="script"),

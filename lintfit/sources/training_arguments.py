@@ -36,6 +36,7 @@ TRAINING: Mapping[str, tuple[str, ...]] = {
     "max_prompt_length": ("max_prompt_length",),
     "use_vllm": ("use_vllm",),
     "vllm_mode": ("vllm_mode",),
+    "vllm_device": ("vllm_device",),
     "vllm_gpu_memory_utilization": ("vllm_gpu_memory_utilization",),
     "vllm_enable_sleep_mode": ("vllm_enable_sleep_mode",),
     "steps_per_generation": ("steps_per_generation",),

@@ -13,8 +13,12 @@ _HANDBOOKS = "alignment.ModelArguments"
 """alignment-handbook's arguments of a model, which has TRL's defaults (``src/alignment/configs.py``, 2023 to 2024)."""
 _CHANGED_BY_TRL = frozenset({"bf16", "gradient_checkpointing", "logging_steps"})
 
-_OLDER: Mapping[str, frozenset[str]] = {"trl.SFTConfig": frozenset({"use_liger"})}
-"""Fields of releases before those whose defaults were studied (TRL 0.11 to 0.17, ``SFTConfig.use_liger``)."""
+_OLDER: Mapping[str, frozenset[str]] = {
+    "trl.SFTConfig": frozenset({"use_liger"}),
+    "trl.GRPOConfig": frozenset({"vllm_device"}),
+}
+"""Fields of releases before those whose defaults were studied (``SFTConfig.use_liger`` of TRL 0.11 to 0.17,
+``GRPOConfig.vllm_device`` of 0.14 to 0.17)."""
 
 
 def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[object, str] | None:

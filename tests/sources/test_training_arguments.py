@@ -6,13 +6,14 @@ import pytest
 
 from lintfit.catalog.defaults import ever_accepted
 from lintfit.sources.training_arguments import ADAPTERS, EVALUATION, TRAINING, of_text
+from lintfit.sources.training_defaults import fields_of
 
 CONFIGS = ("SFTConfig", "DPOConfig", "GRPOConfig", "RLOOConfig", "PPOConfig")
 SEQ2SEQ = {"predict_with_generate", "generation_num_beams"}
 
 
 def test_every_field_is_one_of_the_libraries() -> None:
-    known = ever_accepted("transformers", "TrainingArguments").union(*(ever_accepted("trl", c) for c in CONFIGS))
+    known = fields_of("transformers.TrainingArguments").union(*(fields_of(f"trl.{each}") for each in CONFIGS))
     for names in (*TRAINING.values(), *EVALUATION.values()):
         assert (known | SEQ2SEQ) & set(names), names
 
