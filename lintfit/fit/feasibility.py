@@ -190,7 +190,7 @@ class Feasibility:
         reason = reason or self._lacks(candidate, made)
         if self.run.spec is not None and (shown := _of_samples(self.run, self.run.spec, candidate)):
             return Shown(shown, made)
-        reason = reason or _generates_less(self.run, candidate.changes) or _contrasts(self.run, candidate.changes)
+        reason = reason or _generates_less(self.run, candidate.changes) or _knows_its_batch(self.run, candidate.changes)
         if reason:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
@@ -418,16 +418,27 @@ _OF_ITS_BATCH = re.compile(r"^[ \t]*(?:labels?|targets?)[ \t]*=[ \t]*(?:torch\.)
 """Labels that are the samples' own numbers: each is to be told from the others of its micro-batch."""
 
 
-def _contrasts(run: Run, changes: Mapping[str, Any]) -> str:
-    """Why a micro-batch is not written where the loss holds its samples against one another: accumulation brings the
-    others of a step back to the gradient and not to that comparison."""
+_SUMMED = re.compile(
+    r"^[ \t]*\w*loss\w*[ \t]*=[^#\n]*\.sum\(\)[ \t]*/[ \t]*(?:(?:self\.)?(?:args\.)?max_\w+|\d[\d_.]*)[ \t]*(?:#.*)?$",
+    re.MULTILINE,
+)
+"""A loss that is a sum over all tokens of a micro-batch by a number that does not go with its samples."""
+_BY_ITS_BATCH = (
+    (_OF_ITS_BATCH, "tells samples of a micro-batch from one another"),
+    (_SUMMED, "sums over the micro-batch: in smaller ones, whose gradients are averaged, it counts for less"),
+)
+
+
+def _knows_its_batch(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a micro-batch is not written where the loss holds its samples against one another, or adds them up:
+    accumulation brings the others of a step back to the gradient, and not to that comparison or at that weight."""
     spec, micro = run.spec, changes.get("micro_batch_size")
     if spec is None or micro is None or micro == spec.micro_batch_size:
         return ""
     for document in run.documents:
-        found = _OF_ITS_BATCH.search(document.text) if document.kind is Kind.PYTHON else None
-        if found is not None:
-            return f"{Place(document, Span(*found.span()))} tells samples of a micro-batch from one another"
+        for pattern, does in _BY_ITS_BATCH if document.kind is Kind.PYTHON else ():
+            if (found := pattern.search(document.text)) is not None:
+                return f"{Place(document, Span(*found.span()))} {does}"
     return ""
 
 

@@ -488,11 +488,16 @@ def test_one_config_that_likely_does_comes_before_two_that_surely_do(tmp_path: P
     [
         ("    labels = torch.arange(len(one))\n    return cross_entropy(one @ other.T, labels)\n", True),
         ("    places = torch.arange(len(one))\n    return cross_entropy(one[places], other)\n", False),
+        ("    loss = (one * other).sum(dim=1).sum() / max_length\n    return loss\n", True),
+        ("    loss = (one * other).sum() / 1024  # tokens\n    return loss\n", True),
+        ("    loss = (one * other).sum() / (one.size(0) * max_length)\n    return loss\n", False),
+        ("    loss = (one * other).sum() / other.sum()\n    return loss\n", False),
     ],
 )
-def test_a_loss_that_contrasts_its_batch_keeps_it(tmp_path: Path, loss: str, by_hand: bool) -> None:
+def test_a_loss_that_knows_its_batch_keeps_it(tmp_path: Path, loss: str, by_hand: bool) -> None:
     script = tmp_path / "train.py"
-    more = f"import torch\nfrom torch.nn.functional import cross_entropy\n\n\ndef contrast(one, other):\n{loss}\n\n"
+    imports = "import torch\nfrom torch.nn.functional import cross_entropy\n"
+    more = f"{imports}\n\ndef contrast(one, other, max_length=1024):\n{loss}\n\n"
     script.write_text(more + SCRIPT.format(size="0.5B", micro=32, more=", gradient_checkpointing=True"))
     plan = _plan(script)
     assert ("micro_batch_size" in plan.fix.changes and not plan.by_hand) is not by_hand
