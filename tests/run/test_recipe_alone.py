@@ -48,6 +48,16 @@ def test_it_is_judged_as_its_front_end_is_usually_started(tmp_path: Path, name: 
     assert command.rpartition(" --config")[0] in shown
 
 
+@pytest.mark.parametrize(("script", "stage"), [("src/open_r1/sft.py", 3), ("src/other/sft.py", 0)])
+def test_a_recipe_of_sft_in_an_open_r1_is_started_as_its_others(script: str, stage: int, tmp_path: Path) -> None:
+    for name, text in ((script, ""), ("recipes/Qwen/sft/config.yaml", TRL)):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    (run,) = _checked(tmp_path, "recipes/Qwen/sft/config.yaml", "--gpu", "a100-80gb", "--gpus", "4")["runs"]
+    assert run["settings"]["engine"]["value"] == ("deepspeed" if stage else "ddp")
+    assert run["settings"].get("zero_stage", {"value": 0})["value"] == stage
+
+
 def test_it_takes_all_the_gpus_that_there_are(tmp_path: Path) -> None:
     (tmp_path / "sft.yaml").write_text(TRL)
     (run,) = _checked(tmp_path, "sft.yaml", "--gpu", "a100-80gb", "--gpus", "4")["runs"]

@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from lintfit.documents import door
 from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.paths import resolved
 from lintfit.settings.model import UNKNOWN, Provenance, Setting, is_count
 from lintfit.sources.launchers import packaged
 from lintfit.sources.launchers.launch import Launch
@@ -65,11 +67,17 @@ def usual_command(document: DataDocument) -> str | None:
     command = next((command for command in KINDS if command in parts), told)
     adapts = root is not None and (node := root.get("use_peft")) is not None and node.value is True
     config = f"--config_file recipes/accelerate_configs/{'ddp' if adapts else 'zero3'}.yaml"
-    if "open_r1" in name.lower() or "open-r1" in name.lower() or keys & _OPEN_R1:
+    if "open_r1" in name.lower() or "open-r1" in name.lower() or keys & _OPEN_R1 or _is_in_open_r1(document.path):
         return f"accelerate launch {config} src/open_r1/{command}.py --config {shlex.quote(name)}"
     if keys & _HANDBOOK:
         return f"accelerate launch {config} scripts/{command}.py --config {shlex.quote(name)}"
     return f"trl {command} --config {shlex.quote(name)}" if command in TRAINERS else None
+
+
+def _is_in_open_r1(path: Path) -> bool:
+    """Whether a recipe lies in the ``recipes`` of an open-r1, whose recipes of SFT have no keys but TRL's own."""
+    above = path.parts[: path.parts.index("recipes")] if "recipes" in path.parts else None
+    return above is not None and door.is_folder(resolved(Path(*above, "src", "open_r1")))
 
 
 def read_recipe(
