@@ -47,6 +47,7 @@ from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
 from lintfit.verdict.capped import LONG, is_cap, with_shorter
+from lintfit.versions import before
 
 Stops = Callable[[Run], Mapping[str, Finding]]
 """The errors that a run stops with, whatever its memory: what each rule says."""
@@ -189,6 +190,8 @@ class Feasibility:
         reason = _hard_wired(self.run, candidate.changes) or _told_too_late(self.run, candidate.changes)
         reason = reason or self._lacks(candidate, made)
         if self.run.spec is not None and (shown := _of_samples(self.run, self.run.spec, candidate)):
+            return Shown(shown, made)
+        if shown := _brought_back(self.run, candidate.changes):
             return Shown(shown, made)
         reason = reason or _generates_less(self.run, candidate.changes) or _knows_its_batch(self.run, candidate.changes)
         if reason:
@@ -440,6 +443,20 @@ def _knows_its_batch(run: Run, changes: Mapping[str, Any]) -> str:
             if (found := pattern.search(document.text)) is not None:
                 return f"{Place(document, Span(*found.span()))} {does}"
     return ""
+
+
+def _brought_back(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why a micro-batch is not written into a run that goes on from a checkpoint, which brings its own back:
+    ``Trainer.train`` takes ``train_batch_size`` of ``trainer_state.json`` (transformers 4.36 to 5.0, 4.57
+    ``trainer.py:2300``; 5.24 with ``auto_find_batch_size`` alone)."""
+    spec, stated = run.spec, run.versions.get("transformers")
+    if spec is None or not spec.resumes or not has_trainer(run) or "micro_batch_size" not in changes:
+        return ""
+    if before(stated, "4.36") is True or before(stated, "5.1") is False:
+        return ""
+    place = run.settings["resumes"].provenance.place if "resumes" in run.settings else None
+    where = f"{place} goes on from a checkpoint" if place is not None else "it goes on from a checkpoint"
+    return f"{where}, which brings micro-batch {spec.micro_batch_size} back (transformers 4.36 to 5.0)"
 
 
 def _starts_too_many(run: Run) -> str:

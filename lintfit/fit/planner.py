@@ -42,13 +42,11 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.verdict.seeing import with_images
 from lintfit.options.model import Options
 from lintfit.run.change import changed_spec, states_deepspeed
-from lintfit.run.engine_location import has_trainer
 from lintfit.run.gpu_support import unsupported
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words, spoken
 from lintfit.verdict.capped import fits_up_to
 from lintfit.verdict.reasons import IMAGES
-from lintfit.versions import before
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -287,14 +285,13 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
-    resumed = tuple(_resumed(run, found.candidate.changes))
     also = tuple(
         f"The same then holds for {other}, which runs {path.as_posix()} as well and does not fit these GPUs either"
         for other, path in applied.along.items()
     )
-    plan = replace(plan, effects=(*plan.effects, *also, *names, *resumed, *limits))
+    plan = replace(plan, effects=(*plan.effects, *also, *names, *limits))
     fix = feasibility.care.weighed(plan.fix)
-    if (limits or resumed or LIST in applied.places) and fix.applicability is Applicability.SAFE:
+    if (limits or LIST in applied.places) and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
@@ -313,18 +310,6 @@ def _up_to(spec: Spec) -> Iterator[str]:
     longest = fits_up_to(spec) if spec.generation is None else None
     if longest is not None:
         yield f"it fits while no sample has more than {longest:,} tokens: no file states their length"
-
-
-def _resumed(run: Run, changes: Mapping[str, Any]) -> Iterator[str]:
-    """That a checkpoint of before brings its own micro-batch back: ``Trainer.train`` takes ``train_batch_size`` of
-    ``trainer_state.json`` (transformers 4.36 to 5.0; 5.24 with ``auto_find_batch_size`` alone)."""
-    spec = run.spec
-    if spec is None or not spec.resumes or not has_trainer(run) or "micro_batch_size" not in changes:
-        return
-    stated = run.versions.get("transformers")
-    if before(stated, "4.36") is not True and before(stated, "5.1") is not False:
-        old = spec.micro_batch_size
-        yield f"Resumed from a checkpoint of before it trains with micro-batch {old} again (transformers 4.36 to 5.0)"
 
 
 def _without_unwritten(found: Fitting, applied: Applied) -> Fitting:
