@@ -31,6 +31,7 @@ _RELATIVES: Mapping[str, tuple[str, ...]] = {
     "lora_alpha": ("lora_r",),
     "lora_dropout": ("lora_r", "lora_alpha"),
     "lora_r": ("adapter",),
+    "lora_rank": ("finetuning_type", "lora_target"),
     "lora_target_linear": ("lora_r", "lora_alpha", "lora_dropout"),
     "lora_target_modules": ("use_peft", "lora_r", "lora_alpha"),
     "optimizer": ("micro_batch_size", "gradient_accumulation_steps"),

@@ -321,6 +321,14 @@ def test_writing_into_the_recipe(recipe: Make, name: str, value: Any, line: str)
     assert line in text.splitlines()
 
 
+def test_a_rank_stands_with_its_adapters(recipe: Make) -> None:
+    edits = recipe(files=LORA + "\nreport_to: none\n").write("lora_rank", 16)
+    assert edits is not None
+    text = apply(LORA + "\nreport_to: none\n", [edit.edit for edit in edits])
+    before = text.splitlines()[text.splitlines().index("lora_rank: 16") - 1]
+    assert before.startswith(("finetuning_type", "lora_target"))
+
+
 def test_what_is_so_is_not_written(recipe: Make) -> None:
     assert recipe().write("gradient_checkpointing", True) == ()
     assert recipe(files=LORA + "quantization_bit: 4\n").write("quantization", FourBits("nf4-double", 1)) == ()
