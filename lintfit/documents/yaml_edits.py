@@ -112,14 +112,20 @@ _SURELY_SORTED = 10
 """So many are in that order by no chance, whatever keys are related."""
 
 
-def is_sorted_at(document: DataDocument, key: str) -> bool:
-    """Whether a new key of the document has its place among keys that are surely sorted."""
-    root = document.root
-    return root is not None and _next_in_order(document, root, key, _SURELY_SORTED) is not None
+def sorted_around(document: DataDocument, key: str) -> frozenset[str]:
+    """The keys among which a new one of the document has its place, where these are surely sorted; else none."""
+    found = _in_order(document, document.root, key, _SURELY_SORTED) if document.root is not None else None
+    return frozenset(entry.key for entry in found[1]) if found is not None else frozenset()
 
 
-def _next_in_order(document: DataDocument, node: Node, key: str, at_least: int = _SORTED) -> int | None:
-    """Where the key starts that a new one stands above, among at least so many sorted ones; None where it does not
+def _next_in_order(document: DataDocument, node: Node, key: str) -> int | None:
+    """Where the key starts that a new one stands above; None where it does not belong between two sorted ones."""
+    found = _in_order(document, node, key, _SORTED)
+    return found[0] if found is not None else None
+
+
+def _in_order(document: DataDocument, node: Node, key: str, at_least: int) -> tuple[int, list[Entry]] | None:
+    """Where the key starts that a new one stands above, and the sorted keys, so many at least; None where it does not
     belong between two of them, or a comment stands there."""
     own = [entry for entry in node.entries if node.span.start <= entry.key_span.start < node.span.end]
     begin = 0
@@ -130,7 +136,7 @@ def _next_in_order(document: DataDocument, node: Node, key: str, at_least: int =
         place = next((at for at, entry in enumerate(run) if entry.key > key), 0)
         start = run[place].key_span.start if place and len(run) >= at_least else None
         if start is not None and not _is_set_off(document.text, start):
-            return start
+            return start, run
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.documents.model import DataDocument, Edit, FileEdit, Span
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.documents.yaml_edits import is_sorted_at
+from lintfit.documents.yaml_edits import sorted_around
 from lintfit.documents.yaml_edits import truth as yaml_word
 
 # fmt: off
@@ -53,14 +53,12 @@ _NOT_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", 
 
 def beside_relatives(document: DataDocument, key: str, value: Any) -> tuple[FileEdit, ...] | None:
     """The line of a new key behind the last of its relatives that stands on a line of its own; None for no such,
-    or where the keys are sorted."""
+    or where it is one of sorted keys among which the new one has its place."""
     root = document.root
     plain = isinstance(value, bool | int | float) or (
         isinstance(value, str) and _PLAIN.fullmatch(value) is not None and value.lower() not in _NOT_WORDS
     )
     if root is None or root.shape != "mapping" or document.text.lstrip().startswith("{") or not plain:
-        return None
-    if is_sorted_at(document, key):
         return None
     text, ends = document.text, []
     for entry in root.entries:
@@ -68,10 +66,12 @@ def beside_relatives(document: DataDocument, key: str, value: Any) -> tuple[File
             return None
         nested = entry.value.shape == "mapping" and "{" not in document.slice(entry.value.span)
         if entry.key in _RELATIVES.get(key, ()) and (nested or entry.value.shape == "scalar"):
-            ends.append((entry.key_span, max(entry.key_span.end, entry.value.span.end), nested))
+            ends.append((entry.key, entry.key_span, max(entry.key_span.end, entry.value.span.end), nested))
     if not ends:
         return None
-    span, end, nested = max(ends, key=lambda each: each[1])
+    relative, span, end, nested = max(ends, key=lambda each: each[2])
+    if relative in sorted_around(document, key):
+        return None
     line = text.find("\n", end)
     begins = text.rfind("\n", 0, span.start) + 1
     if line < 0 or ("\n" in text[span.start : end] and not nested) or begins != span.start:

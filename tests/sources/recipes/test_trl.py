@@ -11,7 +11,7 @@ from lintfit.documents.model import FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings.model import UNKNOWN
-from lintfit.settings.values import Fsdp
+from lintfit.settings.values import Adapters, Fsdp
 from lintfit.sources.launchers.launcher import read_launches
 from lintfit.sources.recipes.trl import TRAINERS, TrlRecipe, read_recipe
 
@@ -172,3 +172,6 @@ def test_a_new_key_of_a_sorted_recipe_stands_in_its_order(shell_document: Read) 
         found = read_recipe(launch, {"sft.yaml": config}.get, lambda own: own)
         assert found is not None and (edits := found.write("loss", "liger")) is not None
         assert f"use_liger_kernel: true\n{before}:" in apply(whole, [edit.edit for edit in edits])
+        edits = found.write("method", Adapters(16, "ddp"))
+        assert edits is not None, "what is said of the model stands with it"
+        assert apply(whole, [edit.edit for edit in edits]).startswith("model_name_or_path: m\nuse_peft: true\nbf16:")
