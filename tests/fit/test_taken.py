@@ -83,6 +83,15 @@ def test_what_the_pinned_liger_fuses(tmp_path: Path, pin: str, known: bool) -> N
     assert "Liger's fused loss" in _names(older)
 
 
+@pytest.mark.parametrize(("trl", "known"), [("0.14.0", True), ("0.15.2", False), ("0.16.1", True)])
+@pytest.mark.parametrize("trainer", ["SFTTrainer", "Trainer"])
+def test_sft_of_one_release_takes_logits_for_its_accuracy(trainer: str, trl: str, known: bool, tmp_path: Path) -> None:
+    script = SCRIPT.replace("Trainer(model", f"{trainer}(model")
+    script = script if trainer == "Trainer" else f"from trl import SFTTrainer\n{script}"
+    judged = _judged(tmp_path / "train.py", script, trl=trl)
+    assert ("Liger's fused loss" in _names(judged)) is (known or trainer == "Trainer")
+
+
 GRPO = """\
 from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer

@@ -24,6 +24,14 @@ def has_liger(run: Run, spec: Spec) -> bool:
     return spec.facts.code.liger and before(run.versions.get("transformers"), "4.45") is not True
 
 
+def _asks_for_logits(run: Run) -> bool:
+    """Whether SFT's trainer computes its accuracy from logits that a fused loss does not make: TRL 0.15 does so beside
+    ``use_liger_kernel`` (``SFTTrainer.compute_loss``), 0.14 nowhere and 0.16 not then."""
+    stated = run.versions.get("trl")
+    sft = run.training is not None and run.training.uses_trl
+    return sft and before(stated, "0.16") is True and before(stated, "0.15") is False
+
+
 def options(subject: Subject) -> Iterator[Option]:
     """Only where the trainer can do so: transformers since 4.45, TRL's SFT trainer in chunks from 1.8 on."""
     run, spec = subject.run, subject.spec
@@ -35,7 +43,8 @@ def options(subject: Subject) -> Iterator[Option]:
     if run.script is not None and arguments is None:
         return
     note = "the same loss in another kernel (rounding differs); needs the package liger-kernel"
-    if has_liger(run, spec) and not run.mentions(".logits"):  # which are None in training, beside a fused loss
+    logits = run.mentions(".logits") or _asks_for_logits(run)  # which are None in training, beside a fused loss
+    if has_liger(run, spec) and not logits:
         yield Option("Liger's fused loss", {"loss": "liger"}, Effect.NUMERICS, note)
     sft = arguments is not None and arguments.name == "SFTConfig" and spec.method == "full"
     if sft and before(run.versions.get("trl"), "1.8") is not True:
