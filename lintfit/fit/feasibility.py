@@ -237,9 +237,10 @@ class Feasibility:
         return self.workspace.exists(path) or door.is_folder(self.workspace.root / path)
 
     def installing(self, candidate: Candidate, made: Applied) -> Applied:
-        """What a plan leaves, with the packages that it needs and no file installs in the project's list of them."""
+        """What a plan leaves, with the package that it needs and no file installs in the project's list of them; to
+        several of them a person has to say yes."""
         lacking = self._lacking(candidate)
-        edits = listed(self.run, self.workspace, lacking) if lacking else ()
+        edits = listed(self.run, self.workspace, lacking[0]) if len(lacking) == 1 else ()
         after = with_edits(self.run, made, LIST, edits, self.workspace, self.cli) if edits else made
         return made if isinstance(after, str) else after
 

@@ -7,7 +7,7 @@ a list of pinned versions, or one that a tool writes, the line is left to a pers
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,16 +44,16 @@ class _Line(NamedTuple):
     start: int
 
 
-def listed(run: Run, workspace: Workspace, packages: Collection[str]) -> tuple[FileEdit, ...]:
-    """The lines of these packages in the list of the run's project; empty where there is none that takes them."""
+def listed(run: Run, workspace: Workspace, package: str) -> tuple[FileEdit, ...]:
+    """The line of a package in the list of the run's project; empty where there is none that takes it."""
     document = _list_of(run, workspace)
-    if document is None or not _BUILT.isdisjoint(packages) or _WRITTEN_BY_TOOL.search(document.text):
+    if document is None or package in _BUILT or _WRITTEN_BY_TOOL.search(document.text):
         return ()
     lines = [_Line(each["name"].lower(), each["asked"] or "", each.start()) for each in _LINE.finditer(document.text)]
     if sum(line.asked.startswith("==") for line in lines) * 2 > len(lines):
         return ()
     floors = sum(line.asked.startswith(">=") for line in lines) * 2 > len(lines)
-    return tuple(_added(document, lines, name, floors) for name in sorted(packages))
+    return (_added(document, lines, package, floors),)
 
 
 def _list_of(run: Run, workspace: Workspace) -> Document | None:

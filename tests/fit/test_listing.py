@@ -44,9 +44,9 @@ def test_a_line_in_the_style_of_the_list(text: str, after: str | None, tmp_path:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "requirements.txt").write_text(text)
     _, (judged,) = load_runs((tmp_path / "train.py",), Options(gpu="RTX 3090"))
-    edits = listed(judged.run, Workspace(), ["liger-kernel"])
+    edits = listed(judged.run, Workspace(), "liger-kernel")
     assert (apply(text, [each.edit for each in edits]) if edits else None) == after
-    assert not listed(judged.run, Workspace(), ["flash-attn"]), "it is built for the torch that is there"
+    assert not listed(judged.run, Workspace(), "flash-attn"), "it is built for the torch that is there"
 
 
 @pytest.mark.parametrize(("text", "written"), [(BARE, True), (PINNED, False), (BARE + "liger-kernel\n", True)])
