@@ -76,15 +76,15 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
             other = _Builder(origin, workspace, options, newest).run()
             if not other.refused:
                 run, dated = other, newest
-    versions, questions = dated, dated.open_questions
-    if run.script is not None and run.script.not_followed:
-        questions = ()  # nothing will be known of it by another version either
-    return replace(
-        run,
-        versions=versions,
-        looked_for=frozenset(looked_for),
-        older=cache(partial(_older, origin, workspace, options, versions, questions)),
-    )
+    run = replace(run, versions=dated, looked_for=frozenset(looked_for))
+    return replace(run, older=cache(partial(_older, origin, workspace, options, dated, questions_of(run))))
+
+
+def questions_of(run: Run) -> Sequence[tuple[str, str]]:
+    """The versions as which a run is read again: those that its reading hangs on, the newest where there are many."""
+    if not isinstance(run.versions, Versions) or (run.script is not None and run.script.not_followed):
+        return ()  # nothing will be known of it by another version either
+    return run.versions.open_questions[-_MOST_VERSIONS:]
 
 
 def _in_page(run: Run) -> bool:
@@ -97,9 +97,9 @@ def _in_page(run: Run) -> bool:
 def _older(
     origin: Origin, workspace: Workspace, options: Options, versions: Versions, questions: Sequence[tuple[str, str]]
 ) -> tuple[OlderRun, ...]:
-    """The run on each side of the versions that its reading hangs on: the newest of them, where there are many."""
+    """The run on each side of the versions that its reading hangs on."""
     found = []
-    for library, bound in questions[-_MOST_VERSIONS:]:
+    for library, bound in questions:
         older = with_peers(versions.with_bound(library, bound, ""))
         found.append(OlderRun(library, bound, _Builder(origin, workspace, options, older).run()))
     return tuple(found)

@@ -164,8 +164,10 @@ class KeyReads:
 
     def declared(self, config: Path, name: str) -> tuple[Path, ...]:
         """The modules of the tree that have a field of this name in a class (``cutoff_len: int = field(…)``)."""
-        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*{_ANNOTATION}=[ \t]*\S", re.MULTILINE)
         code = [each for each in self._tree(config).code if not each.shell and name in each.text]
+        if not code:
+            return ()
+        field = re.compile(rf"^[ \t]+{re.escape(name)}[ \t]*:[ \t]*{_ANNOTATION}=[ \t]*\S", re.MULTILINE)
         return tuple(each.path for each in code if field.search(each.text))
 
     def trained_otherwise(self, config: Path) -> bool:

@@ -17,7 +17,7 @@ from lintfit.frozen import field, frozen, replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
 from lintfit.run.beside import Beside, configs_of_folders
-from lintfit.run.build import build
+from lintfit.run.build import build, questions_of
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
 from lintfit.run.documented import documented
@@ -32,11 +32,16 @@ from lintfit.sources.script.prefilter import is_test, maybe_notebook, maybe_trai
 _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
 MOST_RUNS = 500
-"""Runs of a tree, configs alone apart, that are put together. No public repository whose launches lintfit is measured
-with has 100."""
+"""Runs of a tree, configs alone apart, that are put together."""
 MOST_TRAININGS = 40
 """Trainings of a notebook: for each its cells are read again."""
-TOO_MANY = f"more than {MOST_RUNS} runs in what is checked: those that begin here are not judged"
+MOST_READINGS = 1000
+"""Readings of these runs: each is read again as every older version that its reading hangs on. DeepSpeedExamples, with
+more runs than any other public repository that was checked, has 243 runs and 512 readings."""
+TOO_MANY = (
+    f"more than {MOST_RUNS} runs in what is checked, or {MOST_READINGS} with those by older versions of libraries: "
+    "those that begin here are not judged"
+)
 _LONGEST = 200_000
 """Characters of a file of no known use that is parsed because it was named."""
 
@@ -154,7 +159,8 @@ class _Making:
     cli: Options
     mistakes: Mistakes
     build: Build
-    begun: set[Origin] = field(default_factory=set)
+    begun: dict[Origin, int] = field(default_factory=dict)
+    """The runs that were put together, and how often each of them is read."""
     beyond: dict[Path, None] = field(default_factory=dict)
     """Files with runs that are beyond those that are put together."""
 
@@ -164,15 +170,18 @@ class _Making:
             if self.is_full:
                 self.beyond[origin.path] = None
                 return None
-            self.begun.add(origin)
+            self.begun[origin] = 1
         with self.mistakes.end_at(origin.path.as_posix()):
-            return self.build(origin, self.workspace, self.cli)
+            run = self.build(origin, self.workspace, self.cli)
+            if origin in self.begun:
+                self.begun[origin] += run.says("readings", lambda: len(questions_of(run)))
+            return run
         return None
 
     @property
     def is_full(self) -> bool:
         """Whether no other run is put together."""
-        return len(self.begun) >= MOST_RUNS
+        return len(self.begun) >= MOST_RUNS or sum(self.begun.values()) >= MOST_READINGS
 
     def left_out(self) -> Iterator[Skipped]:
         """The files with runs that were not put together."""

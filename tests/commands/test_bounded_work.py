@@ -38,9 +38,21 @@ def test_files_of_runs_beyond_those_that_are_judged_are_skipped(
     monkeypatch.setattr(load, "MOST_RUNS", 5)
     out = _check(tmp_path)
     assert "5 runs: 5 fit. No findings. 5 files read, 2 skipped." in out
-    assert "runs in what is checked: those that begin here are not judged" in out
+    assert "those that begin here are not judged: r2.sh, r3.sh" in " ".join(out.split())
     status = lintfit("check", ".", "--gpu", "3090", "--no-cache", "--fail-on", "unknown", cwd=tmp_path).status
     assert status == 1
+
+
+def test_readings_by_older_versions_count_as_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _tree(tmp_path)
+    monkeypatch.setattr(load, "MOST_READINGS", 24)
+    assert "8 runs: 8 fit. All checks passed" in _check(tmp_path)
+    monkeypatch.setattr(load, "MOST_READINGS", 12)
+    out = _check(tmp_path)
+    assert "4 runs: 4 fit. No findings. 5 files read, 2 skipped." in out
+    assert "those that begin here are not judged: r2.sh, r3.sh" in " ".join(out.split())
+    (tmp_path / "requirements.txt").write_text("transformers==4.46.3\ntorch==2.5\naccelerate==1.1.1\n")
+    assert "8 runs: 8 fit. All checks passed" in _check(tmp_path)
 
 
 def test_the_last_plans_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
