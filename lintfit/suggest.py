@@ -49,7 +49,9 @@ def most_alike(word: str, choices: Iterable[str], share: float) -> str | None:
         return None
     import difflib
 
-    found = difflib.get_close_matches(word, choices, n=1, cutoff=share)
+    # difflib asks the same of each word, of most of them after longer work.
+    near = [each for each in choices if 2 * min(len(each), len(word)) >= share * (len(each) + len(word))]
+    found = difflib.get_close_matches(word, near, n=1, cutoff=share)
     return found[0] if found else None
 
 

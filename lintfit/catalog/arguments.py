@@ -90,6 +90,13 @@ def fields_at(cls: str, indices: Mapping[str, int]) -> Mapping[str, str] | None:
 
     None where that version has no such class, or one of its bases is none that was studied.
     """
+    return _fields_at(cls, tuple(indices.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields_at(cls: str, at: tuple[tuple[str, int], ...]) -> Mapping[str, str] | None:
+    """Kept: each run by transformers' arguments asks for them at every version that it may have."""
+    indices = dict(at)
     library, _, name = cls.partition(".")
     found = _data().get(library, {}).get("classes", {}).get(name)
     bases = _at(found["bases"], indices[library]) if found is not None else None

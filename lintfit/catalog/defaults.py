@@ -79,12 +79,14 @@ def _state(steps: list[list[Any]], index: int) -> list[Any] | None:
     return past[-1] if past and len(past[-1]) == 2 else None
 
 
+@functools.lru_cache(maxsize=4096)
 def default(
     library: str, cls: str, field: str, version: str | None = None, base_version: str | None = None
 ) -> Default | None:
     """The default of a field, with the newest studied version where none is given; None where the class lacks it.
 
-    ``base_version`` is transformers' version for the fields that TRL's configs inherit from TrainingArguments.
+    ``base_version`` is transformers' version for the fields that TRL's configs inherit from TrainingArguments. Kept:
+    each run asks for the defaults of all fields that decide memory.
     """
     found = _class(library, cls)
     if found is None:

@@ -75,6 +75,7 @@ def version_of(
     return max(every, key=lambda at: (_between(given, at), _taken(given, words or {}, at), at))
 
 
+@functools.cache
 def around(at: int) -> Mapping[str, Field]:
     """The fields of a version and of those next to it: a checkout between two releases has some of either."""
     next_ones = [each for each in (at - 1, at + 1) if 0 <= each < len(versions())]

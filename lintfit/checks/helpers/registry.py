@@ -44,7 +44,14 @@ def _wanted(dialects: frozenset[str]) -> tuple[Rule, ...]:
 
 def rules_for(dialects: Collection[str], enabled: Enabled | None = None) -> list[tuple[Rule, ModuleType]]:
     """The rules that concern documents of these dialects, each with its module, in the order of the pages."""
-    return [(rule, module_of(rule.name)) for rule in _wanted(frozenset(dialects)) if enabled is None or enabled(rule)]
+    if enabled is None:
+        return [*_with_modules(frozenset(dialects))]
+    return [(rule, module_of(rule.name)) for rule in _wanted(frozenset(dialects)) if enabled(rule)]
+
+
+@cache
+def _with_modules(dialects: frozenset[str]) -> tuple[tuple[Rule, ModuleType], ...]:
+    return tuple((rule, module_of(rule.name)) for rule in _wanted(dialects))
 
 
 def run_file_checks(

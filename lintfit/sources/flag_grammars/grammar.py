@@ -145,6 +145,8 @@ class Grammar:
     def _made_at(self, indices: tuple[int, ...]) -> tuple[Option, ...]:
         named = self._named(indices)
         dashes = arguments.dashes_at(dict(named).get("transformers", 0)) if self.ranges else False
+        if not self.own and not self.fields:
+            return _with_help(self.classes, named, dashes)
         own = (option for name, kind in self.fields.items() for option in of_kind(name, kind, dashes))
         library = (option for option in _options(self.classes, named, dashes) if option.names[0][2:] not in self.fields)
         return (HELP, *self.own, *own, *library)
@@ -198,3 +200,9 @@ def _fields(classes: tuple[str, ...], named: tuple[tuple[str, int], ...]) -> Map
 @functools.lru_cache(maxsize=1024)
 def _options(classes: tuple[str, ...], named: tuple[tuple[str, int], ...], dashes: bool) -> tuple[Option, ...]:
     return tuple(option for name, kind in _fields(classes, named).items() for option in of_kind(name, kind, dashes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _with_help(classes: tuple[str, ...], named: tuple[tuple[str, int], ...], dashes: bool) -> tuple[Option, ...]:
+    """The options of a parser that adds none of its own: the same ones for all scripts that have such a parser."""
+    return (HELP, *_options(classes, named, dashes))

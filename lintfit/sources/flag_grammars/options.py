@@ -6,12 +6,14 @@ argparse itself. Error messages are argparse's own.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen, replace
+from lintfit.memo import Memo
 from lintfit.sources.flag_grammars.kinds import ANY, CHOICE, OPEN, OPTIONAL, SEVERAL
 from lintfit.suggest import most_alike, nearest
 
@@ -162,23 +164,38 @@ def unknown(
     return None
 
 
+class _Names:
+    """The names of a parser's options, to be looked up in."""
+
+    __slots__ = ("_sorted", "last")
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self.last = {name: option for option in options for name in option.names}
+        """The last option of each name."""
+        self._sorted = sorted((name, at) for at, option in enumerate(options) for name in option.names)
+
+    def beginning_with(self, name: str) -> list[int]:
+        """The indices of the options of which a name begins so."""
+        start = end = bisect_left(self._sorted, (name, -1))
+        while end < len(self._sorted) and self._sorted[end][0].startswith(name):
+            end += 1
+        return sorted({at for _, at in self._sorted[start:end]})
+
+
+_NAMES: Memo[_Names] = Memo(256)
+"""Thousands of flags, each asked of all options of dozens of versions, take seconds where each looks at every name."""
+
+
 def _meant_by(name: str, options: Sequence[Option], abbreviates: bool) -> list[Option]:
-    exact = [option for option in options if name in option.names]
-    if exact:
-        return exact[-1:]
+    names = _NAMES.get(options, None, partial(_Names, options))
+    if name in names.last:
+        return [names.last[name]]
     if not name.startswith("--"):
         short = [
             option for option in options if any(each.startswith(name) or name[:2] == each for each in option.names)
         ]
         return short[:1]
-    found = []
-    # A plain loop: thousands of flags, each asked of all options of dozens of versions, take seconds in a generator.
-    for option in options if abbreviates else ():
-        for each in option.names:
-            if each.startswith(name):
-                found.append(option)
-                break
-    return found
+    return [options[at] for at in names.beginning_with(name)] if abbreviates else []
 
 
 def suggested(name: str, options: Iterable[Option]) -> str | None:
@@ -199,7 +216,10 @@ def _suggested(name: str, options: tuple[str, ...]) -> str | None:
 def _shortened(name: str, names: Iterable[str]) -> str | None:
     """The first name that has all words of a shorter one in their order, or longer ones: ``max_seq_len``."""
     words = name.replace("-", "_").split("_")
+    longest = max(words, key=len)
     for each in names:
+        if longest not in each:
+            continue  # which most are told apart by
         rest = iter(each.replace("-", "_").split("_"))
         if len(words) > 1 and all(any(longer.startswith(word) for longer in rest) for word in words):
             return each

@@ -66,6 +66,12 @@ def _options(launcher: str, versions: Mapping[str, str]) -> tuple[Option, ...] |
         return _of_accelerate(versions)
     if launcher not in _STRICT:
         return None
+    return _listed(launcher)
+
+
+@cache
+def _listed(launcher: str) -> tuple[Option, ...]:
+    """The options of a launcher of which all are listed: every launch by it asks for them."""
     grammar = GRAMMARS[launcher]
     short = {full: letter for letter, full in grammar.short.items()}
     return tuple(

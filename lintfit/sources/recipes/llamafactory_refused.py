@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from lintfit.catalog import arguments as libraries
 from lintfit.catalog import llamafactory as catalog
 from lintfit.frozen import replace
+from lintfit.memo import Memo
 from lintfit.settings.model import Place
 from lintfit.sources.flag_grammars.model import Refused, given_flags
 from lintfit.sources.flag_grammars.options import HELP, Given, Option, Refusal, of_kind, refusal, takes, unknown
@@ -93,25 +95,30 @@ def _taken_elsewhere(arguments: LlamaFactoryArguments, given: Given) -> bool:
 
 def _options(kinds: Mapping[str, str]) -> tuple[Option, ...]:
     """What HfArgumentParser makes of fields of these kinds."""
+    return _OPTIONS.get(kinds, None, lambda: _made_of(kinds))
+
+
+_OPTIONS: Memo[tuple[Option, ...]] = Memo(256)
+
+
+def _made_of(kinds: Mapping[str, str]) -> tuple[Option, ...]:
     return (HELP, *(option for name, kind in kinds.items() for option in of_kind(name, kind, True)))
 
 
-def _kinds(arguments: LlamaFactoryArguments, at: int) -> dict[str, str]:
+def _kinds(arguments: LlamaFactoryArguments, at: int) -> Mapping[str, str]:
     """The fields of a version by name; those of transformers at all versions that the project may have."""
-    kinds = dict.fromkeys(SEQ2SEQ, "any") | _of_transformers(arguments)
-    declared = catalog.fields(at) if arguments.dated else catalog.around(at)
-    kinds |= {name: each.kind for name, each in declared.items()}
-    return kinds
-
-
-def _of_transformers(arguments: LlamaFactoryArguments) -> dict[str, str]:
     newest, floor = (arguments.versions.get(name) for name in ("transformers", "transformers>="))
     if newest is not None and floor is not None and newest != floor and not newest.startswith("<"):
         newest = f"<{newest}.1"  # the upper end of a range (``<=5.8.0``), all of which may be installed
-    studied = libraries.studied("transformers", newest, floor)
-    if studied is None:
-        studied = libraries.studied("transformers", None, None)
-    found: dict[str, str] = {}
-    for at in studied.possible if studied is not None else ():
-        found |= libraries.fields_at(TRAINING, {"transformers": at}) or {}
-    return found
+    return _kinds_of(at, arguments.dated, newest, floor)
+
+
+@lru_cache(maxsize=256)
+def _kinds_of(at: int, dated: bool, newest: str | None, floor: str | None) -> Mapping[str, str]:
+    """Kept: the recipes of a tree have their versions in common."""
+    studied = libraries.studied("transformers", newest, floor) or libraries.studied("transformers", None, None)
+    kinds = dict.fromkeys(SEQ2SEQ, "any")
+    for index in studied.possible if studied is not None else ():
+        kinds |= libraries.fields_at(TRAINING, {"transformers": index}) or {}
+    declared = catalog.fields(at) if dated else catalog.around(at)
+    return kinds | {name: each.kind for name, each in declared.items()}
