@@ -35,7 +35,7 @@ MOST_RUNS = 500
 """Runs of a tree, configs alone apart, that are put together."""
 MOST_TRAININGS = 40
 """Trainings of a notebook: for each its cells are read again."""
-MOST_READINGS = 1000
+MOST_READINGS = 800
 """Readings of these runs: each is read again as every older version that its reading hangs on. DeepSpeedExamples, with
 more runs than any other public repository that was checked, has 243 runs and 512 readings."""
 TOO_MANY = (
