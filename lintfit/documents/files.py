@@ -16,6 +16,7 @@ from pathlib import Path
 from lintfit.documents.attributes import CannotKeep, hand_on
 from lintfit.documents.door import opened
 from lintfit.documents.limits import MAX_BYTES, MAX_NOTEBOOK, too_large
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import FileText, Kind
 from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.patterns import lazy_pattern
@@ -96,7 +97,8 @@ def read_text(path: Path, kind: Kind | None = None) -> FileText:
     """Read and decode a file, keeping all that is needed to write the same bytes again.
 
     ``kind`` (default: by the suffix) decides how it may be encoded: JSON and YAML are UTF-8 (or UTF-16 with its
-    byte-order mark), Python follows its coding cookie (PEP 263), a shell script that is not UTF-8 is latin-1.
+    byte-order mark), Python follows its coding cookie (PEP 263), a shell script that is not UTF-8 is latin-1. Python
+    refuses UTF-16 (``Non-UTF-8 code starting with '\\xff'``), bash as a binary file, and nbformat reads UTF-8 alone.
     Raises :class:`ReadError` with one line for a file that is missing, no file, not readable, too large or not text, or
     that is only a pointer of Git LFS.
     """
@@ -152,6 +154,8 @@ def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes
             raise ReadError(path, "is binary, not text")
         if kind is Kind.PYTHON:
             encoding = _cookie(path, data)
+    elif encoding != "utf-8" and (kind in (Kind.PYTHON, Kind.SHELL) or is_notebook(path)) and not is_page(path):
+        raise ReadError(path, f"its text is {encoding.upper()}, which what runs it does not read: save it as UTF-8")
     body = data[len(bom) :]
     try:
         text = body.decode(encoding)

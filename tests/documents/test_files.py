@@ -74,6 +74,9 @@ def test_a_text_that_begins_like_a_pointer_and_is_longer_is_none(tmp_path: Path)
         ("a.json", b" " * ((2 << 20) + 1), "larger than 2 MiB: not a config"),
         ("a.py", b" " * ((4 << 20) + 1), "larger than 4 MiB: no training script"),
         ("a.json", b"\xff\xfe{\0", "is not utf-16-le"),
+        ("a.py", "\ufeffx = 1".encode("utf-16-le"), "its text is UTF-16-LE, which what runs it does not read"),
+        ("a.sh", "\ufeffls".encode("utf-16-be"), "its text is UTF-16-BE, which what runs it does not read"),
+        ("a.ipynb", "\ufeff{}".encode("utf-16-le"), "its text is UTF-16-LE, which what runs it does not read"),
     ],
 )
 def test_what_is_no_text_is_said_in_one_line(tmp_path: Path, name: str, data: bytes, expected: str) -> None:
@@ -91,6 +94,7 @@ def test_what_is_no_text_is_said_in_one_line(tmp_path: Path, name: str, data: by
         ("a.json", b'\xef\xbb\xbf{"a": 1}\r\n', '{"a": 1}\r\n'),
         ("a.json", "\ufeff{}".encode("utf-16-le"), "{}"),
         ("a.json", "\ufeff{}".encode("utf-16-be"), "{}"),
+        ("a.md", "\ufeffé".encode("utf-16-le"), "é"),
         ("a.py", b"# coding: latin-1\nx = '\xe9'\n", "# coding: latin-1\nx = 'é'\n"),
         ("a.py", b"\xef\xbb\xbfx = '\xc3\xa9'\r\n", "x = 'é'\r\n"),
         ("a.sh", b"echo \xe9\n", "echo é\n"),
