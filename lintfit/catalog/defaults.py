@@ -158,6 +158,7 @@ def fields(library: str, cls: str, version: str | None = None, base_version: str
     return own | fields(base[0], base[1], base_version) if base else own
 
 
+@functools.cache
 def ever_accepted(library: str, cls: str) -> frozenset[str]:
     """Names that a class accepts at any studied version: what to check against where the version is not known."""
     found = _class(library, cls)

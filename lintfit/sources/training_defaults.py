@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from lintfit.catalog import defaults
 from lintfit.versions import Versions
@@ -48,6 +49,7 @@ def _at(library: str, cls: str, field: str, version: str | None) -> tuple[defaul
     return (defaults.default(library, cls, field, last) if last else None), last
 
 
+@lru_cache(maxsize=256)
 def fields_of(cls: str) -> frozenset[str]:
     """The fields that a class accepts in any version; empty for a class that is not known."""
     found = _OLDER.get(cls, frozenset())
