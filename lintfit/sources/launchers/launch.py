@@ -13,6 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources.launchers import launcher_settings
 from lintfit.sources.launchers.command_line import Invocation, Option
+from lintfit.sources.launchers.flag_order import behind
 from lintfit.sources.launchers.flags import Flag
 
 _NO_RANK = {"deepspeed": "no_local_rank", "torch.distributed.launch": "use_env"}
@@ -285,7 +286,8 @@ def set_flag(
     if present is None and value is not None and _is_behind_yaml(invocation) and _ONE_WORD.fullmatch(value):
         written, value = f"{written}={value}", None
     try:
-        edits = shell_edits.set_flag(document, command, written, value, follower=_follower(written, present, value))
+        follower, after = _follower(written, present, value), behind(invocation, name)
+        edits = shell_edits.set_flag(document, command, written, value, after, follower)
     except ValueError:
         return None
     return tuple(FileEdit(document.path, edit, document) for edit in edits)
