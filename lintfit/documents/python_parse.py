@@ -10,16 +10,25 @@ from typing import Final
 
 import libcst as cst
 
+from lintfit.documents.python_nodes import CHECKS, is_own
+
 _CHECK: Final = cst.CSTNode.__post_init__
+_OWN: Final = is_own(cst.CSTNode)
+"""Whether nodes look at ``CHECKS``, rather than checking themselves always."""
 
 
 def parse(text: str) -> cst.Module:
     """The tree of a text. Raises what ``libcst.parse_module`` raises of texts that are no Python."""
-    cst.CSTNode.__post_init__ = _unchecked  # type: ignore[assignment, method-assign]
+    if _OWN:
+        CHECKS.clear()
+    else:
+        cst.CSTNode.__post_init__ = _unchecked  # type: ignore[assignment, method-assign]
     try:
         return cst.parse_module(text)
     finally:
-        cst.CSTNode.__post_init__ = _CHECK  # type: ignore[method-assign]
+        CHECKS[:] = [True]
+        if not _OWN:
+            cst.CSTNode.__post_init__ = _CHECK  # type: ignore[method-assign]
 
 
 def _unchecked(node: cst.CSTNode) -> None:

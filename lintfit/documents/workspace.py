@@ -421,6 +421,9 @@ def reader(kind: Kind) -> Callable[[FileText], Document]:
         case Kind.JSON | Kind.YAML:
             return reader_of(kind)
         case Kind.PYTHON:
+            from lintfit.documents import python_nodes
+
+            python_nodes.load()
             from lintfit.documents.python_reader import read_python
 
             return read_python
