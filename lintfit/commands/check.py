@@ -77,16 +77,17 @@ def _writes(options: Options) -> bool:
 
 def _kept(paths: Sequence[Path], options: Options, keeping: Keeping) -> CheckResult:
     """A check that takes what it can from an earlier one, and that does without where anything about that is odd."""
+    search = partial(_found, paths, options)
     if keeping.earlier is not None:
         with suppress(Exception):
             workspace = new_workspace(paths, options)
             store = keeping.store(workspace)
-            result = _Pass(_found(paths, options), workspace, options, store).check().result
+            result = _Pass(keeping.found(search), workspace, options, store).check().result
             if not result.errors and not store.doubtful:
                 return result
         keeping.earlier = None
     workspace = new_workspace(paths, options)
-    return _Pass(_found(paths, options), workspace, options, keeping.store(workspace)).check().result
+    return _Pass(keeping.found(search), workspace, options, keeping.store(workspace)).check().result
 
 
 def _checked(paths: Sequence[Path], options: Options) -> CheckResult:

@@ -83,6 +83,10 @@ class Workspace:
         """What a document asked for when it was parsed (files that a shell script sources)."""
         self._expected: Mapping[tuple[Path, Kind], Expected] = {}
         """What is known of documents before they are parsed."""
+        self._told: dict[Path, dict[str, str]] = {}
+        """What the texts of files alone tell, by the path that a file was asked for by, and by question."""
+        self._unread: dict[Path, Path] = {}
+        """Where files lie that were asked for and need not be read for the answer: the path that each goes by."""
         self._settled: frozenset[Path] = frozenset()
         self.ambiguous: set[Path] = set()
         """Files that were asked for under several names, or whose kind is told by who has asked for them first: what
@@ -121,6 +125,30 @@ class Workspace:
         """Parse these documents when somebody looks into them, not before: their text is as it was."""
         self._expected = documents
 
+    def know(self, told: Mapping[Path, Mapping[str, str]]) -> None:
+        """Take what these files tell (:meth:`told`) as it was: their texts are as they were."""
+        self._told = {path: {**answers} for path, answers in told.items()}
+
+    def all_told(self) -> Iterator[tuple[Path, Path, Mapping[str, str]]]:
+        """Whatever files have told: the path that they were asked for by, where that leads, and the answers."""
+        for path, answers in self._told.items():
+            yield path, self._resolve(path), answers
+
+    def told(self, path: Path, question: str, of_text: Callable[[str], str]) -> str:
+        """What a file's text alone tells, which is asked of it once. Raises ReadError."""
+        resolved = self._resolve(path)
+        if resolved in self._overlay:
+            return of_text(self.file(path).text)
+        known = self._told.get(path, {}).get(question)
+        if known is None:
+            known = of_text(self.file(path).text)
+            self._told.setdefault(path, {})[question] = known
+        else:
+            self._note(path, resolved)
+            if resolved not in self._files:
+                self._unread.setdefault(resolved, path)
+        return known
+
     def documents(self) -> Iterator[tuple[Path, Kind, Document, frozenset[Path]]]:
         """Every document so far: where it leads, its kind, and what it asked for."""
         for key, document in self._documents.items():
@@ -156,19 +184,19 @@ class Workspace:
         self._note(path, resolved)
         file = self._files.get(resolved)
         if file is None:
-            file = (
-                self._overlaid(path, resolved, kind)
-                if resolved in self._overlay
-                else self._stored(path, resolved, kind)
-            )
+            if resolved in self._overlay:
+                file = self._overlaid(path, resolved, kind)
+            else:
+                first = self._unread.get(resolved)
+                file = self._stored(first or path, resolved, kind if first is None else None)
             self._files[resolved] = file
-        elif file.path != path and resolved not in self._settled:
+        if file.path != path and resolved not in self._settled:
             self.ambiguous.add(resolved)
         return file
 
     def settle(self) -> None:
         """Say that the files read so far go by the names that they have now, whoever asks for them later."""
-        self._settled = frozenset(self._files)
+        self._settled = frozenset((*self._files, *self._unread))
 
     def read(self, path: Path, kind: Kind | None = None) -> Document:
         """The document at a path, parsed once for each kind it is asked for as.
@@ -313,6 +341,7 @@ class Workspace:
         other._files = {path: file for path, file in self._files.items() if path not in changed}
         other._stands, other._asked = self._stands, self._asked
         other._settled, other.ambiguous = self._settled, self.ambiguous
+        other._told, other._unread = self._told, self._unread
         other._stored_files, other._names = self._stored_files, self._names
         other.work = self.work
         return other

@@ -116,8 +116,13 @@ def _takers(folder: Path, takes: re.Pattern[str], workspace: Workspace) -> Itera
         text = _text(path, workspace)
         if takes.search(text) is None or is_test(path.name, text):
             continue
-        if maybe_training_script(text) and not only_defines(text):
+        if maybe_training_script(text) and not defines_only(path, workspace):
             yield path.name
+
+
+def defines_only(path: Path, workspace: Workspace) -> bool:
+    """Whether a script does nothing when it is run (:func:`only_defines`)."""
+    return workspace.told(path, "only defines", lambda text: "yes" if only_defines(text) else "") == "yes"
 
 
 def _configs(folder: Path, dialect: detect.Dialect, workspace: Workspace) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from lintfit.boundary import Mistakes
@@ -16,7 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import field, frozen, replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
-from lintfit.run.beside import Beside, configs_of_folders
+from lintfit.run.beside import Beside, configs_of_folders, defines_only
 from lintfit.run.build import build, questions_of
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
@@ -209,6 +210,11 @@ class _Reader:
 
     def _read(self, path: Path) -> Document | None:
         try:
+            if path not in self.found.named:
+                look = self.workspace.told(path, "looks like", partial(_look, path))
+                if look != _JOB:
+                    self.read.add(self.workspace.located(path))
+                    return self.workspace.read(path) if look else None
             text = self.workspace.file(path).text
             self.read.add(self.workspace.located(path))
             kind = kind_of(path, text)
@@ -219,8 +225,8 @@ class _Reader:
             named = path in self.found.named
             if is_notebook(path):
                 return self.workspace.read(path) if named or maybe_notebook(text) else None
-            relevant = kind is not None and self._relevant(kind, text, named)
-            if relevant and (not is_page(path) or starts_something(text)):
+            empty = kind is Kind.JSON and named and not text.strip()
+            if empty or (kind is not None and _is_relevant(path, kind, text)):
                 return self.workspace.read(path)
             return self._broken(path, kind, text) if kind is not None and named else None
         except ReadError as error:
@@ -238,18 +244,33 @@ class _Reader:
         document = self.workspace.read(path)
         return document if is_broken(document) else None
 
-    def _relevant(self, kind: Kind, text: str, named: bool) -> bool:
-        match kind:
-            case Kind.JSON:
-                empty = named and not text.strip()
-                configures = detect.maybe_deepspeed(text) or detect.maybe_accelerate(text)
-                return empty or configures or front_end_of(text, kind) is not None
-            case Kind.YAML:
-                return detect.maybe_accelerate(text) or front_end_of(text, kind) is not None
-            case Kind.SHELL:
-                return detect.maybe_launch(text)
-            case Kind.PYTHON:
-                return maybe_training_script(text)
+
+_JOB = "a job"
+"""A file that may hold jobs, which is told by what it starts."""
+
+
+def _look(path: Path, text: str) -> str:
+    """What a file that a search has found looks like by its name and text; empty for what is not read."""
+    kind = kind_of(path, text)
+    if kind is not Kind.SHELL and kind_of_job(path, text) is not None:
+        return _JOB
+    if is_notebook(path):
+        return "a notebook" if maybe_notebook(text) else ""
+    return "a document" if kind is not None and _is_relevant(path, kind, text) else ""
+
+
+def _is_relevant(path: Path, kind: Kind, text: str) -> bool:
+    """Whether a file may be a part of a run: a cheap look at its text."""
+    match kind:
+        case Kind.JSON:
+            configures = detect.maybe_deepspeed(text) or detect.maybe_accelerate(text)
+            return configures or front_end_of(text, kind) is not None
+        case Kind.YAML:
+            return detect.maybe_accelerate(text) or front_end_of(text, kind) is not None
+        case Kind.SHELL:
+            return detect.maybe_launch(text) and (not is_page(path) or starts_something(text))
+        case Kind.PYTHON:
+            return maybe_training_script(text)
 
 
 def _taken(run: Run, workspace: Workspace) -> set[Path]:
@@ -285,13 +306,19 @@ def _lonely_scripts(
     for script in scripts:
         if is_test(script.path.name, script.text):
             continue
-        if script.path not in found.named and only_defines(script.text):
+        if script.path not in found.named and _only_defines(script, workspace):
             continue
         partners = _partners(script, named, found, making.cli)
         beside = what_lies.config_of(script) if not (partners or making.is_full) else None
         if beside is not None and workspace.located(beside) in taken:
             beside = None  # a launch line starts another script with it
         yield Origin("script", script.path, partners=partners, beside=beside)
+
+
+def _only_defines(script: Document, workspace: Workspace) -> bool:
+    if is_notebook(script.path):
+        return only_defines(script.text)
+    return defines_only(script.path, workspace)
 
 
 def _further(run: Run | None, making: _Making) -> Iterable[Run | None]:

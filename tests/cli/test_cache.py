@@ -42,7 +42,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "requirements.txt": ("transformers==4.40.0\n", "transformers==5.0.0\n"),
     "lintfit.toml": ('gpu = "A100-80GB"\n', 'gpu = "4090"\n', 'exclude = ["sub"]\n'),
     ".gitignore": ("ds.json\n", "*.sh\n"),
-    "README.md": ("```bash\npython train.py\n```\n",),
+    "README.md": ("```bash\npython train.py\n```\n", "Nothing is started here.\n"),
 }
 NAMES = st.sampled_from(sorted(FILES))
 
@@ -97,6 +97,57 @@ def test_a_change_that_a_time_does_not_tell(tmp_path: Path) -> None:
     (folder / "ds.json").write_text(FILES["ds.json"][1])
     os.utime(folder / "ds.json", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert checked(".", cwd=folder) != first
+
+
+def _edited(name: str, text: str, folder: Path) -> Outcome:
+    """The report after an edit, which is that of a check that takes nothing from before."""
+    (folder / name).write_text(text)
+    found = checked(".", cwd=folder)
+    assert found == support.lintfit("check", ".", "--no-cache", cwd=folder)
+    assert found == checked(".", cwd=folder)
+    return found
+
+
+def test_after_an_edit_files_are_not_searched_for_again(tmp_path: Path) -> None:
+    folder = project(tmp_path / "tree")
+    (folder / "README.md").write_text(FILES["README.md"][0])
+    checked(".", cwd=folder)
+    (folder / "train.py").write_text(FILES["train.py"][1])
+    with patch("lintfit.commands.check.discover", forbidden):
+        found = checked(".", cwd=folder)
+    assert found == checked(".", "--no-cache", cwd=folder)
+    # A page may start something now, or nothing any more; and a file that comes or goes is found.
+    assert _edited("README.md", FILES["README.md"][1], folder) != _edited("README.md", FILES["README.md"][0], folder)
+    before = _edited("train.py", FILES["train.py"][0], folder)
+    shutil.copy(folder / "run.sh", folder / "again.sh")
+    assert _edited("train.py", FILES["train.py"][1], folder) != before
+    (folder / "again.sh").unlink()
+    assert _edited("train.py", FILES["train.py"][0], folder) == before
+
+
+def test_what_a_text_tells_is_asked_again_where_it_has_changed(tmp_path: Path) -> None:
+    folder = project(tmp_path / "tree")
+    (folder / "other.py").write_text("print(1)\n")
+    (folder / "defines.py").write_text(f"def main():\n    {FILES['train.py'][0].replace(chr(10), chr(10) + '    ')}\n")
+    checked(".", cwd=folder)
+    first = _edited("helper.py", "LENGTH = 2\n", folder)
+    assert "other.py" not in first.out and "defines.py" not in first.out
+    assert "other.py" in _edited("other.py", FILES["train.py"][0], folder).out
+    assert "other.py" not in _edited("other.py", "print(2)\n", folder).out
+    text = (folder / "defines.py").read_text()
+    assert "defines.py" in _edited("defines.py", f"{text}\nmain()\n", folder).out
+    assert _edited("defines.py", text, folder) == first
+
+
+def test_a_file_of_no_known_use_that_is_read_later_has_the_name_that_it_was_found_by(tmp_path: Path) -> None:
+    folder = project(tmp_path / "tree")
+    (folder / "train.py").write_text(FILES["train.py"][0].replace("helper import", "sub.link import"))
+    (folder / "sub").mkdir()
+    (folder / "sub" / "link.py").symlink_to("../helper.py")
+    checked(".", cwd=folder)
+    _edited("run.sh", FILES["run.sh"][1], folder)
+    _edited("train.py", FILES["train.py"][1], folder)
+    _edited("helper.py", "LENGTH = 3\nprint(LENGTH)\n", folder)
 
 
 Act = Callable[[Path], None]

@@ -20,6 +20,7 @@ from lintfit.commands.kept.run import KeptRun, written
 from lintfit.documents import seen
 from lintfit.documents.files import kind_of
 from lintfit.documents.later import Expected
+from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.shell_callers import mentions
 from lintfit.documents.workspace import ANY_SHELL, Workspace
@@ -28,6 +29,7 @@ from lintfit.findings.results import RunResult
 from lintfit.frozen import names
 from lintfit.options.model import Options
 from lintfit.run.build import build
+from lintfit.run.discover import FoundFiles
 from lintfit.run.model import Origin, Run
 
 _OF_RESULT = tuple(name for name in names(RunResult) if name != "run")
@@ -70,27 +72,42 @@ class Keeping:
     """What is to be kept of a check, and what was kept of an earlier one of which only the files ``changed`` differ."""
 
     def __init__(self, earlier: Mapping[str, Any] | None = None, changed: Iterable[str] = ()) -> None:
-        self.earlier, self._changed = earlier, changed
+        self.earlier, self._changed = earlier, frozenset(map(Path, changed))
         self._store: Store | None = None
+        self._files: FoundFiles | None = None
 
     def store(self, workspace: Workspace) -> Store:
         """What a check of a workspace keeps, and takes from the earlier one. Raises what odd content makes go wrong."""
         self._store = Store(workspace, self.earlier, self._changed)
         return self._store
 
+    def found(self, search: Callable[[], FoundFiles]) -> FoundFiles:
+        """The files to look at, as they were. A search hangs on names, folders and what is no document, and of the
+        documents on pages alone."""
+        if self.earlier is None or any(map(is_page, self._changed)):
+            self._files = search()
+        else:
+            files, named, errors = self.earlier["files"]
+            self._files = FoundFiles(tuple(map(Path, files)), frozenset(map(Path, named)), tuple(errors))
+        return self._files
+
     def written(self) -> Mapping[str, Any] | None:
         """What is to be kept as JSON."""
-        return self._store.written() if self._store is not None else None
+        found = self._files
+        if self._store is None or found is None:
+            return None
+        files = [[*map(str, found.files)], sorted(map(str, found.named)), [*found.errors]]
+        return {**self._store.written(), "files": files}
 
 
 class Store:
     """The parts of one check. ``kept`` is what an earlier one has written, ``changed`` the files that have changed."""
 
     def __init__(
-        self, workspace: Workspace, kept: Mapping[str, Any] | None = None, changed: Iterable[str] = ()
+        self, workspace: Workspace, kept: Mapping[str, Any] | None = None, changed: Iterable[Path] = ()
     ) -> None:
         self._workspace = workspace
-        self._changed = frozenset(map(Path, changed))
+        self._changed = frozenset(changed)
         self._circular = False
         """Whether scripts of the earlier check may start each other."""
         self._parts: dict[str, Part] = {}
@@ -99,10 +116,12 @@ class Store:
         """The runs by identity, each with the name of its part."""
         self._ambiguous: frozenset[Path] = frozenset()
         self._expected: dict[tuple[Path, Kind], Expected] = {}
+        self._told: dict[Path, Mapping[str, str]] = {}
         self._paths = _Paths(())
         if kept is not None:
             self._read(kept)
             workspace.expect(self._expected)
+            workspace.know(self._told)
 
     def _read(self, kept: Mapping[str, Any]) -> None:
         paths = self._paths = _Paths(kept["paths"])
@@ -116,6 +135,10 @@ class Store:
             if where not in changed and changed.isdisjoint(asked):
                 found = frozenset(map(paths.path, asked))
                 self._expected[paths.path(where), Kind(kind)] = Expected(Path(path), found, facts)
+
+        for where, path, answers in kept["told"]:
+            if where not in changed:
+                self._told[Path(path)] = dict(answers)
 
     def _started_anew(self, paths: _Paths) -> Iterator[int]:
         """The numbers of what stands for a script that a changed script or page starts now, as far as its text tells;
@@ -249,8 +272,9 @@ class Store:
             for (where, kind), found in self._expected.items()
             if (where, kind) not in parsed
         ]
+        told = [[paths.of_one(where), str(path), answers] for path, where, answers in self._workspace.all_told()]
         found = {"paths": paths.all, "ambiguous": indices, "circular": circular}
-        return {**found, "parts": parts, "documents": documents}
+        return {**found, "parts": parts, "documents": documents, "told": told}
 
     def _content(self, part: Part) -> Any:
         if isinstance(part.value, list) and part.value and isinstance(part.value[0], Run):
