@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from click.exceptions import ClickException
 
 
-NEW_OBJECTS = 200_000
+NEW_OBJECTS = 500_000
 """New objects between two collections. Nearly all that a run makes, syntax trees above all, stays to its end: looking
 through it for garbage every 700 objects, Python's default, finds none and takes a tenth of the time."""
 OF_NEW_ONES = 100
