@@ -4,8 +4,9 @@ A *part* is a run with its verdict, plan and findings; the findings of a file; o
 each goes every path that was read or looked for while it was made (:meth:`Workspace.asked`). The cache
 (:mod:`lintfit.cli.cache`) says which files alone have changed since: nothing else that the earlier check asked of the
 file system would be answered otherwise, neither a name, nor a folder, nor what is no document. A part holds that has
-asked for none of these files. All that puts parts together (which files there are, which launches count, what a comment
-silences, the report) is done anew each time.
+asked for none of these files. Which files there are hangs on names and pages, and is taken as it was unless a page has
+changed. All that puts parts together (which launches count, what a comment silences, the report) is done anew each
+time.
 """
 
 from __future__ import annotations
