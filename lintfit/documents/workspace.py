@@ -68,6 +68,8 @@ class Workspace:
         """What all readings together may take, whatever texts the files have."""
         self._names: dict[str, list[Path]] | None = None
         """Where files lie below the root, by their names; asked for only where a name leads nowhere."""
+        self._callers_first: Sequence[Path] | None = None
+        """Of these, what may start a shell script, in the order in which it is looked into."""
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
         self._handed = frozenset(self._overlay)
         """Texts that came from elsewhere and go back there."""
@@ -293,11 +295,13 @@ class Workspace:
         finally:
             self._asked = asked
 
-    def _shells(self) -> Iterator[Path]:
+    def _shells(self) -> Sequence[Path]:
         """The shell scripts and pages below the root, those that lie highest first."""
-        self.named("")
-        paths = (path for paths in (self._names or {}).values() for path in paths if kind_of(path) is Kind.SHELL)
-        yield from sorted(paths, key=lambda path: (len(path.parts), path))[:_MOST_CALLERS]
+        if self._callers_first is None:
+            self.named("")
+            paths = (path for paths in (self._names or {}).values() for path in paths if kind_of(path) is Kind.SHELL)
+            self._callers_first = sorted(paths, key=lambda path: (len(path.parts), path))[:_MOST_CALLERS]
+        return self._callers_first
 
     def _sourced(self, path: Path) -> FileText | None:
         """The text of a file that a shell script sources; None where it cannot be read, or lies outside: a report would
@@ -342,7 +346,7 @@ class Workspace:
         other._stands, other._asked = self._stands, self._asked
         other._settled, other.ambiguous = self._settled, self.ambiguous
         other._told, other._unread = self._told, self._unread
-        other._stored_files, other._names = self._stored_files, self._names
+        other._stored_files, other._names, other._callers_first = self._stored_files, self._names, self._callers_first
         other.work = self.work
         return other
 
