@@ -19,7 +19,7 @@ from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import SAMPLE, exact_length, is_cap, shortest
+from lintfit.verdict.capped import exact_length, is_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -70,7 +70,7 @@ def _severity(context: RunContext, states: bool) -> Severity:
     """An error where the run surely ends out of memory; one step less where a setting that decides memory could not be
     read: of a script that is read in part, more may be otherwise than that setting."""
     certain = _certain(context, states)
-    if not certain and (context.fits_at_sample or _recipe_would_fit_sharded(context)):
+    if not certain and (context.fits_at or _recipe_would_fit_sharded(context)):
         return Severity.INFO
     if context.run.doubtful:
         return Severity.WARNING if certain else Severity.INFO
@@ -108,16 +108,13 @@ def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
     short, capacity = _with_short_samples(context, estimate), estimate.capacity_bytes
     assert capacity is not None
     about = f"the peak{_when(context, estimate)} is {'at least' if _is_bound(context) else 'about'} "
-    if short is None:
-        size = f"{about}{rough_of(estimate.peak.likely, capacity)} per GPU"
-        if context.fits_at_sample:
-            return f"{size} ({_parts(estimate, 2)}); with {SAMPLE:,} it fits"
-        return f"{size} ({_parts(estimate)})"
-    low, tokens = short
-    return (
-        f"{about}{rough_of(low.peak.likely, capacity)} per GPU with samples of {tokens:,} tokens "
-        f"({_parts(low)}), and {_more(context, spec, rough(estimate.peak.likely))}"
-    )
+    low, tokens = short or (estimate, None)
+    size = f"{about}{rough_of(low.peak.likely, capacity)} per GPU"
+    size += f" with samples of {tokens:,} tokens" if tokens is not None else ""
+    if context.fits_at is not None:
+        return f"{size} ({_parts(low, 2)}); with {context.fits_at:,} it fits"
+    more = f", and {_more(context, spec, rough(estimate.peak.likely))}" if short is not None else ""
+    return f"{size} ({_parts(low)}){more}"
 
 
 def _with_short_samples(context: RunContext, estimate: Estimate) -> tuple[Estimate, int] | None:

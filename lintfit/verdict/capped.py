@@ -19,14 +19,16 @@ LONG = 2 * SAMPLE
 """Tokens that few samples have where a length is only their cap: twice those of the longest of public data."""
 MEAN: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sample of public scripts' data in the mean, where that is short."""
+ONE_LINE = 64
+"""Tokens of a sample that is a sentence or two: what does not fit with these fits with no data."""
 STEP = 64
 """Tokens to which the longest sequence is told."""
 LONGEST = 131_072
 """Tokens up to which a longer sequence is tried, where the model does not say how many it takes."""
 
 _ENOUGH = (Verdict.FITS, Verdict.TIGHT)
-_AT_SAMPLE: Memo[Estimate] = Memo(64)
-"""Estimates with samples of :data:`SAMPLE` tokens, for which a rule and the plan ask."""
+_SHORTER: Memo[Estimate] = Memo(64)
+"""Estimates with samples of :data:`SAMPLE` or :data:`ONE_LINE` tokens, for which a rule and the plan ask."""
 _PICTURES = lazy_pattern(r"(^|_)(image|vision|video|visual|mm|audio|speech|pixel)s?(_|$)")
 """Words in the names of flags by which a script trains on more than text (``--image_folder``, ``--vision_tower``)."""
 
@@ -97,13 +99,29 @@ def at_shortest(run: Run) -> Estimate | None:
     return estimate(replace(run.spec, seq_len=shortest(run)))
 
 
-def fits_at_sample(run: Run) -> bool:
-    """Whether a run whose samples nobody pads to their stated length, as far as anybody can tell, fits, tightly at
-    least, with samples of :data:`SAMPLE` tokens: then it hangs on data that nobody sees whether it does not."""
+def fits_at(run: Run) -> int | None:
+    """Tokens of samples with which a run fits, tightly at least, whose samples nobody pads to a length, as far as
+    anybody can tell: then it hangs on data that nobody sees whether it does not.
+
+    :data:`SAMPLE` where a longer length is stated; :data:`ONE_LINE` where no file states one, so that nobody has
+    reckoned with any.
+    """
     spec = run.spec
-    if spec is None or spec.generation is not None or exact_length(run) or spec.seq_len <= SAMPLE:
-        return False
-    return _AT_SAMPLE.get(spec, "", lambda: estimate(replace(spec, seq_len=SAMPLE))).verdict in _ENOUGH
+    if spec is None or spec.generation is not None or exact_length(run):
+        return None
+    lengths = (SAMPLE, ONE_LINE) if _of_nobody(run) else (SAMPLE,)
+    return next((tokens for tokens in lengths if tokens < spec.seq_len and _fits(spec, tokens)), None)
+
+
+def _of_nobody(run: Run) -> bool:
+    """Whether no file states a length, be it that a library has one of its own: most samples are shorter than that."""
+    length = run.settings.get("seq_len")
+    return length is None or not length.known or length.provenance.kind in ("default", "assumed")
+
+
+def _fits(spec: Spec, tokens: int) -> bool:
+    shorter = replace(spec, seq_len=tokens)
+    return _SHORTER.get(spec, str(tokens), lambda: estimate(shorter)).verdict in _ENOUGH
 
 
 def with_shorter(run: Run, spec: Spec, result: Estimate) -> tuple[Estimate, int] | None:

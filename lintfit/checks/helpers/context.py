@@ -13,6 +13,7 @@ from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.base import Source
 from lintfit.verdict.beyond import Beyond
+from lintfit.verdict.capped import ONE_LINE
 from lintfit.verdict.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def leaves_room(estimate: Estimate, peak: int) -> bool:
 
 SHORT = 256
 """Tokens that some sample of most data has."""
-ONE_LINE = 64
-"""Tokens of a sample that is a sentence or two: what does not fit with these fits with no data."""
 _SHORTEST: Memo[Estimate | None] = Memo(64)
 """Estimates of runs with short samples, for which several rules ask."""
 _TRAINED: Memo[Estimate | None] = Memo(64)
@@ -164,12 +163,11 @@ class RunContext:
         return least is not None and least.verdict is Verdict.DOES_NOT_FIT
 
     @property
-    def fits_at_sample(self) -> bool:
-        """Whether samples longer than the longest of most data alone are too large, and nobody knows whether there are
-        such."""
-        from lintfit.verdict.capped import fits_at_sample
+    def fits_at(self) -> int | None:
+        """Tokens of shorter samples with which the run fits, where nobody knows whether there are longer ones."""
+        from lintfit.verdict.capped import fits_at
 
-        return self.beyond is None and self.scaling is None and fits_at_sample(self.run)
+        return fits_at(self.run) if self.beyond is None and self.scaling is None else None
 
     @property
     def trained(self) -> Estimate | None:
