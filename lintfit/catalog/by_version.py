@@ -26,17 +26,20 @@ def step_at(steps: Sequence[Sequence[Any]], at: int) -> Sequence[Any] | None:
     return past[-1][1:] if past and len(past[-1]) > 1 else None
 
 
-def history(at: int, having: Sequence[int], whose: Sequence[str]) -> str | None:
-    """Which release takes a field last, or takes it first, that the studied version ``at`` has not.
+def history(at: int, having: Sequence[int], whose: Sequence[str], *, every: bool) -> str | None:
+    """Which release takes a field that the studied version ``at`` has not: the last that took it, or the first that
+    takes it, which is only known where ``every`` release was studied.
 
     ``having`` are the studied versions that have it, ``whose`` all of them in words. None for a field that none has.
     """
     before = [each for each in having if each < at]
     if not having or at in having:
         return None
-    if before:
-        return f"{whose[before[-1]]} is the last that takes it"
-    return f"{whose[having[0]]} is the first that takes it"
+    if not every:
+        return f"{whose[before[-1] if before else having[0]]} takes it"
+    return (
+        f"{whose[before[-1]]} is the last that takes it" if before else f"{whose[having[0]]} is the first that takes it"
+    )
 
 
 def fields_at(declared: Mapping[str, Sequence[Sequence[Any]]], at: int) -> dict[str, Field]:

@@ -56,7 +56,7 @@ def every() -> frozenset[str]:
 def history(name: str, at: int) -> str | None:
     """Which release took a key last, or takes it first, that this version has not; None for a name that none has."""
     having = [each for each in range(len(versions())) if name in fields(each)]
-    return by_version.history(at, having, [f"LLaMA-Factory {each}" for each in versions()])
+    return by_version.history(at, having, [f"LLaMA-Factory {each}" for each in versions()], every=True)
 
 
 def version_of(

@@ -55,14 +55,17 @@ def inherits(command: str, at: int) -> str | None:
 
 
 def history(command: str, name: str, at: int, others: Collection[str] = ()) -> str | None:
-    """Which release took an argument last, or takes it first, that this version has not; None for a name that none
-    has. ``others`` are the fields of transformers, which some releases inherit."""
+    """Which release takes an argument that this version has not; None for a name that none has. ``others`` are the
+    fields of transformers, which some releases inherit.
+
+    The last release of each minor version was studied: 3.5.0 and 3.4.1.post1 may differ as 3.5.3 and 3.4.1.post1 do.
+    """
 
     def has(each: int) -> bool:
         return name in fields(command, each) or (name in others and inherits(command, each) is not None)
 
     having = [each for each in range(len(versions())) if has(each)]
-    return by_version.history(at, having, [f"{PACKAGE} {each}" for each in versions()])
+    return by_version.history(at, having, [f"{PACKAGE} {each}" for each in versions()], every=False)
 
 
 def version_of(
