@@ -9,6 +9,7 @@ from lintfit.checks.helpers.readers import one_load
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.run.model import Run
+from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.script.model import Call
 from lintfit.sources.script.source import ScriptSource
 
@@ -30,7 +31,7 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
     """``nn.DataParallel(model)`` in the script, where there is no other way to use several GPUs in it."""
     if script.calls("DistributedDataParallel", "DDP", "initialize", "prepare", "init_process_group"):
         return
-    if run.launch is not None and run.launch.launcher != "python":
+    if run.launch is not None and (run.launch.launcher != "python" or _shows_one(run.launch)):
         return
     if not _of_language(run, script):
         return
@@ -43,6 +44,12 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
                 f"nn.DataParallel: {_WHY}",
                 help="DistributedDataParallel, one process for each GPU (torchrun)",
             )
+
+
+def _shows_one(launch: Launch) -> bool:
+    """Whether a launch shows its script one GPU: on one the wrapper calls the model itself, and copies nothing
+    (``torch/nn/parallel/data_parallel.py:DataParallel.forward``)."""
+    return launch.seen_gpus is not None and launch.seen_gpus.value == 1
 
 
 _LOOKED_AT = 5
