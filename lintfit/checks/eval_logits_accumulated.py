@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change, evaluation_moment, stated_at
 from lintfit.checks.helpers.wording import gib, small
 from lintfit.findings.model import Applicability, Severity
+from lintfit.frozen import replace
+from lintfit.memory import estimate as made
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation.kept import kept_of_a_sample, kept_on_host_of_a_sample, open_ended
+from lintfit.memory.spec import Evaluation, Spec
 
 TOKEN = 8
 """Bytes of a predicted token (torch's argmax gives int64)."""
@@ -72,7 +76,7 @@ def _endless(context: RunContext) -> bool:
 
 
 def _cost(context: RunContext) -> str:
-    """What a sample takes, and how many there is room for beside a batch being evaluated."""
+    """What a sample takes, and for how many there is room."""
     spec, estimate = context.run.spec, context.estimate
     if spec is None:
         return ""
@@ -81,5 +85,19 @@ def _cost(context: RunContext) -> str:
     moment = evaluation_moment(estimate) if estimate is not None else None
     if estimate is None or estimate.capacity_bytes is None or moment is None or moment.total >= estimate.capacity_bytes:
         return text
-    copies = 2 if spec.evaluation is not None and spec.evaluation.concat_batches else 1
-    return f"{text}, so that {(estimate.capacity_bytes - moment.total) // (copies * one):,} samples fit at most"
+    if spec.evaluation is not None and spec.evaluation.predictions == "kept":
+        return f"{text}, so that about {_evaluated(spec, spec.evaluation, estimate.capacity_bytes):,} samples fit"
+    return f"{text}, so that {(estimate.capacity_bytes - moment.total) // one:,} samples fit at most"
+
+
+def _evaluated(spec: Spec, evaluation: Evaluation, capacity: int) -> int:
+    """Samples, in whole batches, of the longest evaluation whose every moment has room: while a batch is evaluated,
+    what it makes stands beside the logits of those before it, and while it is put to them, these are there twice."""
+    batch = evaluation.batch_size * spec.data_parallel
+
+    def is_too_long(batches: int) -> bool:
+        moment = evaluation_moment(made(replace(spec, evaluation=replace(evaluation, samples=batches * batch))))
+        return moment is not None and moment.total >= capacity
+
+    most = capacity // (kept_of_a_sample(spec) * batch) + 1
+    return batch * max(1, bisect_left(range(1, most + 1), True, key=is_too_long))
