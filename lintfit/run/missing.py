@@ -46,6 +46,8 @@ _SUBMODULE = lazy_pattern(r"^\s*path\s*=\s*(\S+)", re.MULTILINE)
 _LONGEST_LIST = 100_000
 """Bytes of a list of submodules."""
 
+_CLONES = lazy_pattern(r"\bgit\s+clone\s")
+
 _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
 _ARGUMENT = lazy_pattern(r"\$\{?[1-9@*]")
 
@@ -119,6 +121,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if _is_cloned(name, locator) or _is_kept_back(name, locator):
         return "elsewhere"
+    if launch is not None and _is_copied_into_a_clone(launch, locator):
+        return "elsewhere"
     of_a_folder = "/" in _plain(Path(name)).as_posix() or name.endswith(".py")
     if of_a_folder and _is_below(name, locator):
         return "elsewhere"
@@ -165,6 +169,17 @@ def _is_cloned(name: str, locator: Locator) -> bool:
         return False
     cloned = re.compile(rf"git\s+clone\b[^\n]*[/\s](?:{'|'.join(folders)})(?:\.git)?/?(?=[\s\"'`)]|$)", re.MULTILINE)
     return any("clone" in text and cloned.search(text) is not None for text in _told(locator))
+
+
+def _is_copied_into_a_clone(launch: Launch, locator: Locator) -> bool:
+    """Whether a page or a script beside the launch, or above it, copies the launch's own file after a ``git clone``: it
+    is run there, among that repository's files."""
+    copied = re.compile(rf"\b(?:cp|mv|rsync)\s[^\n]*[/\s\"']{re.escape(launch.document.path.name)}(?=[\s\"'])")
+    for text in _told(locator):
+        clone = _CLONES.search(text)
+        if clone is not None and copied.search(text, clone.end()) is not None:
+            return True
+    return False
 
 
 def _is_kept_back(name: str, locator: Locator) -> bool:
