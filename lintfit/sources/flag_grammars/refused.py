@@ -81,11 +81,13 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
         return
     if (launch is None or not launch.flags) and all(each.home is None for each in script.walk.parsed):
         return
-    if script.reading.calls.say(_REWRITES):
-        return
     from lintfit.sources.flag_grammars.functions import made_of_functions
-    from lintfit.sources.flag_grammars.scripts import files_of, parsers_of
+    from lintfit.sources.flag_grammars.scripts import before_rewriting, files_of, parsers_of
 
+    if script.reading.calls.say(_REWRITES):
+        first = before_rewriting(script.walk, script.reading.calls, _REWRITES, versions)
+        yield from _of_flags(launch, first) if launch is not None and first is not None else ()
+        return
     made = (*parsers_of(script.walk, versions), *made_of_functions(script.walk, script.reading.calls.documents))
     refused = [{each.place.span.start: each for each in _of_flags(launch, one)} for one in made if launch is not None]
     for start, each in refused[0].items() if refused else ():

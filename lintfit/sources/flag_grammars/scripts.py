@@ -27,6 +27,7 @@ from lintfit.sources.script.interpreter.values import Class, Const, Field, Items
 from lintfit.versions import COMMIT, FLOOR, before
 
 if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.script.interpreter.state import Walk
     from lintfit.sources.script.reading.calls import Calls
 
@@ -52,13 +53,14 @@ class _NotWhole(Exception):
     """Some of a parser is out of sight."""
 
 
-def parsers_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[Read]:
-    """The parsers of a walk that surely read the command line and refuse what they do not know."""
+def parsers_of(walk: Walk, versions: Mapping[str, str], alone: Record | None = None) -> Iterator[Read]:
+    """The parsers of a walk that surely read the command line and refuse what they do not know; that of one call
+    ``alone``, where one is given."""
     seen: set[int] = set()
     for made in walk.parsed:
         call = made.call
         parser = call.receiver if call is not None else None
-        if call is None or not isinstance(parser, Parser) or id(call) in seen:
+        if call is None or not isinstance(parser, Parser) or id(call) in seen or alone not in (None, call):
             continue
         seen.add(id(call))
         if call.taken is True and call.name in _STRICT and _own_command_line(call):
@@ -67,6 +69,30 @@ def parsers_of(walk: Walk, versions: Mapping[str, str]) -> Iterator[Read]:
                 yield Read(_name(parser), replace(grammar, own=(*grammar.own, *_named_file(call))))
             except _NotWhole:
                 continue
+
+
+def before_rewriting(walk: Walk, calls: Calls, rewrites: re.Pattern[str], versions: Mapping[str, str]) -> Read | None:
+    """The first parser of a walk where it has read the command line before the script rewrites it for another one:
+    every line that does stands behind its call, in the same function."""
+    strict = (each.call for each in walk.parsed if each.call is not None and each.call.name in _STRICT)
+    call = next(strict, None)
+    if call is None or call.loops or not calls.is_written(call.node):
+        return None
+    document = calls.document_of(call.node)
+    home = _function(document, call.node)
+    start, end = document.span(call.node).end, document.span(home).end if home is not None else len(document.text)
+    for text in calls.texts():
+        last = end if text == document.text else start
+        if any(not start <= found.start() < last for found in rewrites.finditer(text)):
+            return None
+    return next(parsers_of(walk, versions, call), None)
+
+
+def _function(document: PythonDocument, node: cst.CSTNode) -> cst.CSTNode | None:
+    current: cst.CSTNode | None = node
+    while current is not None and not isinstance(current, (cst.FunctionDef, cst.Lambda)):
+        current = document.parent(current)
+    return current
 
 
 def _named_file(call: Record) -> Iterator[Option]:
