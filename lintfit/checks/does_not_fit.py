@@ -23,6 +23,8 @@ from lintfit.verdict.capped import exact_length, is_cap, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
+_SHARDING = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
+"""Settings of ZeRO of which what needs least is taken where nobody knows them."""
 _TENTH = GIB // 10
 """Bytes below which a rest is not worth naming."""
 _CLEARLY = 1.1
@@ -148,11 +150,14 @@ def _method(context: RunContext) -> str:
 
 
 def _engine(context: RunContext, spec: Spec) -> str:
-    """The engine: with what needs least where a file of the machine decides it, as an assumption where no file does."""
+    """The engine: with what needs least where a file of the machine or something unknown decides it, as an assumption
+    where no file does."""
     if context.run.engine_by_name:
         return f"even {strategy(spec)} (the stage by the name of a config that is not there)"
     if context.run.engine_open:
         return f"any engine, even {strategy(spec)},"
+    if not _SHARDING.isdisjoint(context.run.doubtful):
+        return f"even {strategy(spec)}"
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
 
