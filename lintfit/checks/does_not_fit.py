@@ -37,7 +37,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     assert estimate.capacity_bytes is not None
     states = _states(context, estimate)
-    doubts = f", whatever {in_words(context.run.doubtful)} may be" if context.run.doubtful else ""
+    doubtful = [name for name in context.run.doubtful if name not in _SHARDING]  # of which _engine speaks
+    doubts = f", whatever {in_words(doubtful)} may be" if doubtful else ""
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
