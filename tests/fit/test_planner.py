@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lintfit.commands import fit
 from lintfit.commands.check import check
 from lintfit.documents.edits import apply
+from lintfit.documents.model import Edit, Span
 from lintfit.findings.model import Applicability
 from lintfit.findings.results import RunResult
 from lintfit.fit.applying import line_edits
@@ -154,6 +155,12 @@ lines = st.text(alphabet="ab \n\r{}", max_size=40)
 @given(lines, lines)
 def test_line_edits_lead_from_one_text_to_the_other(before: str, after: str) -> None:
     assert apply(before, list(line_edits(before, after))) == after
+
+
+def test_among_equal_lines_the_one_that_changes_is_edited() -> None:
+    before = "run\n" * 20
+    after = "run\n" * 12 + "run fast\n" + "run\n" * 7
+    assert list(line_edits(before, after)) == [Edit(Span(12 * 4 + 3, 12 * 4 + 3), " fast")]
 
 
 def test_changing_the_stage_changes_the_config_that_the_model_reads() -> None:
