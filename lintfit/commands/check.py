@@ -17,7 +17,7 @@ from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
-from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, of_plans, of_tree
+from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, OF_RUN, Steps, of_fixing, of_plans, of_tree
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
@@ -175,6 +175,7 @@ def _with_readers(judged: RunResult, runs: Sequence[Run]) -> RunResult:
     return replace(judged, plan=replace(judged.plan, readers=tuple(run.id for run in others)))
 
 
+_NOT_ALL_FIXED = "not all was fixed, as the fixes of one check may take only so long: run it again"
 _TOO_LONG = (
     "all plans of one check may take only so long (lintfit fit FILE, or a check of that file, looks for its own)"
 )
@@ -211,15 +212,26 @@ class _Checked:
     documents: tuple[Document, ...]
     everywhere: tuple[RunResult, ...]
     """The runs that are told of, and those that share files with them."""
+    unplanned: bool
+    """Whether there are runs for which no plan was looked for to the end, as that would take too long."""
 
 
 class _Pass:
     """One reading of all files, from documents to findings."""
 
-    def __init__(self, found: FoundFiles, workspace: Workspace, options: Options, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        found: FoundFiles,
+        workspace: Workspace,
+        options: Options,
+        store: Store | None = None,
+        fixing: Steps | None = None,
+    ) -> None:
         self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
-        self.plans = of_plans()
+        self._fixing = fixing
+        """What a pass behind the first draws from; None for the first."""
+        self.plans = of_plans(fixing)
         """What may still be spent on plans, which nobody needs for a verdict."""
         self.unplanned: list[str] = []
         """Runs for which no plan was looked for to the end, as that would take too long."""
@@ -262,7 +274,7 @@ class _Pass:
             configs=sum(isinstance(each, DataDocument) and detect.dialect(each) is not None for each in documents),
             refused_fixes=refused + sum(run.refused_plans for run in runs),
         )
-        return _Checked(result, loaded, documents, everywhere)
+        return _Checked(result, loaded, documents, everywhere, bool(self.unplanned))
 
     def _beside(self, runs: Sequence[RunResult], others: Sequence[Run]) -> Iterator[RunResult]:
         """The runs that nobody asks about and that share a file with one that is: no fix may make them worse."""
@@ -296,6 +308,8 @@ class _Pass:
         return self._judged_now(run)
 
     def _judged_now(self, run: Run) -> RunResult:
+        if self._fixing is not None:
+            self._fixing.take(OF_RUN)
         judged = _judged(run, self.mistakes)
         with self.mistakes.end_at(run.id):
             return self._planned(_explained(judged))
@@ -484,21 +498,25 @@ def _fix(
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
-    mistakes = Mistakes()
+    mistakes, work = Mistakes(), of_fixing()
     for _ in range(MAX_PASSES):
-        mended = _mend(checked, workspace.with_overlay(texts), options, mistakes)
+        mended = _mend(checked, workspace.with_overlay(texts), options, mistakes, work)
         if not mended.fixed:
             break
         texts.update(mended.texts)
         fixed.extend(mended.fixed)
-        checked = _Pass(_with_new(found, texts), workspace.with_overlay(texts), options).check()
+        checked = _Pass(_with_new(found, texts), workspace.with_overlay(texts), options, fixing=work).check()
+        if work.spent:
+            break
     before = {judged.run.id: judged.estimate for judged in first.result.runs}
     runs = tuple(
         replace(judged, before=before.get(judged.run.id)) if touched(judged.run, texts) else judged
         for judged in checked.result.runs
     )
     errors = tuple(dict.fromkeys((*checked.result.errors, *mistakes.lines)))
-    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed), errors=errors)
+    left = work.spent and (checked.unplanned or _fixable(checked.result.findings, options))
+    notes = (*checked.result.notes, *([_NOT_ALL_FIXED] if left else ()))
+    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed), errors=errors, notes=notes)
     return replace(checked, result=result), texts
 
 
@@ -562,12 +580,12 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
     return result
 
 
-def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> Mending:
+def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes, work: Steps) -> Mending:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
     from lintfit.fit.confirm import Confirmation
     from lintfit.fit.mending import Mending
 
-    mending = Mending(Confirmation(checked.everywhere, workspace, options, apart=mistakes.end_at), workspace)
+    mending = Mending(Confirmation(checked.everywhere, workspace, options, mistakes.end_at, work), workspace)
     mending.make(_fixable(checked.result.findings, options))
     return mending
 

@@ -16,6 +16,9 @@ OF_SHELLS = 120_000
 OF_PLANS = 3_000_000
 """Steps of all plans that are looked for in a tree, which take twice as long each. One of the same repositories takes
 1,700,000."""
+OF_FIXING = 800_000
+"""Steps of all that ``--fix`` does behind the first check of a tree: plans that are looked for anew, and runs that are
+read anew. All of a real tree's fixes are made in two or three passes, with a few runs to read in each."""
 OF_PLAN = 15_000
 """What it takes to look for a plan beside what is read for it: a few hundred estimates."""
 OF_ALL_KINDS = 90_000
@@ -73,8 +76,8 @@ class Steps:
 class Work:
     """What all readings of a tree may take: a counter for each file, and one that these share."""
 
-    def __init__(self, most: int, what: str) -> None:
-        self.all = Steps(most, what)
+    def __init__(self, most: int, what: str, outer: Steps | None = None) -> None:
+        self.all = Steps(most, what, outer)
         """The counter that they share."""
         self.shells = Steps(OF_SHELLS, "steps of all shell scripts")
         """The same for shell scripts."""
@@ -92,6 +95,11 @@ def of_tree() -> Work:
     return Work(OF_TREE, "expressions of all scripts")
 
 
-def of_plans() -> Work:
-    """What looking for plans may take."""
-    return Work(OF_PLANS, "expressions of all plans")
+def of_plans(outer: Steps | None = None) -> Work:
+    """What looking for plans may take, as a part of ``outer`` where there is such."""
+    return Work(OF_PLANS, "expressions of all plans", outer)
+
+
+def of_fixing() -> Steps:
+    """What the fixes of one invocation may take."""
+    return Steps(OF_FIXING, "steps of all fixes")

@@ -13,6 +13,7 @@ from lintfit.boundary import Apart, Mistakes, to_the_end
 from lintfit.documents.edits import apply
 from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document, Edit, FileEdit
+from lintfit.documents.steps import OF_RUN, Steps
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding, Fix
 from lintfit.findings.results import RunResult
@@ -57,8 +58,12 @@ class Confirmation:
         workspace: Workspace,
         options: Options,
         apart: Apart = to_the_end,
+        work: Steps | None = None,
     ) -> None:
         self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
+        self._work = work
+        """What may still be spent on fixes that are made together; None without a bound."""
+        self._by_id = {judged.run.id: judged for judged in runs}
         self._care = Care(workspace)
         self._reached: dict[int, str] = {}
         """By the fix: another run that fits as it is and that the fix would change."""
@@ -132,17 +137,11 @@ class Confirmation:
     def _holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         assert finding.fix is not None
         changed = self.workspace.with_overlay(texts)
-        for edit in finding.fix.edits:
-            if is_notebook(edit.path):
-                if _unread_cells(edit.path, changed) > _unread_cells(edit.path, self.workspace):
-                    return False
-                continue
-            known = edit.document
-            after_errors = _syntax_errors(changed.read(edit.path, known.kind if known is not None else None))
-            if after_errors > (_syntax_errors(known) if known is not None else 0):
-                return False
+        if self._reads_worse(finding.fix, changed):
+            return False
         for judged in _each_kind([each for each in self.runs if touched(each.run, texts)], finding.run, texts):
-            after = build(judged.run.origin, changed, self.options)
+            self._takes()
+            after = self._built(judged, changed)
             if finding.run == judged.run.id and not _as_claimed(finding.fix, after):
                 return False
             if not _no_worse(judged, after, finding.fix):
@@ -150,6 +149,77 @@ class Confirmation:
             if finding.run != judged.run.id and _changes_fitting(judged, after, finding.fix):
                 self._reached.setdefault(id(finding.fix), judged.run.id)
         return not self._changes_others(finding, finding.fix, texts)
+
+    def all_apart(
+        self,
+        made: Sequence[Finding],
+        findings: Sequence[Finding],
+        edits: Sequence[FileEdit],
+        texts: Mapping[Path, str],
+    ) -> bool:
+        """Whether fixes of a run each hold when they are made at once, after some that are ``made``, and have nothing
+        to do with each other: all others leave each one's run as it is, so that its fix is what it would be after them.
+
+        ``edits`` are those of all of them, which leave these texts.
+        """
+        with Mistakes().end_at(""):  # each has its turn alone in the next pass
+            together = (*made, *findings)
+            spent = self._work is not None and self._work.spent
+            return (
+                not spent
+                and all(self._is_left(each, edits) for each in together)
+                and self._all_come_out(together, texts)
+            )
+        return False
+
+    def _is_left(self, finding: Finding, edits: Sequence[FileEdit]) -> bool:
+        """Whether the run of a finding is as it was when all these edits are made but those of the finding's fix."""
+        judged = self._by_id.get(finding.run or "")
+        if judged is None:
+            return False
+        own = {id(edit) for edit in edits_of([finding])}
+        texts = texts_after((edit for edit in edits if id(edit) not in own), self.workspace)
+        if not touched(judged.run, texts) and judged.run.looked_for.isdisjoint(map(self.workspace.located, texts)):
+            return True
+        return self._takes() and _is_same(judged.run, self._built(judged, self.workspace.with_overlay(texts)))
+
+    def _all_come_out(self, findings: Sequence[Finding], texts: Mapping[Path, str]) -> bool:
+        """Whether with these texts each of these fixes is true of its run, and no run is worse off."""
+        whole, changed = _whole(findings), self.workspace.with_overlay(texts)
+        assert whole.fix is not None
+        fixes = {finding.run: finding.fix for finding in findings}
+        if self._reads_worse(whole.fix, changed):
+            return False
+        about = [each for each in self.runs if each.run.id in fixes]
+        others = [each for each in self.runs if each.run.id not in fixes and touched(each.run, texts)]
+        for judged in (*about, *_each_kind(others, None, texts)):
+            if not self._takes():
+                return False
+            after, fix = self._built(judged, changed), fixes.get(judged.run.id)
+            if fix is not None and not _as_claimed(fix, after):
+                return False
+            if not _is_same(judged.run, after) and not _no_worse(judged, after, fix or whole.fix):
+                return False
+        return not any(self._changes_others(each, each.fix, texts) for each in findings if each.fix is not None)
+
+    def _takes(self) -> bool:
+        return self._work is None or self._work.take(OF_RUN)
+
+    def _built(self, judged: RunResult, changed: Workspace) -> Run:
+        return build(judged.run.origin, changed, self.options)
+
+    def _reads_worse(self, fix: Fix, changed: Workspace) -> bool:
+        """Whether a file that a fix changes has more in it that cannot be parsed than it had."""
+        for edit in fix.edits:
+            if is_notebook(edit.path):
+                if _unread_cells(edit.path, changed) > _unread_cells(edit.path, self.workspace):
+                    return True
+                continue
+            known = edit.document
+            after_errors = _syntax_errors(changed.read(edit.path, known.kind if known is not None else None))
+            if after_errors > (_syntax_errors(known) if known is not None else 0):
+                return True
+        return False
 
     def _for_its_run(self, fix: Fix) -> Fix:
         """The fix, unsafe where it changes a run that needs no change."""
@@ -223,6 +293,12 @@ def _stated(setting: Setting, texts: Mapping[Path, str]) -> tuple[object, ...]:
     path = given.place.document.path if given.place is not None else None
     own = "unknown" if value is UNKNOWN else (type(value), value)
     return own, given.kind, path if path in texts else None, *(_stated(other, texts) for other in setting.overrode)
+
+
+def _is_same(before: Run, after: Run) -> bool:
+    """Whether a run, read again, has what it had."""
+    same = before.spec == after.spec and before.unknown == after.unknown
+    return same and not changed_settings(before, after)
 
 
 def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:

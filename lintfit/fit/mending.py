@@ -1,7 +1,8 @@
 """Which fixes of one pass are made: those that neither overlap nor break anything, in their order.
 
 A file may have thousands. Those that change no setting are made at once and read again once; by halves, down to each
-alone, only where they do not hold together.
+alone, only where they do not hold together. The first that changes settings is made alone, and with it those of other
+runs that have nothing to do with it or with each other: what is left is to be judged anew.
 """
 
 from __future__ import annotations
@@ -25,11 +26,50 @@ class Mending:
         self.fixed: list[Finding] = []
 
     def make(self, findings: Iterable[Finding]) -> None:
-        """Make the fixes of these findings, up to the first that changes settings: the rest is to be judged anew."""
-        for group in _groups(findings):
+        """Make the fixes of these findings up to the first that changes settings, and of what comes behind it those of
+        other runs that are apart from it."""
+        groups = iter(_groups(findings))
+        for group in groups:
             self._make(group)
             if self.fixed and self.fixed[-1] is group[-1] and _changes(group[-1]):
+                self._make_apart([*self._apart(each for group in groups for each in group if _changes(each))])
                 break
+
+    def _apart(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """One fix of each other run, of those that write to no place that another has: equal edits are one edit, and a
+        new file is one place."""
+        settled = self.fixed[-1]
+        runs = {settled.run}
+        taken = {_place(edit) for edit in self._edits}
+        for finding in findings:
+            places = {_place(edit) for edit in edits_of([finding])}
+            if finding.run is not None and finding.run not in runs and taken.isdisjoint(places):
+                runs.add(finding.run)
+                taken |= places
+                yield finding
+
+    def _make_apart(self, findings: Sequence[Finding]) -> None:
+        """Make fixes that change settings of a run each, by halves where they do not hold together."""
+        if not findings:
+            return
+        edits = (*self._edits, *edits_of(findings))
+        try:
+            after = texts_after(edits, self._workspace)
+            holds = self._confirmation.all_apart(self._settling, findings, edits, after)
+        except ValueError:
+            holds = False
+        if holds:
+            self._edits, self.texts = edits, after
+            self.fixed.extend(findings)
+        elif len(findings) > 1:
+            half = len(findings) // 2
+            self._make_apart(findings[:half])
+            self._make_apart(findings[half:])
+
+    @property
+    def _settling(self) -> Sequence[Finding]:
+        """The fixes so far that change settings."""
+        return [finding for finding in self.fixed if _changes(finding)]
 
     def _make(self, group: Sequence[Finding]) -> None:
         edits = (*self._edits, *edits_of(group))
@@ -45,6 +85,14 @@ class Mending:
             half = len(group) // 2
             self._make(group[:half])
             self._make(group[half:])
+
+
+def _place(edit: FileEdit) -> tuple[object, ...]:
+    """Where an edit writes: in a new file, or between two characters of one that is there."""
+    if edit.document is None:
+        return (edit.path,)
+    span = edit.in_file.span
+    return edit.path, span.start, span.end
 
 
 def _groups(findings: Iterable[Finding]) -> Iterator[list[Finding]]:

@@ -57,7 +57,7 @@ def test_readings_by_older_versions_count_as_runs(tmp_path: Path, monkeypatch: p
 
 def test_the_last_plans_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _tree(tmp_path, "meta-llama/Llama-2-7b-hf", 2)
-    monkeypatch.setattr(checking, "of_plans", lambda: Work(20_000, "expressions of all plans"))
+    monkeypatch.setattr(checking, "of_plans", lambda *_: Work(20_000, "expressions of all plans"))
     found = json.loads(_check(tmp_path, "--output-format", "json"))
     assert [run["verdict"] for run in found["runs"]] == ["does-not-fit"] * 4
     planned = [run["id"] for run in found["runs"] if run.get("plan")]
@@ -67,7 +67,7 @@ def test_the_last_plans_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.M
 
 def test_plans_leave_the_reading_of_other_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _tree(tmp_path, "meta-llama/Llama-2-7b-hf", 2)
-    monkeypatch.setattr(checking, "of_plans", lambda: Work(1, "expressions of all plans"))
+    monkeypatch.setattr(checking, "of_plans", lambda *_: Work(1, "expressions of all plans"))
     out = _check(tmp_path)
     assert "4 runs: 4 do not fit" in out and "no plan was looked for to the end for" in out
 
@@ -100,3 +100,76 @@ def test_trainings_of_a_notebook(tmp_path: Path) -> None:
     done = lintfit("check", ".", "--gpu", "3090", "--no-cache", cwd=tmp_path)
     assert f"{load.MOST_TRAININGS} runs" in done.out
     assert f"more than {load.MOST_TRAININGS} trainings: the others are not judged" in done.err
+
+
+SFT = """from datasets import load_dataset
+from trl import SFTConfig, SFTTrainer
+args = SFTConfig(
+    output_dir="out", bf16=True, packing=True, max_length=4096,
+    per_device_train_batch_size=4, gradient_checkpointing=False,
+)
+SFTTrainer("Qwen/Qwen2.5-0.5B", args=args, train_dataset=load_dataset("trl-lib/Capybara", split="train")).train()
+"""
+PARSED = """from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer, TrlParser
+script_args, training_args, model_args = TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config()
+training_args.model_init_kwargs = {"dtype": model_args.dtype}
+SFTTrainer(model=model_args.model_name_or_path, args=training_args).train()
+"""
+RECIPE = """model_name_or_path: Qwen/Qwen2.5-1.5B
+dtype: bfloat16
+output_dir: out
+gradient_checkpointing: false
+max_length: 4096
+per_device_train_batch_size: 4
+"""
+
+
+def _fix(folder: Path) -> str:
+    flags = ("--fix", "--unsafe-fixes", "--gpu", "3090", "--gpus", "1", "--no-cache")
+    return " ".join(lintfit("check", ".", *flags, cwd=folder).out.split())
+
+
+def _many(folder: Path, count: int) -> None:
+    """Launches that do not fit, each with a script of its own."""
+    for index in range(count):
+        (folder / f"t{index}.py").write_text(SFT)
+        (folder / f"r{index}.sh").write_text(f"python t{index}.py\n")
+
+
+def test_what_the_fixes_of_one_check_may_take_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs it again gets the rest."""
+    _many(tmp_path, 4)
+    monkeypatch.setattr(steps, "OF_FIXING", 2_000)
+    out = _fix(tmp_path)
+    assert "4 runs: 3 do not fit, 1 fits" in out
+    assert "not all was fixed, as the fixes of one check may take only so long: run it again" in out
+    assert "4 runs: 2 do not fit, 2 fit" in _fix(tmp_path)
+    monkeypatch.undo()
+    out = _fix(tmp_path)
+    assert "4 runs: 4 fit" in out
+    assert "not all was fixed" not in out
+
+
+def test_fixes_of_different_runs_are_made_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _many(tmp_path, 4)
+    monkeypatch.setattr(checking, "MAX_PASSES", 1)
+    assert "4 runs: 4 fit" in _fix(tmp_path)
+
+
+def test_so_are_those_of_equal_lines_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(PARSED)
+    (tmp_path / "sft.yaml").write_text(RECIPE)
+    line = "python train.py --config sft.yaml --max_length 2048\n"
+    (tmp_path / "run.sh").write_text(line * 4 + "echo done\n" + line)
+    monkeypatch.setattr(checking, "MAX_PASSES", 1)
+    assert "5 runs: 5 fit" in _fix(tmp_path)
+
+
+def test_what_one_run_shares_with_others_is_not_changed_with_theirs(tmp_path: Path) -> None:
+    """Launches of one script: the first fix mends all, and is counted once."""
+    (tmp_path / "train.py").write_text(SFT)
+    for index in range(3):
+        (tmp_path / f"r{index}.sh").write_text("python train.py\n")
+    out = _fix(tmp_path)
+    assert "3 runs: 3 fit" in out
+    assert "Fixed 1 finding" in out

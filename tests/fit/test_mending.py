@@ -13,6 +13,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.fit.confirm import Confirmation
 from lintfit.fit.mending import Mending
+from lintfit.frozen import replace
 from lintfit.settings.model import Place
 from tests.support import lintfit
 
@@ -27,6 +28,9 @@ class _Holding:
     def all_hold(self, findings: Sequence[Finding], texts: Mapping[Path, str]) -> bool:
         self.asked.append(len(findings))
         return not any(finding.place.span.start in self.bad for finding in findings)
+
+    def all_apart(self, made: Sequence[Finding], findings: Sequence[Finding], *_: object) -> bool:
+        return self.all_hold((*made, *findings), {})
 
 
 @pytest.fixture
@@ -79,6 +83,34 @@ def test_nothing_is_made_after_a_fix_that_changes_a_setting(workspace: Workspace
 def test_a_refused_fix_that_would_change_a_setting_is_passed_over(workspace: Workspace) -> None:
     findings = [_finding(workspace, 1), _finding(workspace, 3, zero_stage=2), _finding(workspace, 5)]
     assert _made(workspace, findings, {3})[0] == [1, 5]
+
+
+def _of_run(workspace: Workspace, run: str, start: int, end: int = 0) -> Finding:
+    return replace(_finding(workspace, start, end, zero_stage=2), run=run)
+
+
+def test_after_it_those_of_other_runs_are_made_together(workspace: Workspace) -> None:
+    findings = [_of_run(workspace, f"r{start}.sh", start) for start in range(1, 17, 2)]
+    assert _made(workspace, findings, set()) == ([*range(1, 17, 2)], [1, 8])
+    made, asked = _made(workspace, findings, {5})
+    assert made == [1, 3, 7, 9, 11, 13, 15]
+    assert asked == [1, 8, 4, 2, 4, 3, 3, 7]
+
+
+def test_a_second_fix_of_a_run_or_of_a_place_waits_for_the_next_pass(workspace: Workspace) -> None:
+    first, same = _of_run(workspace, "a.sh", 1), _of_run(workspace, "b.sh", 1)
+    findings = [first, _of_run(workspace, "a.sh", 3), same, _finding(workspace, 5), _of_run(workspace, "b.sh", 7)]
+    assert _made(workspace, findings, set()) == ([1, 7], [1, 2])
+
+
+def test_a_new_file_is_made_by_one_fix(workspace: Workspace) -> None:
+    new = FileEdit(Path("ds-2.json"), Edit(Span(0, 0), "{}"))
+    findings = []
+    for run, start in (("a.sh", 1), ("b.sh", 3)):
+        finding = _of_run(workspace, run, start)
+        assert finding.fix is not None
+        findings.append(replace(finding, fix=replace(finding.fix, edits=(*finding.fix.edits, new))))
+    assert _made(workspace, findings, set())[0] == [1]
 
 
 def test_a_thousand_repeated_keys_are_deleted(tmp_path: Path) -> None:
