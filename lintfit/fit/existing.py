@@ -202,8 +202,9 @@ def same_adam(one: Run, other: Run) -> bool:
 def _brings(other: DataDocument, document: DataDocument, run: Run) -> str:
     """What a DeepSpeed JSON decides of the training that the run's own does not, or not so; empty where they are alike.
 
-    A scheduler in it beats that of the trainer's arguments. What is a setting of a run is compared as such, and what a
-    file says of clipping is told by the plan.
+    A scheduler in it beats that of the trainer's arguments. Gradients are clipped by what the file says or not at all:
+    ``Accelerator.clip_grad_norm_`` does nothing under DeepSpeed, and ``max_grad_norm`` only fills an ``"auto"``
+    (accelerate 1.11, transformers 4.57 ``HfTrainerDeepSpeedConfig``). What is a setting of a run is compared as such.
     """
     if detect.dialect(other) != "deepspeed" or detect.dialect(document) != "deepspeed":
         return ""
@@ -216,9 +217,16 @@ def _brings(other: DataDocument, document: DataDocument, run: Run) -> str:
     scales = {_stated(each, "fp16", "loss_scale") or 0 for each in (other, document)}
     if len(scales) > 1 and run.spec is not None and run.spec.mixed_precision == "fp16":
         return "a loss scale of its own"
+    if _clips(document, run) and not _clips(other, run):
+        return "no clipping of gradients"
     if any((_stated(other, key) or None) != (_stated(document, key) or None) for key in _TYPES):
         return "other data types"
     return ""
+
+
+def _clips(document: DataDocument, run: Run) -> bool:
+    stated = _stated(document, "gradient_clipping")
+    return run.value("max_grad_norm") != 0 if stated == "auto" else bool(stated)
 
 
 _TYPES = ("data_types", "communication_data_type")

@@ -29,7 +29,7 @@ from lintfit.fit.applying import (
     uncasts,
     with_edits,
 )
-from lintfit.fit.care import Care, spoken_of
+from lintfit.fit.care import Care, generated, spoken_of
 from lintfit.fit.listing import LIST, listed
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
@@ -212,11 +212,17 @@ class Feasibility:
         return Shown(f"{page.as_posix()} {said}", made) if said else ""
 
     def _written_again(self, made: Applied) -> str:
-        """The script of the tree that writes a file which would change: the next time it would be as it was."""
+        """The script of the tree that writes a file which would change, or where that says itself that a program does:
+        the next time it would be as it was."""
         tree = sharing(self.workspace, self.cli)
-        there = (path for path in made.texts if self.workspace.exists(path))
-        found = ((path, tree.writer(path)) for path in there)
-        return next((f"{path.as_posix()} is written by {by.as_posix()}" for path, by in found if by is not None), "")
+        for path in made.texts:
+            if not self.workspace.exists(path) or path.name == LIST:
+                continue
+            if (by := tree.writer(path)) is not None:
+                return f"{path.as_posix()} is written by {by.as_posix()}"
+            if said := generated(self.workspace.read(path)):
+                return f"{said} says that a program writes the file"
+        return ""
 
     def _makes_a_file(self, made: Applied) -> bool:
         return any(not self.workspace.exists(path) for path in made.texts)

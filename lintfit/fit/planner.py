@@ -434,16 +434,14 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
 
 
 def _clips(before: Run, after: Run) -> tuple[str, ...]:
-    """That a DeepSpeed JSON of the tree, named for another, clips gradients or no longer does: the Trainer itself does
-    not under DeepSpeed."""
+    """That a DeepSpeed JSON of the tree, named for another, clips gradients, which the Trainer itself does not under
+    DeepSpeed. One that no longer does is not named (``existing.py``)."""
     if before.deepspeed is None or after.deepspeed is None:
         return ()
     was, now = (source.node("gradient_clipping") for source in (before.deepspeed, after.deepspeed))
-    if (was is None) == (now is None):
+    if was is not None or now is None:
         return ()
     old, new = before.deepspeed.document.path.name, after.deepspeed.document.path.name
-    if now is None:
-        return (f"Gradients are no longer clipped: {new} does not ask for it",)
     norm = "max_grad_norm" if now.plain() == "auto" else str(now.plain())
     return (f"Gradients are clipped at {norm}, as {new} asks and {old} does not",)
 

@@ -347,6 +347,35 @@ def test_a_plan_says_why_a_file_that_is_there_does_not_do(tmp_path: Path) -> Non
     assert "; zero3_offload.json would bring a schedule of its own)" in message
 
 
+@pytest.mark.parametrize(
+    ("own", "there", "named"),
+    [("auto", "auto", True), ("auto", 0.5, True), ("auto", None, False), (1.0, 0, False), (None, None, True)],
+)
+def test_a_config_that_does_not_clip_does_not_stand_in_for_one_that_does(
+    tmp_path: Path, own: object, there: object, named: bool
+) -> None:
+    """The Trainer leaves clipping to DeepSpeed, which clips by nothing but its file."""
+
+    def config(clipping: object, zero: dict[str, object]) -> str:
+        asked = {} if clipping is None else {"gradient_clipping": clipping}
+        return json.dumps({"bf16": {"enabled": "auto"}, "zero_optimization": zero, **asked}, indent=2)
+
+    offload = {"stage": 3, **WHOLE}
+    start = RUN.format(config="zero2.json").replace("node 4", "node 1")
+    files = {"zero2_dot_json": config(own, {"stage": 2}), "zero3_offload_dot_json": config(there, offload)}
+    tree(tmp_path, a_dot_sh=start, b_dot_sh=start, **files)
+    assert ("--deepspeed ./zero3_offload.json" in fixed(tmp_path)) is named
+
+
+def test_an_engine_that_is_new_takes_no_config_that_does_not_clip(tmp_path: Path) -> None:
+    start = RUN.replace(" \\\n    --deepspeed ./{config}", "")
+    config = {"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3, **WHOLE}}
+    tree(tmp_path, a_dot_sh=start, ds_dot_json=json.dumps({**config, "gradient_clipping": "auto"}))
+    assert "--deepspeed ds.json" in fixed(tmp_path)
+    tree(tmp_path, a_dot_sh=start, ds_dot_json=json.dumps(config))
+    assert "--deepspeed ds_zero3_offload.json" in fixed(tmp_path)
+
+
 def test_a_config_of_the_tree_with_another_schedule_does_not_stand_in_for_the_run_s_own(tmp_path: Path) -> None:
     """DeepSpeed's WarmupLR goes on at the full rate where WarmupDecayLR ends at zero."""
     offload = {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}
