@@ -89,6 +89,9 @@ FIELDS: Mapping[tuple[str, str], Taken] = {
 """Fields of configs whose versions lie before or between those that were studied (transformers 4.41's notes of release;
 ``trl/trainer/sft_config.py`` of TRL 0.15 to 0.20, ``grpo_config.py`` of 0.14 to 0.18)."""
 
+OF_MODEL_CONFIG: Mapping[str, Taken] = {"torch_dtype": Taken("trl", gone="0.23")}
+"""Fields of ``ModelConfig`` that scripts read and that are no date as keys: from 0.23 on ``dtype`` is the field, and
+the old one is None unless it is given, with a warning (``trl/trainer/model_config.py`` of TRL 0.22.2 and 0.23.0)."""
 
 ARGUMENTS_OF_TRANSFORMERS: Mapping[str, Taken] = {"DPOTrainer": Taken("trl", gone="0.9")}
 """Trainers that asked for a ``TrainingArguments`` of transformers before they read a config of their own

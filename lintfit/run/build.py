@@ -67,7 +67,7 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
             told = with_project_of(run.script.document.path, workspace.root, versions)
             if told is not versions:
                 run, versions = _Builder(origin, workspace, options, told).run(), told
-        dated = with_peers(dated_by(run, versions))
+        dated = with_peers(dated_by(run, versions, workspace))
         if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
             # With a floor alone the newest version, and with it the run, is the same.
             run = _Builder(origin, workspace, options, dated).run()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import DataDocument
+from lintfit.documents.workspace import Workspace
 from lintfit.run.model import Run
 from lintfit.versions import FLOOR, Versions, before
 
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 _LIBRARIES = ("transformers.", "trl.")
 
 
-def dated_by(run: Run, versions: Versions) -> Versions:
+def dated_by(run: Run, versions: Versions, workspace: Workspace) -> Versions:
     """The versions with the bounds that the run's script or recipe sets to those that nothing states.
 
     A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
     """
     found = _new_enough(run, versions)
-    for taken, called in (*_dates(run), *_in_files(run)):
+    for taken, called in (*_dates(run), *_in_files(run), *_in_readers(run, workspace)):
         source = f"{called} in {run.script.document.path.as_posix()}" if run.script is not None else called
         if taken.gone is not None and _newer_than(found, taken.library, taken.gone):
             found = found.with_bound(taken.library, taken.gone, source)
@@ -141,6 +142,20 @@ def _in_files(run: Run) -> Iterator[tuple[Taken, str]]:
         names = [flag.name for flag in run.launch.flags]
     found = [(FIELDS[config, name], name) for name in names if (config, name) in FIELDS]
     yield from sorted(found, key=lambda date: date[0].gone is None)
+
+
+def _in_readers(run: Run, workspace: Workspace) -> Iterator[tuple[Taken, str]]:
+    """What the tree's script for TRL's recipes reads of them, where a recipe does not say what starts it."""
+    launch, recipe = run.launch, run.recipe
+    if launch is not None or recipe is None or recipe.dialect != "trl":
+        return
+    from lintfit.catalog.dating import OF_MODEL_CONFIG
+    from lintfit.run.key_reads import key_reads
+
+    for name, taken in OF_MODEL_CONFIG.items():
+        path = key_reads(workspace).of_model_config(recipe.document.path, name)
+        if path is not None:
+            yield taken, f"{name} of ModelConfig in {path.as_posix()}"
 
 
 def _written(call: Call) -> Iterator[Argument]:

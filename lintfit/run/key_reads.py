@@ -58,6 +58,9 @@ _SEARCHES = lazy_pattern(r"\b(?:grep|sed|awk|[jy]q)\b")
 _TAKES_RECIPES = lazy_pattern(r"\b(?:H4ArgumentParser|TrlParser)\(")
 _OF_TRL = lazy_pattern(r"from trl(?:\.\w+)* import (?:\([^)]*\)|[^\n]*)")
 
+_OF_MODEL_CONFIG = r"\bmodel_(?:args?|arguments|config|cfg)\.{}\b"
+"""How scripts call TRL's ``ModelConfig``, which their parser makes of a recipe."""
+
 _ANNOTATION = r"[A-Za-z](?:[^\n\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*"
 """The type of a field, whose brackets may go over several lines."""
 
@@ -173,6 +176,14 @@ class KeyReads:
     def trained_otherwise(self, config: Path) -> bool:
         """Whether a script of the tree takes TRL's recipes and hands them to a trainer that is none of TRL's."""
         return any(each.trains_otherwise for each in self._tree(config).code)
+
+    def of_model_config(self, recipe: Path, field: str) -> Path | None:
+        """A script of the tree that takes TRL's recipes and reads a field of ``ModelConfig``."""
+        read = re.compile(_OF_MODEL_CONFIG.format(re.escape(field)))
+        for each in self._tree(recipe).code:
+            if field in each.text and not each.shell and _TAKES_RECIPES.search(each.text) and read.search(each.text):
+                return each.path
+        return None
 
     def opened_by(self, config: Path, name: str, apart_from: Container[Path]) -> Path | None:
         """A file of code beside those given that names the file and the key."""

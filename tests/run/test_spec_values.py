@@ -144,6 +144,20 @@ def test_a_recipe_of_sft_is_dated_by_its_keys(tmp_path: Path, key: str, bounds: 
     assert "seq_len" not in run.run.doubtful
 
 
+@pytest.mark.parametrize(
+    ("read", "version"), [("model_args.torch_dtype", "<0.23"), ("model_args.dtype", None), ("args.torch_dtype", None)]
+)
+def test_a_recipe_alone_is_dated_by_what_its_script_reads(tmp_path: Path, read: str, version: str | None) -> None:
+    keys = "dataset_name: d\noutput_dir: o\nlearning_rate: 1e-5\nper_device_train_batch_size: 1\n"
+    (tmp_path / "sft.yaml").write_text(f"model_name_or_path: Qwen/Qwen2.5-0.5B\n{keys}")
+    script = f"parser = TrlParser((ScriptArguments, SFTConfig, ModelConfig))\nprint({read})\n"
+    (tmp_path / "train_sft.py").write_text(script)
+    _, (run,) = load_runs((tmp_path / "sft.yaml",), Options())
+    assert run.run.recipe is not None and run.run.versions.get("trl") == version
+    edits = run.run.recipe.write("weights_dtype", "bf16")
+    assert edits and edits[0].edit.text.split(":")[0].strip() == ("torch_dtype" if version else "dtype")
+
+
 @pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
 def test_a_number_is_a_flag(tmp_path: Path, number: str, flag: bool) -> None:
     assert _spec(tmp_path, f"gradient_checkpointing={number}").gradient_checkpointing is flag
