@@ -152,10 +152,21 @@ class Feasibility:
             return f"{self.run.missing[0].name} is not here"
         if reason := _starts_too_many(self.run) or _called_otherwise(self.run, changes) or _loads_for_nothing(self.run):
             return reason
+        if changes.get("method") == "lora" and (reason := self._has_twin()):
+            return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):
             return ""
         return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
+
+    def _has_twin(self) -> str:
+        """That the file of a run has one beside it that by its name is the same with adapters (``sft_lora.yaml``)."""
+        path = self.run.recipe.document.path if self.run.recipe is not None else self.run.origin.path
+        stem = path.stem
+        names = (name for word in ("lora", "qlora") for name in (f"{stem}_{word}", f"{stem}-{word}", f"{word}_{stem}"))
+        twins = (path.with_name(f"{name}{path.suffix}") for name in names)
+        twin = next((each for each in twins if self.workspace.exists(each)), None)
+        return f"{twin.as_posix()} trains adapters: this one trains all weights" if twin is not None else ""
 
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`apply_changes` finds out."""

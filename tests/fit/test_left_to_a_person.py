@@ -194,6 +194,16 @@ def test_adapters_are_no_pull_request_to_what_is_called_full(tmp_path: Path, fol
     assert ("trains all weights" in plan.by_hand) is (folder == "full_finetune")
 
 
+@pytest.mark.parametrize(("other", "twin"), [("run_lora.sh", True), ("run-qlora.sh", True), ("eval_lora.sh", False)])
+def test_adapters_are_for_the_file_that_has_them(tmp_path: Path, other: str, twin: bool) -> None:
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    (tmp_path / other).write_text("python train_lora.py\n")
+    (tmp_path / "train.py").write_text(SCRIPT.format(size="7B", micro=1, more=", gradient_checkpointing=True"))
+    plan = _plan(tmp_path / "run.sh")
+    assert plan.fix.changes["method"] == "lora"
+    assert (f"{other} trains adapters" in plan.by_hand) is twin
+
+
 DISTRIBUTED = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
