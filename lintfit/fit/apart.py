@@ -51,6 +51,9 @@ _FOLLOWING = frozenset({"use_reentrant"})
 _HALF = re.compile(r"((?:^|[-_]))(bf16|fp16)(?![0-9a-z])", re.IGNORECASE)
 _NO_OFFLOAD = re.compile(r"[-_]?(?:non?|without|w[-_]?o)[-_]?offload(?:ed|ing)?", re.IGNORECASE)
 
+_ON_GPU = re.compile(r"(?:^|(?<!multi)(?<!single)(?<![0-9])[-_])gpu(?:[-_]only)?(?=$|[-_])", re.IGNORECASE)
+"""How a config is called that keeps all states on the GPU: ``gpu.json`` beside ``cpu.json``, no number of GPUs."""
+
 
 class Apart:
     """Keeps what a plan changes apart from what is others', while it is carried out."""
@@ -211,7 +214,7 @@ class Apart:
             or (bool(engines) and self._aim["engine"] not in engines)
             or (stage is not None and (not zero or int(stage["stage"]) != self._aim["zero_stage"]))
             or (offloads and stage is not None and zero and not self._offloads)
-            or (_NO_OFFLOAD.search(stem) is not None and self._offloads)
+            or (self._offloads and any(word.search(stem) for word in (_NO_OFFLOAD, _ON_GPU)))
         )
 
     @property
@@ -270,12 +273,13 @@ class Apart:
             return f"{named.strip('_-')}{'_offload' if self._shards_on_host else ''}"
         offload = {"cpu": "_offload", "nvme": "_nvme"}.get(aim["offload_optimizer"], "")
         plain = _OFFLOAD.sub("", _NO_OFFLOAD.sub("", stem))
+        plain = _ON_GPU.sub("", plain) if offload else plain
         if (stage := _STAGE.search(plain)) is not None:
             word = f"{stage['word']}{stage['between']}{aim['zero_stage']}{offload}"
             return f"{plain[: stage.start()]}{word}{plain[stage.end() :]}"
         if _ENGINES.search(plain) is not None:
             return _ENGINES.sub(f"deepspeed_zero{aim['zero_stage']}{offload}", plain, count=1)
-        return f"{plain}_zero{aim['zero_stage']}{offload}"
+        return f"{plain}_zero{aim['zero_stage']}{offload}".lstrip("_")
 
 
 _SCHEDULE = re.compile(r'"scheduler"(?:\s{0,99}:\s{0,99}\{\s{0,99}"type"\s{0,99}:\s{0,99}"(?P<type>\w{1,40})")?')

@@ -65,8 +65,10 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
 
 
 def _named(run: Run) -> list[DataDocument]:
-    """The configs of a run that a launch can name another in the place of."""
-    return [source.document for source in (run.deepspeed, run.accelerate) if source is not None]
+    """The configs of a run that a launch can name another in the place of; those that its script opens, too."""
+    own = [source.document for source in (run.deepspeed, run.accelerate) if source is not None]
+    opened = (each for each in run.documents if isinstance(each, DataDocument) and each.kind is Kind.JSON)
+    return own or [each for each in opened if detect.dialect(each) == "deepspeed"]
 
 
 def _in_place_of(
@@ -187,7 +189,7 @@ _PROCESSES = ("num_processes", "num_machines")
 
 def _as_good(new: Run, other: Run) -> bool:
     """Whether a run differs in nothing but buffers and in who makes the same Adam: the trainer, or DeepSpeed's file."""
-    left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size"}
+    left = set(changed_settings(new, other)) - ZERO_SECTION - {"train_batch_size", "sizes_of_zero"}
     if new.value("zero_stage") != 3:
         left.discard("offload_param")  # which ZeRO-3 alone takes notice of
     return not left - ({"optimizer"} if same_adam(new, other) else set())

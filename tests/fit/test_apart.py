@@ -96,6 +96,27 @@ def test_a_name_that_would_be_a_lie_stays_with_what_it_names(tmp_path: Path) -> 
     assert (tmp_path / "zero2.json").read_text() == ZERO2
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"), [("gpu", True), ("ds_gpu", True), ("single_gpu_ds", False), ("ds_4_gpu", False), ("gpus", False)]
+)
+def test_a_config_that_is_called_by_the_gpu_offloads_nothing(tmp_path: Path, name: str, kept: bool) -> None:
+    zero3 = ZERO2.replace('"stage": 2', '"stage": 3')
+    start = RUN.format(config=f"{name}.json").replace("node 4", "node 1")
+    tree(tmp_path, a_dot_sh=start, **{f"{name}_dot_json": zero3})
+    assert (f"--deepspeed ./{name}.json" not in fixed(tmp_path)) is kept
+    assert ((tmp_path / f"{name}.json").read_text() == zero3) is kept
+
+
+def test_the_config_for_the_other_place_of_the_states_is_named(tmp_path: Path) -> None:
+    zero3 = json.loads(ZERO2)
+    files = {"gpu_dot_json": {"stage": 3}, "cpu_dot_json": {"stage": 3, **WHOLE}}
+    start = "CONFIG=gpu.json\n" + RUN.replace("./{config}", "$CONFIG").replace("node 4", "node 1")
+    texts = {name: json.dumps({**zero3, "zero_optimization": zero}, indent=4) for name, zero in files.items()}
+    tree(tmp_path, a_dot_sh=start, **texts)
+    assert fixed(tmp_path) == start.replace("gpu.json", "cpu.json")
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["cpu.json", "gpu.json"]
+
+
 def test_a_name_that_was_untrue_before_is_no_reason_for_a_copy(tmp_path: Path) -> None:
     tree(tmp_path, a_dot_sh=RUN.format(config="ds_fp16.json"), ds_fp16_dot_json=ZERO2)
     assert "--deepspeed ./ds_fp16.json" in fixed(tmp_path)
