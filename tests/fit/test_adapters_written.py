@@ -175,6 +175,28 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("line", "own"),
+    [
+        ("model = get_lora_model(model, config)", True),
+        ("mark_only_lora_as_trainable(model)", True),
+        ("inject_LoRA(model)", True),
+        ("save_lora_ranks(model)", False),
+        ("model = exploration(model)", False),
+        ("config = get_lora_config(path)", False),
+    ],
+)
+def test_a_model_with_adapters_of_its_own_gets_none_of_peft(line: str, own: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from dopt import *\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")\n'
+        f'{line}\nTrainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
+    )
+    run, options = _run(tmp_path, 1)
+    made = apply_changes(run, _changes(None), Workspace(), options)
+    assert (isinstance(made, str) and "adapters of its own" in made) is own
+
+
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_wrapped_safely_is_left_alone(line: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(

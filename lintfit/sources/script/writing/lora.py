@@ -19,11 +19,12 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, FileEdit
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
-from lintfit.sources.script.interpreter.models import owner_of
-from lintfit.sources.script.interpreter.values import Record
+from lintfit.sources.script.interpreter.models import is_model, owner_of
+from lintfit.sources.script.interpreter.values import Record, objects
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits
@@ -40,6 +41,10 @@ ALPHA = 2
 _ALL_LINEAR = (0, 8)
 """The PEFT that first knows ``target_modules="all-linear"``."""
 _PREPARES = "prepare_model_for_kbit_training"
+_OF_ADAPTERS = lazy_pattern(
+    r"^(?!(?:merge|save|print|has|is|count)_)(?:\w*_)?(?:q?lora(?:s)?(?:_\w*)?$|\w*(?:L[oO][rR]A|Lora)(?![a-z]))"
+)
+"""Names of functions that give a model adapters: ``get_lora_model``, ``mark_only_lora_as_trainable``."""
 _NO_LOAD = "no one statement is known to load the model"
 _TASKS: Mapping[str, str] = {
     "ForCausalLM": "CAUSAL_LM",
@@ -64,6 +69,8 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
     made = [r for r in writer.source.reading.records if r.name in ("get_peft_model", "LoraConfig", "get_peft_config")]
     if made and writer.found.unused_peft is None:
         return switch_on(writer, asked_for(made))
+    if (own := _own_adapters(writer)) is not None:
+        raise CannotWrite(f"{own.name} gives the model adapters of its own")
     trainer = writer.found.trainer
     if not writer.source.reading.at_least("peft", *_ALL_LINEAR):
         raise CannotWrite("this PEFT does not know all-linear")
@@ -74,6 +81,13 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
     if trainer is None:
         return _wrapped_after_load(writer, rank)
     return _handed_to_trl(writer, trainer, rank) if by_trl(writer) else _wrapped_for_trainer(writer, trainer, rank)
+
+
+def _own_adapters(writer: Writer) -> Record | None:
+    """The call of another library, or of the script, that by its name deals with adapters of the model that it gets:
+    PEFT's on top would freeze those."""
+    given = (each for each in writer.source.reading.records if _OF_ADAPTERS.search(each.name))
+    return next((each for each in given if any(is_model(held) for p in each.passed for held in objects(p.value))), None)
 
 
 def quantize(writer: Writer, value: str, ranks: int) -> Edits | None:
