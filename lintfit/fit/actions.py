@@ -30,6 +30,8 @@ _LINES = 4
 """Lines of one."""
 _BY: Mapping[str, str] = {"deepspeed": "engine", "kbit_upcast": "quantization"}
 """Changes that carry out a part of a setting's, by that setting."""
+_BESIDE: Mapping[str, str] = {"visible_devices": "show the one process one GPU"}
+"""What changes are for that are no setting's."""
 _WORD = re.compile(r"[\w.-]")
 _OPEN = ("(", "[", "{", ",", "\\")
 
@@ -134,7 +136,7 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
             why = f"; {lines.beside}" if lines.beside else ""
             yield Action(f"({', '.join(said)}{why})", creates=each.edit.path, content=text)
         elif not lines.made(each.edit.path) and not _is_layout(each.edit):
-            yield Action("", (lines.of(each.edit),))
+            yield Action(_BESIDE.get(each.change, ""), (lines.of(each.edit),))
 
 
 def _sharded(settings: Mapping[str, Any]) -> str:

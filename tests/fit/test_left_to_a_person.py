@@ -359,6 +359,8 @@ def test_a_trainer_in_one_process_is_shown_the_gpu_that_it_is_judged_on(
     assert not plan.by_hand
     texts = [edit.edit.text for edit in plan.fix.edits if edit.path.name == "run.sh"]
     assert any("CUDA_VISIBLE_DEVICES=0 python" in text for text in texts) is shown
+    said = [action.said() for action in plan.actions]
+    assert any(each.startswith("show the one process one GPU") for each in said) is shown
 
 
 @pytest.mark.parametrize(
