@@ -23,6 +23,7 @@ _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _NUMBER = re.compile(r"-[0-9.]")
 _BOOLEANS = {"true", "false", "yes", "no", "1", "0", "t", "f", "y", "n"}
 _SEPARATOR = re.compile(r"(?:[ \t\r\n]|\\(?=\r?\n))*")
+_BLANKS = re.compile(r"[ \t]+(?=\r?\n|\Z)")
 _CONTINUATION = re.compile(r"\\\r?\n(?P<indent>[ \t]*)")
 _PASSED_ON = re.compile(r"""(?:[ \t]|\\\r?\n){1,100}(?P<quote>["']?)\$(?:[@*]|\{[@*][^}\n]*\})(?P=quote)[ \t]*\Z""")
 _CONTINUED = re.compile(r"\\\r?\n\Z")
@@ -244,9 +245,17 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
         if _several_a_line(document, command) and not has_no_room(document.text, end, len(text) + 1):
             return Edit.insert(end, " " + text)
         near = next((match for match in reversed(continuations) if match.start() < end), continuations[0])
-        return Edit.insert(end, f" \\{document.file.newline}{near['indent']}{text}")
+        return Edit(_blanks_at(document, end), f" \\{document.file.newline}{near['indent']}{text}")
     indent = _next_line(document, command, end, len(text) + 1)
     return Edit.insert(end, " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+
+
+def _blanks_at(document: ShellDocument, end: int) -> Span:
+    """The blanks behind a command's last word, at the end of its line; of a text that stands in another one (a page, a
+    notebook) none, for they may stand for something else there."""
+    blanks = _BLANKS.match(document.text, end)
+    framed = document.file.within is not None or _is_framed(document.path)
+    return Span(end, blanks.end() if blanks is not None and not framed else end)
 
 
 def _end(document: ShellDocument, command: Command) -> int:

@@ -39,6 +39,8 @@ def read(text: str, path: str = "run.sh") -> ShellDocument:
         (f"{LINE} {'x' * 60}\n", f"{LINE} {'x' * 60} --gradient_checkpointing True\n"),
         (f"cd x && {LINE}\n", f"cd x && {LINE} --gradient_checkpointing True\n"),
         (f"tar \\\n  --x y\n{LINE}\n", f"tar \\\n  --x y\n{LINE} \\\n  --gradient_checkpointing True\n"),
+        (f"{LINE} \\\n  --lr 1 \t\n", f"{LINE} \\\n  --lr 1 \\\n  --gradient_checkpointing True\n"),
+        (f"{LINE} \\\n  --lr 1  # x\n", f"{LINE} \\\n  --lr 1 \\\n  --gradient_checkpointing True  # x\n"),
         (f"{LINE} \\\n  --lr 1\n", f"{LINE} \\\n  --lr 1 \\\n  --gradient_checkpointing True\n"),
     ],
 )  # fmt: skip
