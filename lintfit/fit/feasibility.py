@@ -33,7 +33,7 @@ from lintfit.fit.care import Care, generated, spoken_of
 from lintfit.fit.listing import LIST, listed
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
-from lintfit.fit.unfit import unfit_for_shards
+from lintfit.fit.unfit import unfit_for_half, unfit_for_shards
 from lintfit.memory import estimate
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
@@ -153,6 +153,8 @@ class Feasibility:
         if reason := _starts_too_many(self.run) or _called_otherwise(self.run, changes) or _loads_for_nothing(self.run):
             return reason
         if changes.get("method") == "lora" and (reason := self._has_twin()):
+            return reason
+        if reason := unfit_for_half(self.run, changes):
             return reason
         left = [name for name in self.run.doubtful if name not in changes]
         if not left or not changes.keys().isdisjoint(PATHS) or uncasts(self.run, changes):

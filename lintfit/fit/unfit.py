@@ -1,4 +1,4 @@
-"""Whether a script survives an engine that shards its weights, and saves them."""
+"""Whether a script survives an engine that shards its weights, and saves them, or weights of 16 bits."""
 
 from __future__ import annotations
 
@@ -30,6 +30,33 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
         return _refuses_stage_3(run) or _saves_shards(run) or _lost(run, "ZeRO-3")
     if changes.get("engine") == "fsdp" and run.spec.engine != "fsdp":
         return _lost(run, "FSDP")
+    return ""
+
+
+_AGAINST_TEACHER = re.compile(
+    r"(?:\b(?:mse|smooth_l1|huber)_loss|\b(?:MSE|SmoothL1|Huber)Loss\([^()\n]{0,80}\)|\b\w{0,20}mse\w{0,20})"
+    r"\((?P<given>[^\n]{0,200}\b(?:teacher|reference|ref)_?\w{0,40}[^\n]{0,80})"
+)
+_CASTS = (".float()", ".to(", ".half()", ".bfloat16()", ".type(", ".double()")
+
+
+def unfit_for_half(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why weights of 16 bits would stop the backward pass of a loop of the script's own: its loss sets the model's
+    outputs against those of another model, which stay in fp32.
+
+    ``mse_loss`` and its kin take two dtypes forward and none but the input's backward (RuntimeError: Found dtype Float
+    but expected BFloat16).
+    """
+    spec = run.spec
+    if spec is None or changes.get("weights_dtype") not in ("bf16", "fp16") or spec.weights_dtype != "fp32":
+        return ""
+    if run.script is None or has_trainer(run) or changes.get("mixed_precision", spec.mixed_precision) != "no":
+        return ""
+    for document in run.documents:
+        for found in _AGAINST_TEACHER.finditer(document.text) if document.kind is Kind.PYTHON else ():
+            if not any(cast in found["given"] for cast in _CASTS):
+                place = Place(document, Span(*found.span()))
+                return f"{place} sets the model's outputs against fp32 ones: cast them with .float() there first"
     return ""
 
 

@@ -10,7 +10,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.feasibility import Feasibility
-from lintfit.fit.unfit import unfit_for_shards
+from lintfit.fit.unfit import unfit_for_half, unfit_for_shards
 from lintfit.options.model import Options
 from tests.support import lintfit
 
@@ -43,6 +43,44 @@ def test_only_a_call_saves_what_zero3_shards(
     Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
     assert ("saves state_dict() of the model" in unfit_for_shards(judged.run, {"zero_stage": 3})) is refused
+
+
+DISTILLS = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import AutoModelForSequenceClassification
+
+model = AutoModelForSequenceClassification.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype=torch.float32).to("cuda")
+teacher = make_teacher().to("cuda")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for batch in loader:
+    with torch.no_grad():
+        teacher_logits = teacher(**batch).logits
+    out = model(**batch)
+    loss = out.loss + {loss}
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "stops"),
+    [
+        ("nn.MSELoss()(out.logits, teacher_logits)", True),
+        ("F.mse_loss(out.logits, teacher_logits)", True),
+        ("F.mse_loss(out.logits.float(), teacher_logits)", False),
+        ("F.mse_loss(out.logits, batch['scores'])", False),
+        ("F.kl_div(out.logits.log_softmax(-1), teacher_logits.softmax(-1))", False),
+    ],
+)
+def test_a_loss_against_outputs_in_fp32_takes_no_model_in_16_bits(tmp_path: Path, loss: str, stops: bool) -> None:
+    (tmp_path / "train.py").write_text(DISTILLS.format(loss=loss))
+    (judged,) = load_runs([tmp_path / "train.py"], OPTIONS)[1]
+    reason = unfit_for_half(judged.run, {"weights_dtype": "bf16"})
+    assert ("cast them with .float()" in reason) is stops
+    assert not unfit_for_half(judged.run, {"weights_dtype": "bf16", "mixed_precision": "bf16"})
+    assert not unfit_for_half(judged.run, {"micro_batch_size": 1})
 
 
 LOOP = """\
