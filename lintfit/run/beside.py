@@ -98,6 +98,63 @@ def _started_with(run: Run) -> tuple[str | None, Sequence[Sequence[str]]]:
     return config, [(folder, front_end) for folder, front_end in told if front_end is not None]
 
 
+_CONFIG_FLAGS = frozenset({"cfg", "config", "config_file", "config_path"})
+"""Flags by which a script takes a recipe; TrlParser has the first of them that is written out."""
+
+
+class OwnScripts:
+    """The scripts of a tree whose launch lines have a variable for the recipe that they train by (``--config $1``).
+
+    A recipe that no line names is most likely for one of them, and not for the command of its front end.
+    """
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        told = (run.says("takes any recipe", partial(_takes_any_recipe, run)) for run in runs)
+        self._scripts = [each for each in told if each is not None]
+
+    def may_start(self, recipe: Run) -> bool:
+        """Whether one of them is for a recipe of TRL's: its name has the recipe's trainer, or it has none, and the
+        recipe that it trains by unless it is told another lies beside this one or above."""
+        asked = recipe.says("trainer of its recipe", partial(_trainer_of, recipe))
+        if asked is None:
+            return False
+        trainer, folder = asked
+        for script, usual in self._scripts:
+            named = _WORDS_OF_TRL.intersection(re.split(r"[\W_\d]+", script.lower()))
+            beside = usual is not None and Path(folder).is_relative_to(usual)
+            if trainer in named or (beside and not named):
+                return True
+        return False
+
+
+_WORDS_OF_TRL = word_set("dpo grpo kto orpo reward rloo sft")
+
+
+def _takes_any_recipe(run: Run) -> tuple[str, str | None] | None:
+    """The name of the script of the tree that a launch line hands a recipe by a variable, and the folder of the recipe
+    that the variable has unless its caller says otherwise."""
+    if run.launch is None or run.script is None or run.recipe is not None:
+        return None
+    document = run.launch.document
+    for flag in run.launch.flags:
+        if flag.name not in _CONFIG_FLAGS or flag.value is None:
+            continue
+        at = next((word.at for word in run.launch.command.words if word.text.endswith(flag.value)), None)
+        if at is not None and "$" in document.text[at.start : at.end]:
+            handed = (each.path.parent for each in run.documents if front_end_of(each.text, each.kind) == "trl")
+            return run.script.document.path.stem, next(map(str, handed), None)
+    return None
+
+
+def _trainer_of(run: Run) -> tuple[str, str] | None:
+    """The command of TRL's that a recipe is taken for, and its folder; None for another front end's recipe."""
+    if run.recipe is None or run.recipe.dialect != "trl":
+        return None
+    from lintfit.sources.recipes.trl_recipe import TrlRecipe
+
+    return (run.recipe.kind.lower(), str(run.origin.path.parent)) if isinstance(run.recipe, TrlRecipe) else None
+
+
 def said(config: Document, of_recipe: bool) -> str:
     """That a config was joined to a script, or to a recipe, as an assumption with what makes it sure."""
     dialect = detect.dialect(config) if isinstance(config, DataDocument) else None

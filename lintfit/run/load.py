@@ -17,7 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.frozen import field, frozen, replace
 from lintfit.options.config import config_for
 from lintfit.options.model import Options
-from lintfit.run.beside import Beside, configs_of_folders, defines_only
+from lintfit.run.beside import Beside, OwnScripts, configs_of_folders, defines_only
 from lintfit.run.build import build, questions_of
 from lintfit.run.changes import Changes
 from lintfit.run.discover import SUFFIXES, FoundFiles
@@ -98,9 +98,12 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
     idle = _untrained(documents, taken, workspace)
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
     apart = taken | {workspace.located(path) for path in idle}
+    own_scripts = OwnScripts(launches)
     for origin in _lonely_data(lonely, apart, workspace, configs_of_folders(runs)):
         run = making.run(origin)
         if run is not None and origin.kind == "recipe" and is_for_the_tree(run, workspace):
+            continue
+        if run is not None and origin.path not in found.named and own_scripts.may_start(run):
             continue
         if run is not None and (origin.kind == "config" or is_read(run)):
             runs.append(run)

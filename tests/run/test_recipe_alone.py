@@ -199,3 +199,38 @@ def test_a_recipe_for_a_trainer_of_the_tree_is_not_judged_as_trls(tmp_path: Path
     )
     outcome = lintfit("check", ".", "--gpu", "4090", "--gpus", "1", "--output-format", "json", cwd=tmp_path)
     assert len([run for run in outcome.json["runs"] if run["id"] == "dpo.yaml"]) == number
+
+
+OWN_SCRIPT = """\
+from transformers import AutoModelForCausalLM
+from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+
+arguments, names = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+model = AutoModelForCausalLM.from_pretrained(names.model_name_or_path, torch_dtype="bfloat16")
+SFTTrainer(model, args=arguments).train()
+"""
+OWN_RECIPE = (
+    "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\nper_device_train_batch_size: 1\n"
+    "learning_rate: 1.0e-6\noutput_dir: o\nmax_length: 512\nuse_peft: true\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("handed", "recipe", "judged"),
+    [
+        ("$1", "configs/sft/other.yaml", False),
+        ("${1:-configs/sft/usual.yaml}", "configs/sft/other.yaml", False),
+        ("configs/sft/usual.yaml", "configs/sft/other.yaml", True),
+        ("$1", "configs/dpo/other.yaml", True),
+    ],
+)
+def test_a_recipe_that_a_script_of_the_tree_is_handed_by_its_caller_is_not_judged_as_trls(
+    tmp_path: Path, handed: str, recipe: str, judged: bool
+) -> None:
+    for path in ("configs/sft/usual.yaml", recipe):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(OWN_RECIPE)
+    (tmp_path / "train_sft.py").write_text(OWN_SCRIPT)
+    (tmp_path / "run.sh").write_text(f"python train_sft.py --config {handed}\n")
+    found = lintfit("check", ".", "--gpu", "4090", "--gpus", "1", "--output-format", "json", cwd=tmp_path).json
+    assert (recipe in [run["id"] for run in found["runs"]]) is judged
