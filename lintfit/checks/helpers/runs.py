@@ -311,8 +311,11 @@ def too_few_shown(run: Run) -> int | None:
 
 
 def starts_too_many(run: Run) -> bool:
-    """Whether a launch starts more processes than there are GPUs or than it shows, or asks for ones by a number beyond:
-    its ranks are others as soon as that is mended, and so is what fits."""
+    """Whether a launch starts more processes than there are GPUs or than it shows, or than it names before a number
+    beyond: its ranks are others as soon as that is mended, and so is what fits.
+
+    CUDA shows the devices before the first number that there is not (CUDA C++ Programming Guide, ``CUDA_VISIBLE_DEVICES``).
+    """
     gpus, there = run.settings.get("gpus"), run.hardware.available
     if too_few_shown(run) is not None:
         return True
@@ -320,6 +323,7 @@ def starts_too_many(run: Run) -> bool:
         return False
     visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
     numbers = visible.value.split(",") if visible is not None and isinstance(visible.value, str) else []
-    if any(number is not None and number >= there for number in map(whole, numbers)):
+    beyond = next((at for at, number in enumerate(map(whole, numbers)) if number is not None and number >= there), None)
+    if beyond is not None and (gpus is None or not is_count(gpus.value) or gpus.value > beyond * run.hardware.nodes):
         return True
     return gpus is not None and is_count(gpus.value) and gpus.provenance.kind != "option" and gpus.value > there
