@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.readers import Reader, older, overwrites, reader_of
+from lintfit.checks.helpers.readers import Reader, older, overwrites, reader_of, written_by_script
 from lintfit.checks.helpers.trees import data_of, dotted, entries, without
 from lintfit.checks.helpers.wording import listed
-from lintfit.documents.model import DataDocument, Entry, Kind
+from lintfit.documents.model import DataDocument, Entry, Kind, Node
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.schema.sections import Key, keys, load
 from lintfit.settings.model import Place
@@ -40,6 +40,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
             key = described.get(path)
             if key is not None and key.schema is not None and overwrites(context.runs, key.schema, "auto"):
                 continue
+            if reader == "deepspeed" and (written_by_script(context.runs, path) or _is_off(root, path)):
+                continue
             outcome = _raw(path, key) if reader == "deepspeed" else _hugging_face(key, reader)
             if outcome is not None and not (reader == "deepspeed" and _is_filled(context, path[-1])):
                 groups.setdefault(outcome, []).append((path, entry))
@@ -51,6 +53,18 @@ def _is_filled(context: FileContext, name: str) -> bool:
     """Whether a script that hands the file to DeepSpeed speaks of a key: it may well put a value there before."""
     scripts = (doc for run in context.runs for doc in run.documents if doc.kind is Kind.PYTHON)
     return any(f'"{name}"' in doc.text or f"'{name}'" in doc.text for doc in scripts)
+
+
+_OFF_UNLESS_ENABLED = frozenset({"amp", "bf16", "fp16"})
+
+
+def _is_off(root: Node, path: tuple[str, ...]) -> bool:
+    """Whether a key is one of a precision that is not enabled (``enabled: bool = False`` in ``precision_config.py`` of
+    DeepSpeed): its word is dropped, and the engine makes no loss scaler by the default either."""
+    if len(path) < 2 or path[0] not in _OFF_UNLESS_ENABLED or path[1] == "enabled":
+        return False
+    enabled = root.get(path[0], "enabled")
+    return enabled is None or enabled.value is False
 
 
 def _hugging_face(key: Key | None, reader: Reader) -> Outcome | None:

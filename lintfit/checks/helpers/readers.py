@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import PurePosixPath
@@ -10,6 +11,7 @@ from typing import Literal
 from lintfit.checks.helpers.context import FileContext
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents import door
+from lintfit.documents.model import KeyPath, Kind
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
@@ -70,6 +72,17 @@ def overwrites(runs: Sequence[Run], schema: Schema, value: object) -> bool:
     if reader == "transformers" and older(runs, "transformers", BY_THE_PLUGIN) is True:
         return False
     return reader in owners if reader is not None else bool(owners) and value == "auto"
+
+
+def written_by_script(runs: Sequence[Run], path: KeyPath) -> bool:
+    """Whether a script that hands a DeepSpeed config to ``deepspeed.initialize`` puts a value at a key of it, or at a
+    section above, before (``ds_config["steps_per_print"] = 10``): what the file has there is never read."""
+    if reader_of(runs) != "deepspeed":
+        return False
+    names = "|".join(re.escape(str(step)) for step in path if isinstance(step, str))
+    written = re.compile(rf"""[\w\]]\[["'](?:{names})["']\][ \t]*=(?!=)""")
+    scripts = {document for run in runs for document in run.documents if document.kind is Kind.PYTHON}
+    return any(written.search(document.text) for document in scripts)
 
 
 _CHECKPOINTS = lazy_pattern(r"checkpointing\.(?:configure|checkpoint)\b|deepspeed\.checkpointing\b|\bmpu\b|megatron")

@@ -314,7 +314,8 @@ def starts_too_many(run: Run) -> bool:
     """Whether a launch starts more processes than there are GPUs or than it shows, or than it names before a number
     beyond: its ranks are others as soon as that is mended, and so is what fits.
 
-    CUDA shows the devices before the first number that there is not (CUDA C++ Programming Guide, ``CUDA_VISIBLE_DEVICES``).
+    CUDA shows the devices before the first number that there is not (``CUDA_VISIBLE_DEVICES`` in the CUDA C++
+    Programming Guide).
     """
     gpus, there = run.settings.get("gpus"), run.hardware.available
     if too_few_shown(run) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext
-from lintfit.checks.helpers.readers import installed, may_checkpoint_by_deepspeed, overwrites
+from lintfit.checks.helpers.readers import installed, may_checkpoint_by_deepspeed, overwrites, written_by_script
 from lintfit.checks.helpers.trees import data_of, dotted
 from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.findings.model import Severity
@@ -86,7 +86,9 @@ def found_in(context: FileContext) -> Iterator[FoundMistake]:
             unread = {problem.span for problem in document.problems if problem.code == "syntax-error"}
             for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
                 replaced = overwrites(context.runs, mistake.schema, mistake.node.value) or (
-                    dialect == "accelerate" and _is_launched_with(mistake.path, context)
+                    _is_launched_with(mistake.path, context)
+                    if dialect == "accelerate"
+                    else written_by_script(context.runs, mistake.path)
                 )
                 if mistake.node.span not in unread and not replaced and not _is_idle(mistake.path, root, context):
                     yield FoundMistake(document, root, dialect, mistake)
