@@ -16,6 +16,7 @@ from lintfit.documents import door
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe, is_packaged_config
@@ -206,7 +207,9 @@ def _has_code(locator: Locator) -> bool:
 
 def _is_open(name: str) -> bool:
     """Whether a name is none of a file, or not the whole of one: what an empty variable leaves has no stem."""
-    return "://" in name or posixpath.basename(name).startswith(".") or _PLACEHOLDER.search(name) is not None
+    if "://" in name or posixpath.basename(name).startswith("."):
+        return True
+    return _PLACEHOLDER.search(name) is not None or is_to_fill_in(name)
 
 
 def _in_submodule(locator: Locator) -> bool:
