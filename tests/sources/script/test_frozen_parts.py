@@ -205,3 +205,25 @@ def test_layers_of_the_scripts_own_beside_a_model_that_is_frozen_as_a_whole(more
 def test_a_model_that_is_frozen_as_a_whole_under_a_name_of_its_own() -> None:
     added = "import torch\nmodel.requires_grad_(False)\nmodel.head2 = torch.nn.Linear(8, 8)"
     assert read(added)["forward_pass"] is True
+
+
+@pytest.mark.parametrize(
+    ("statement", "method"),
+    [
+        ("from loralib import mark_only_lora_as_trainable\nmark_only_lora_as_trainable(model)", UNKNOWN),
+        ("from own import set_trainable_lora\nmodel = set_trainable_lora(model, rank=8)", UNKNOWN),
+        ("def set_trainable_lora(model):\n    return model\nmodel = set_trainable_lora(model)", "full"),
+        ("from own import set_lora_scale\nset_lora_scale(model)", "full"),
+        ("from own import print_trainable_parameters\nprint_trainable_parameters(model)", "full"),
+    ],
+)
+def test_code_that_is_not_read_chooses_what_is_trained(statement: str, method: object) -> None:
+    assert read(statement)["method"] == method
+
+
+def test_adapters_of_peft_stay_lora_whoever_marks_them() -> None:
+    adapted = "from peft import LoraConfig, get_peft_model\nmodel = get_peft_model(model, LoraConfig(r=8))\n"
+    assert (
+        read(f"{adapted}from own import mark_only_lora_as_trainable\nmark_only_lora_as_trainable(model)")["method"]
+        == "lora"
+    )

@@ -13,7 +13,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.operators import switched
 from lintfit.sources.script.interpreter.state import Gradient
-from lintfit.sources.script.interpreter.values import Value
+from lintfit.sources.script.interpreter.values import Record, Value
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.facts import is_trained
 from lintfit.sources.script.reading.frozen_names import EVERY, Switch, switches
@@ -22,6 +22,13 @@ from lintfit.sources.script.reading.switched_on import switched_on
 
 _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
 """Names of helpers that put adapters of their own into a model."""
+
+_CHOOSES = re.compile(
+    r"(?:set|mark|make|keep|leave|train)_(?:\w+_)?(?:trainable|lora)(?!\w*(?:alpha|arg|config|lr|path|rank|rate|scal|state))",
+    re.IGNORECASE,
+)
+"""Names of functions that choose which parameters of a model are trained (``set_trainable_lora``, loralib's
+``mark_only_lora_as_trainable``): of one whose code is not read nobody knows which."""
 
 _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
 """Parts of a model beside its language model."""
@@ -42,6 +49,9 @@ def read(reading: Reading) -> None:
     for record in reading.records:
         if record.taken is not False and _ADAPTS.search(record.name):
             reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
+            return
+        if record.taken is not False and _is_left_to_others(reading, record):
+            reading.state("method", UNKNOWN, record.node, "what is trained is chosen here, by code that is not read")
             return
     patterns: list[str] = []
     first: cst.CSTNode | None = None
@@ -67,6 +77,15 @@ def read(reading: Reading) -> None:
         _partly(reading, first)
     else:
         _state(reading, tuple(patterns), first)
+
+
+def _is_left_to_others(reading: Reading, record: Record) -> bool:
+    """Whether a function of another package is handed a model to choose what of it is trained."""
+    if not _CHOOSES.match(record.name):
+        return False
+    own = record.callee is not None or record.receiver is not None
+    method = reading.settings.get("method")
+    return not own and bool(record.passed) and method is not None and method.value == "full"
 
 
 def _all_seen(reading: Reading) -> bool:
