@@ -52,7 +52,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _has_another(spec: Spec) -> bool:
-    """Whether the model runs SDPA as well, in every version since 4.46 where nobody states one."""
+    """Whether the model runs SDPA where it is asked for, and what it is called by is what it runs: in every version
+    since 4.46 where nobody states one."""
     code, versions = spec.facts.code, transformers_versions(spec, (4, 46))
     torch = release(spec.versions.get("torch"))
-    return not code.eager_advised and all(has_sdpa(code, version, torch) for version in versions)
+    if code.eager_advised or not code.chooses_kernel:
+        return False
+    return all(has_sdpa(code, version, torch) for version in versions)

@@ -119,5 +119,6 @@ ROW = Plain(
     numbers=shape,
     names=Names(embedding="model.embeddings", down="", norms=("norm",), final="model.norm_f"),
     mixer=mixers,
-    code=Code(lora_refused_since="0.20"),
+    # NVIDIA's own modeling_nemotron_h.py: NEMOTRONH_ATTENTION_CLASSES has a class that calls SDPA as "eager".
+    code=Code(chooses_kernel=False, lora_refused_since="0.20"),
 )
