@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
@@ -32,7 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{_without_gpu(run, gpus.value - visible, f'rank {visible} stops')}",
             help=f"start {visible} processes, and raise the accumulation if the batch is to stay; or show more GPUs",
         )
-    elif run.hardware.available is not None and starts_too_many(run) and not _asked_of_slurm(gpus):
+    elif run.hardware.available is not None and starts_too_many(run) and not _has_as_many(run, gpus):
         yield _lacking(run, gpus.value, run.hardware.available)
 
 
@@ -57,6 +58,7 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
     return Report(
         place_of(run, "gpus"),
         f"{processes} processes, but {machines} {plural(there, 'GPU')} ({origin}): {stops}",
+        severity=Severity.INFO if _is_for_as_many(run, processes) else None,
         help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
         "or state how many GPUs there are",
     )
@@ -116,8 +118,23 @@ def _refused_slot(run: Run, there: int) -> int | None:
     return next((number for number in numbers if number is not None and number >= there), None)
 
 
+def _has_as_many(run: Run, gpus: Setting) -> bool:
+    """Whether a job asks for as many GPUs as it starts processes: it runs where there are so many, or not at all."""
+    seen = run.launch.seen_gpus if run.launch is not None else None
+    asked = seen is not None and _asked_of_slurm(seen) and seen.value * run.hardware.nodes >= gpus.value
+    return asked or _asked_of_slurm(gpus)
+
+
+def _is_for_as_many(run: Run, processes: int) -> bool:
+    """Whether a comment of the launch script says that it is for a machine with so many GPUs (``# 16 devices``)."""
+    if run.launch is None:
+        return False
+    told = re.compile(rf"^[ \t]*#.*\b{processes}[ \t]*(?:x[ \t]*)?(?:\w+[ \t]+)?(?:GPUs?|GCDs?|devices)\b", re.I | re.M)
+    return told.search(run.launch.document.text) is not None
+
+
 def _asked_of_slurm(gpus: Setting) -> bool:
-    """Whether it is the GPUs that a job asks for: it runs where there are so many, or not at all."""
+    """Whether an option of a batch job says how many GPUs these are."""
     place = gpus.provenance.place
     if place is None:
         return False
