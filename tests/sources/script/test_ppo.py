@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 
@@ -49,6 +51,39 @@ def test_the_older_trainer_has_no_reward_model() -> None:
     found = values(script(text, LINE))
     assert found["trainer"] == "ppo"
     assert "reward_model" not in found
+
+
+OWN_CLASS = """\
+from trl import AutoModelForCausalLMWithValueHead, PPOConfig, PPOTrainer
+
+class Own(PPOTrainer):
+    def __init__(self, config, model, ref_model, reward_model):
+        super().__init__(config=config, model=model, ref_model=ref_model)
+        self.reward_model = reward_model
+
+policy = AutoModelForCausalLMWithValueHead.from_pretrained("a/b")
+teacher = AutoModelForCausalLMWithValueHead.from_pretrained("a/b")
+trainer = Own(config=PPOConfig(learning_rate=1e-5{more}), model=policy, ref_model=teacher, reward_model=score)
+for batch in trainer.dataloader:
+    trainer.step(batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "versions", "first"),
+    [("", {"trl": "0.7.1"}, True), (', log_with="wandb"', {}, True), ("", {"trl": "0.15.0"}, False)],
+)
+def test_a_reward_model_that_a_class_of_the_script_takes_is_none_of_the_older_trainer(
+    more: str, versions: dict[str, str], first: bool
+) -> None:
+    found = values(script(OWN_CLASS.replace("{more}", more), versions=versions))
+    assert found["trainer"] == "ppo"
+    assert ("reward_model" not in found) is first
+
+
+def test_the_second_trainer_beside_the_older_one_has_a_reward_model() -> None:
+    text = SCRIPT.replace("PPOConfig", "PPOv2Config").replace("PPOTrainer", "PPOv2Trainer")
+    assert values(script(text, LINE, versions={"trl": "0.9.6"}))["reward_model"] == "c/d"
 
 
 def test_a_field_that_cuts_prompts_is_not_the_length_of_prompts_with_answers() -> None:

@@ -6,6 +6,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models
 from lintfit.sources.script.interpreter.values import Record, Value, plain
 from lintfit.sources.script.reading.collector import Reading
+from lintfit.versions import before
 
 BESIDE = ("reward_model", "value_model")
 
@@ -20,6 +21,8 @@ def read(reading: Reading) -> None:
     record, trainer = reading.found.trainer, reading.settings.get("trainer")
     if record is None or trainer is None or trainer.value != "ppo":
         return
+    if _is_first(reading):
+        return  # what a class of the script's own takes beside is for its own steps
     for name in BESIDE:
         value = record.keyword(name)
         if value is not None:
@@ -31,6 +34,13 @@ def read(reading: Reading) -> None:
     reading.derive("gradient_checkpointing", False, why)
     if made is not None and "deepspeed" not in made.attributes and reading.at_least("transformers", 5):
         _without_precision(reading)
+
+
+def _is_first(reading: Reading) -> bool:
+    """Whether it is the PPOTrainer of TRL up to 0.11, by its config's fields or by the version."""
+    if reading.found.first_ppo is not None:
+        return True
+    return "PPOv2" not in reading.calls.script.text and before(reading.versions.get("trl"), "0.12") is True
 
 
 def _model(reading: Reading, name: str, value: Value, record: Record) -> None:
