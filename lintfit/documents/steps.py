@@ -23,8 +23,10 @@ OF_PLAN = 15_000
 """What it takes to look for a plan beside what is read for it: a few hundred estimates."""
 OF_ALL_KINDS = 90_000
 """The same for all kinds of plans of a run."""
-OF_RUN = 1_000
+OF_RUN = 2_000
 """What it takes to put a run together again, beside what its script takes."""
+A_STEP = 2
+"""Characters of a launch script that take a step when it is read again for one of its launches."""
 
 
 class Steps:

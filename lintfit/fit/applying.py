@@ -18,7 +18,7 @@ from lintfit.documents.files import is_notebook
 from lintfit.documents.model import Document, Edit, FileEdit, Kind, Span
 from lintfit.documents.shell_computed import referenced
 from lintfit.documents.shell_document import ShellDocument
-from lintfit.documents.steps import OF_RUN
+from lintfit.documents.steps import A_STEP, OF_RUN
 from lintfit.documents.workspace import Workspace
 from lintfit.fit import reach
 from lintfit.fit.apart import Apart
@@ -284,7 +284,8 @@ class _Copy:
         key = (origin, id(cli), frozenset(texts.items()))
 
         def read() -> tuple[Run, Options]:
-            self._workspace.work.all.take(OF_RUN)
+            commands = texts.get(origin.path, "") if origin.kind == "launch" else ""
+            self._workspace.work.all.take(OF_RUN + len(commands) // A_STEP)
             return build(origin, self._workspace.with_overlay(texts), cli), cli
 
         self.run = _READ.get(self._workspace, key, read)[0]
