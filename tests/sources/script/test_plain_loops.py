@@ -274,6 +274,35 @@ for batch in data:
         assert said[name] is UNKNOWN, name
 
 
+BMTRAIN = """
+import torch
+import bmtrain as bmt
+from transformers import AutoModelForCausalLM
+{start}
+model = AutoModelForCausalLM.from_pretrained("some/model").half()
+{wrap}
+optimizer = bmt.optim.AdamOffloadOptimizer(model.parameters())
+for batch in data:
+    model(batch).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "wrap"),
+    [("bmt.init_distributed(seed=0)", ""), ("", "model = bmt.BMTrainModelWrapper(model)")],
+)
+def test_bmtrain_shards_in_ways_of_its_own(start: str, wrap: str) -> None:
+    found = values(script(BMTRAIN.format(start=start, wrap=wrap), ""))
+    for name in ("engine", "zero_stage", "offload_optimizer", "mixed_precision", "gradient_checkpointing"):
+        assert found[name] is UNKNOWN, name
+
+
+def test_torchs_own_start_of_processes_leaves_the_engine_alone() -> None:
+    start = "torch.distributed.init_process_group()"
+    assert "engine" not in values(script(BMTRAIN.format(start=start, wrap=""), ""))
+
+
 def test_a_loader_and_a_length_of_a_helper_module(tmp_path: Path) -> None:
     data = """
     from torch.utils.data import DataLoader

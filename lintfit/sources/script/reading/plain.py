@@ -24,8 +24,12 @@ _WRAPS = re.compile(r"\bapply_activation_checkpointing\(|\bcheckpoint_wrapper\(|
 """What has the layers of a model recomputed that somebody else made."""
 _FSDP = frozenset({"FullyShardedDataParallel", "FSDP"})
 _DDP = frozenset({"DistributedDataParallel", "DDP"})
-_FOREIGN = re.compile(r"^(colossalai|megatron|nemo|fairscale|horovod|alpa|oneflow|paddle)\b")
+_FOREIGN = re.compile(r"^(alpa|bmtrain|colossalai|fairscale|horovod|megatron|nemo|oneflow|paddle)\b")
 """Packages that train by engines of their own."""
+_TAKES_OVER = frozenset({"boost", "initialize", "Booster", "init_distributed", "BMTrainModelWrapper"})
+"""What starts them. BMTrain shards parameters and gradients as each ``Block`` says, recomputes its layers unless told
+not to (``zero_level``, ``use_checkpoint``), and ``AdamOffloadOptimizer`` keeps the states in the memory of the host
+(``bmtrain/block_layer.py``, ``wrapper.py``, ``optim/adam_offload.py``, 1.0.1)."""
 
 
 def engine(reading: Reading) -> None:
@@ -40,7 +44,7 @@ def engine(reading: Reading) -> None:
         elif record.name in _DDP and record.function.startswith("torch.") and "engine" not in reading.settings:
             if record.taken:
                 reading.state("engine", "ddp", record.node)
-        elif _FOREIGN.match(record.function) and record.name in ("boost", "initialize", "Booster"):
+        elif _FOREIGN.match(record.function) and record.name in _TAKES_OVER:
             _foreign(reading, record)
             return
 
@@ -78,6 +82,9 @@ def _foreign(reading: Reading, record: Record) -> None:
     why = f"{record.function.partition('.')[0]} shards and casts in ways of its own"
     for name in ("engine", *ZERO, "mixed_precision"):
         reading.state(name, UNKNOWN, record.node, why)
+    if record.function.startswith("bmtrain.") and "gradient_checkpointing" not in reading.settings:
+        why = "BMTrain's blocks recompute their layers unless they are told not to"
+        reading.state("gradient_checkpointing", UNKNOWN, record.node, why)
 
 
 def _sharded(reading: Reading, record: Record, version: int) -> None:
