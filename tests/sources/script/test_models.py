@@ -368,6 +368,57 @@ def test_a_model_without_weights_has_the_dtype_of_what_fills_it(context: str, kn
     assert (values(script(text))["weights_dtype"] is not UNKNOWN) == known
 
 
+RESIZED = """
+import copy
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM, Trainer, TrainingArguments
+config = AutoConfig.from_pretrained("a/b"{passed})
+{change}
+model = {made}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+OF_CONFIG = "AutoModelForCausalLM.from_config(config)"
+WITH_WEIGHTS = "AutoModelForCausalLM.from_pretrained('a/b', config=config)"
+ANY = "for key, value in others().items():\n    setattr(config, key, value)"
+
+
+@pytest.mark.parametrize(
+    ("passed", "change", "made"),
+    [
+        ("", "config.num_hidden_layers = 4", OF_CONFIG),
+        ("", "config.num_hidden_layers = 4", WITH_WEIGHTS),
+        ("", "config.hidden_size = sizes()['hidden']", "LlamaForCausalLM(config)"),
+        ("", "config.update({'hidden_size': 512})", OF_CONFIG),
+        ("", "config.update(others())", OF_CONFIG),
+        ("", "config.update_from_string('n_layer=4,n_head=4')", OF_CONFIG),
+        ("", "for key, value in {'hidden_size': 512}.items():\n    setattr(config, key, value)", OF_CONFIG),
+        ("", ANY, OF_CONFIG),
+        ("", "", "AutoModelForCausalLM.from_pretrained('a/b', num_hidden_layers=4)"),
+        ("", "config = copy.deepcopy(config)\nconfig.num_hidden_layers = 4", OF_CONFIG),
+        (", hidden_size=512", "", OF_CONFIG),
+    ],
+)
+def test_a_config_of_other_sizes_makes_another_model(passed: str, change: str, made: str) -> None:
+    assert values(script(RESIZED.format(passed=passed, change=change, made=made)))["model"] is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("passed", "change", "made"),
+    [
+        ("", "config.use_cache = False", OF_CONFIG),
+        ("", "config.update({'use_cache': False})", OF_CONFIG),
+        ("", "config.update(others())", WITH_WEIGHTS),
+        ("", "width = config.hidden_size", OF_CONFIG),
+        ("", "config.num_key_value_heads = None", "LlamaForCausalLM(config)"),
+        ("", ANY, WITH_WEIGHTS),
+        (", **where()", "", OF_CONFIG),
+        ("", "small = copy.deepcopy(config)\nsmall.num_hidden_layers = 4", OF_CONFIG),
+        ("", "if False:\n    config.num_hidden_layers = 4", OF_CONFIG),
+    ],
+)
+def test_a_config_of_the_same_sizes_makes_the_model_of_its_name(passed: str, change: str, made: str) -> None:
+    assert values(script(RESIZED.format(passed=passed, change=change, made=made)))["model"] == "a/b"
+
+
 @pytest.mark.parametrize(("line", "name"), [("--model_name_or_path own", "own"), ("--other own", None)])
 def test_a_model_made_out_of_sight_is_none_that_a_default_names(line: str, name: str | None) -> None:
     text = """

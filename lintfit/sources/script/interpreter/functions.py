@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lintfit.documents import bounds
@@ -328,6 +329,14 @@ def _first(interpreter: Evaluator, record: Record) -> Value:
     return record.value(0) or Unknown(record.node)
 
 
+def _copied(interpreter: Evaluator, record: Record) -> Value:
+    """A config is copied to be changed, and the first stays as it is; the copy of anything else is like the first."""
+    first = _first(interpreter, record)
+    if isinstance(first, Object) and first.kind.endswith("Config.from_pretrained"):
+        return replace(first, attributes=dict(first.attributes))
+    return first
+
+
 def _namespace(interpreter: Evaluator, record: Record) -> Value:
     attributes = {passed.name: passed.value for passed in record.passed if passed.name is not None}
     made = Object(record.node, record.function, record, attributes=attributes, parsed=True, open=record.spreads)
@@ -468,8 +477,8 @@ FUNCTIONS: dict[str, Handler] = {
     "os.path.exists": _is_file,
     "os.path.abspath": _first,
     "collections.namedtuple": named_tuples.made,
-    "copy.copy": _first,
-    "copy.deepcopy": _first,
+    "copy.copy": _copied,
+    "copy.deepcopy": _copied,
     "typing.cast": lambda interpreter, record: record.value(1) or Unknown(record.node),
     "argparse.Namespace": _namespace,
     "types.SimpleNamespace": _namespace,

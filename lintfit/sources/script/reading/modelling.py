@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from lintfit.frozen import word_set
 from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.expressions import dotted
-from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, objects, plain
+from lintfit.sources.script.interpreter.values import Const, Object, Passed, Record, Table, Value, objects, plain
 from lintfit.sources.script.reading import engines, image_size, lora, quantization, unsloth
 from lintfit.sources.script.reading.collector import Reading, dtype_name, something, sure_none
 from lintfit.sources.training_words import kernel_of
@@ -20,6 +22,13 @@ _FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
 _CHECKPOINT = re.compile(r"(?:^|_)(?:last|latest|resume|resumed)_?\w*(?:checkpoint|ckpt)|resume_from", re.IGNORECASE)
 _BY_TYPE = frozenset({"AutoModelForCausalLM", "AutoLigerKernelForCausalLM"})
 """Classes that take the one or the other, by the checkpoint's ``model_type`` (``Code.text_by_auto``)."""
+_SIZES = word_set("""
+    d_ff d_model decoder_ffn_dim decoder_layers encoder_ffn_dim encoder_layers ffn_dim head_dim hidden_dim hidden_size
+    intermediate_size moe_intermediate_size n_embd n_head n_heads n_inner n_layer n_layers n_routed_experts
+    num_attention_heads num_decoder_layers num_experts num_hidden_layers num_key_value_heads num_layers
+    num_local_experts
+    """)
+"""Keys of a config that say how large a model is; one with others than its checkpoint is not that model."""
 
 
 def read(reading: Reading) -> None:
@@ -76,6 +85,12 @@ def _loaded(reading: Reading, load: Record) -> None:
 def _model(reading: Reading, load: Record) -> None:
     names = [record.value(0, *models.CONFIG_NAMES) for record in quantization.same_role(reading, load)]
     value = load.value(0, *models.CONFIG_NAMES) if load.name == "from_pretrained" else None
+    _put_name(reading, load, names, value)
+    given = load.keyword("config") if load.name == "from_pretrained" else load.value(0, "config")
+    _resized(reading, load, given or value)
+
+
+def _put_name(reading: Reading, load: Record, names: Sequence[Value | None], value: Value | None) -> None:
     if value is None or sure_none(value):
         value = load.value(0, *models.CONFIG_NAMES, "config")
     if load.name != "from_pretrained" or isinstance(value, Object):
@@ -95,6 +110,56 @@ def _is_of_checkpoint(load: Record) -> bool:
     """Whether a load goes on from what a run of the same model has saved: ``from_pretrained(last_checkpoint)``."""
     first = load.passed[0].node.value if load.passed else None
     return first is not None and _CHECKPOINT.search(dotted(first).rpartition(".")[2]) is not None
+
+
+def _resized(reading: Reading, maker: Record, given: Value | None) -> None:
+    """A config of other sizes than those of the name that it was loaded by makes another model.
+
+    What is handed over beside the name is the config's own (``PreTrainedConfig.from_dict``, ``update`` and
+    ``update_from_string``; transformers 4.57). Where weights are loaded, what is set without being named is no size.
+    """
+    if "model" not in reading.settings:
+        return
+    name = _size_of(maker.passed)
+    for config in objects(given):
+        call = config.call
+        if call is None or call.name != "from_pretrained":
+            continue
+        set_here = (key for key in config.attributes if key in _SIZES and _is_set(config, key))
+        name = name or _size_of(call.passed) or next(set_here, None)
+        weightless = maker.name != "from_pretrained"
+        updates = (r.name for r in reading.called(*_UPDATES) if _changes_size(r, config, weightless))
+        name = name or next(updates, None)
+        if weightless and config.open and not call.spreads:
+            name = name or "setattr"
+    if name is not None:
+        why = f"its config is given other sizes than those of the name ({name})"
+        reading.state("model", UNKNOWN, maker.node, why)
+
+
+def _is_set(config: Object, key: str) -> bool:
+    """Whether a script gives a config a size; one that it only reads is the config's own part (``field_default``)."""
+    value = config.attributes[key]
+    return not sure_none(value) and not (isinstance(value, Object) and value.kind == f"{config.library}.{key}")
+
+
+_UPDATES = ("update", "update_from_string")
+
+
+def _changes_size(record: Record, config: Object, any_may: bool) -> bool:
+    """``config.update({"num_hidden_layers": 4})``; with ``any_may``, an update of what is not known as well."""
+    if record.taken is False or not any(each is config for each in objects(record.receiver)):
+        return False
+    given = record.value(0, "config_dict", "update_str")
+    if isinstance(given, Table):
+        return not _SIZES.isdisjoint(given.items)
+    known = plain(given) if given is not None else None
+    return any(name in known for name in _SIZES) if isinstance(known, str) else any_may
+
+
+def _size_of(passed: Sequence[Passed]) -> str | None:
+    """The first of a call's keywords that says how large a model is."""
+    return next((each.name for each in passed if each.name in _SIZES and not sure_none(each.value)), None)
 
 
 def _of_config(value: Value | None) -> Value | None:
@@ -174,6 +239,7 @@ def _not_loaded(reading: Reading) -> None:
             value = _of_config(each.call.value(0, "config"))
             if value is not None:
                 reading.put("model", value, each.call)
+                _resized(reading, each.call, each.call.value(0, "config"))
             if models.is_own_model(each) and models.in_own_module(each):
                 reading.state("weights_dtype", UNKNOWN, each.call.node, "its class loads parts in dtypes of their own")
             else:
