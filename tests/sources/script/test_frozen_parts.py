@@ -26,6 +26,37 @@ def test_nobody_knows_what_is_trained_where_layers_are_added_beside_a_frozen_par
     assert (added["method"], added.get("partly_frozen"), added.get("frozen_modules")) == (UNKNOWN, None, None)
 
 
+TURNS = """
+from transformers import AutoModelForCausalLM, Trainer, TrainerCallback, TrainingArguments
+class Turns({base}):
+    def {method}(self, *given, **named):
+        for name, parameter in self.other.named_parameters():
+            parameter.requires_grad = {switch}
+model = AutoModelForCausalLM.from_pretrained("m")
+{train}
+"""
+BY_TRAINER = "Turns(model=model, args=TrainingArguments('out')).train()"
+BY_CALLBACK = "Trainer(model=model, args=TrainingArguments('out'), callbacks=[Turns()]).train()"
+BY_ADDED = (
+    "trainer = Trainer(model=model, args=TrainingArguments('out'))\ntrainer.add_callback(Turns())\ntrainer.train()"
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "switch", "train", "known"),
+    [
+        ("Trainer", "training_step", "name in self.group", BY_TRAINER, UNKNOWN),
+        ("TrainerCallback", "on_step_begin", "True", BY_CALLBACK, UNKNOWN),
+        ("TrainerCallback", "on_step_begin", "name in self.group", BY_ADDED, UNKNOWN),
+        ("Trainer", "freeze_reference", "False", BY_TRAINER, "full"),
+        ("TrainerCallback", "on_step_begin", "True", BY_TRAINER.replace("Turns", "Trainer"), "full"),
+    ],
+)
+def test_layers_that_are_trained_by_turns(base: str, method: str, switch: str, train: str, known: object) -> None:
+    text = TURNS.format(base=base, method=method, switch=switch, train=train)
+    assert values(script(text))["method"] == known
+
+
 @pytest.mark.parametrize(
     "statement",
     ["model.vision_tower.requires_grad_(False)", "model.requires_grad_(True)", "other.requires_grad_(False)"],

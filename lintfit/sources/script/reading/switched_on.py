@@ -11,8 +11,8 @@ from lintfit.sources.script.reading.calls import Calls
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
 
-_SWITCHED_ON = re.compile(
-    r"(?<!\boutput)\.requires_grad(?:\s*=(?!=)\s*(?!False\b)|_\(\s*(?!(?:requires_grad\s*=\s*)?False\b))"
+SWITCHED_ON = re.compile(
+    r"(?<!\boutput)\.requires_grad(?:\s*=(?!=)(?!\s*False\b)|_\((?!\s*(?:requires_grad\s*=\s*)?False\b))"
 )
 """Anything but ``False``; what a hook does to the layers' input is about no parameter."""
 _DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
@@ -21,7 +21,7 @@ _DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILIN
 def switched_on(calls: Calls) -> Iterator[tuple[PythonDocument, int]]:
     """The files and offsets in them, but for functions that nobody calls."""
     for document in calls.documents:
-        for match in _SWITCHED_ON.finditer(document.text):
+        for match in SWITCHED_ON.finditer(document.text):
             name = _function_around(document.text, match.start())
             if name is None or _is_named(calls, name):
                 yield document, match.start()
