@@ -28,6 +28,7 @@ from lintfit.run.generation import length_stated, set_trainer
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import leaves_layers_out, loading, splits_batch, spread_by
 from lintfit.run.model import REFUSED, Hardware
+from lintfit.run.off_gpu import off_gpu
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import own_split, own_steps, unfollowed_trainer, unread_training
 from lintfit.run.versions import installed
@@ -94,7 +95,7 @@ def assemble(
     ``stated``, so that the estimate lists them as assumptions.
     """
     unread = unread_training(sources) or unfollowed_trainer(settings) or own_steps(sources, settings)
-    unread = unread or own_split(sources)
+    unread = unread or own_split(sources) or off_gpu(sources)
     if unread is not None:
         return Assembled(None, (unread,), ())
     facts = model.facts

@@ -144,6 +144,12 @@ class ScriptSource:
         return shown is not None and not (isinstance(shown, Const) and "," in str(shown.value))
 
     @property
+    def trains_on_tpu(self) -> bool:
+        """Whether it tells torch_xla itself that there is a TPU (``os.environ["PJRT_DEVICE"] = "TPU"``)."""
+        told = self.reading.constants.get("os.environ[PJRT_DEVICE]")
+        return isinstance(told, Const) and str(told.value).upper() == "TPU"
+
+    @property
     def evaluates_nothing(self) -> Call | None:
         """The trainer that is to evaluate between its steps and has no data for that, if it surely has none."""
         trainer = stopping.without_data(self.reading)
