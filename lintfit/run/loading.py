@@ -61,13 +61,16 @@ def spread_by(sources: Sources, settings: Mapping[str, Setting], versions: Mappi
         return None
     script = sources.script.facts
     load = script.trained_load
-    loads = [each for each in script.loads if each.taken is not False] if load is None else [load]
+    # Which of several loads is made may not be known: the model is spread where one of them spreads it, or may.
+    sure = load is not None and load.taken is not None
+    alike = [each for each in script.loads if load is None or each.assigned_to == load.assigned_to]
+    loads = [load] if load is not None and sure else [each for each in alike if each.taken is not False]
     asked = [each.argument("device_map") if each.taken is not False else None for each in loads]
-    words = {str(each.value): each.value for each in asked if each is not None}
-    word = next(iter(words.values())) if len(words) == 1 and None not in asked else None
-    spreads = _names_several(word) or (isinstance(word, str) and word in SPREADS)
-    may = word is UNKNOWN and not any(each is not None and _is_of_rank(each) for each in asked)
-    name = f'device_map="{word}"' if word in _BALANCED else "device_map"
+    found = [each for each in asked if each is not None]
+    word = next((each.value for each in found if _spreads(each.value)), None)
+    spreads = word is not None
+    may = any(each.value is UNKNOWN and not _is_of_rank(each) for each in found)
+    name = f'device_map="{word}"' if isinstance(word, str) and word in _BALANCED else "device_map"
     if sources.launch is None and spreads:
         return name  # nobody starts it as more than one process, which trainers refuse with such a map
     if engine is None or engine.value != "single":
@@ -121,11 +124,20 @@ _OF_RANK = lazy_pattern(r"rank|process_index|current_device|kbit_device_map|\bde
 """What a value is written with that is the process's own GPU: TRL's ``get_kbit_device_map``, ``local_rank``."""
 
 
+_SPREADING = lazy_pattern(rf"""["'](?:{"|".join(sorted(SPREADS))})["']""")
+"""The words that spread it, as they are written."""
+
+
 def _is_of_rank(argument: Argument) -> bool:
     """Whether an argument that is not statically known names the process's own GPU by the words that it is written
-    with."""
-    places = (argument.place, argument.provenance.place)
-    return any(place is not None and _OF_RANK.search(place.document.slice(place.span)) for place in places)
+    with, and none that spreads the model (``"auto" if device != "cpu" else None``)."""
+    written = [place.text for place in (argument.place, argument.provenance.place) if place is not None]
+    return any(map(_OF_RANK.search, written)) and not any(map(_SPREADING.search, written))
+
+
+def _spreads(place: object) -> bool:
+    """Whether a ``device_map`` gives parts of the model to several GPUs."""
+    return _names_several(place) or (isinstance(place, str) and place in SPREADS)
 
 
 def _names_several(place: object) -> bool:

@@ -194,6 +194,8 @@ def test_a_base_and_adapters_that_are_loaded_alike_are_spread(tmp_path: Path) ->
     [
         ("CONFIG.model.device_map", "unknown"),
         ("CONFIG.device_map if torch.cuda.is_available() else None", "unknown"),
+        ('"auto" if CONFIG.device != "cpu" else None', "unknown"),
+        ('"auto" if CONFIG.local_rank < 0 else {"": CONFIG.local_rank}', "unknown"),
         ("get_kbit_device_map()", "does-not-fit"),
         ("torch.cuda.current_device()", "does-not-fit"),
         ("CONFIG.local_rank", "does-not-fit"),
@@ -207,6 +209,33 @@ def test_a_device_map_that_nobody_can_tell_may_spread_one_process(tmp_path: Path
         "from transformers import AutoModel, AutoModelForCausalLM, Trainer, TrainingArguments\n"
         "from trl import get_kbit_device_map\n"
         f'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={place})\n'
+        'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
+    )
+    (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0,1 python train.py\n")
+    flags = ("--gpu", "3090", "--gpus", "8", "--output-format", "json")
+    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    assert run["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ('"auto"', '{"": CONFIG.device}', "unknown"),
+        ('{"": CONFIG.device}', '"auto"', "unknown"),
+        ("None", '"balanced"', "unknown"),
+        ('{"": CONFIG.device}', "None", "does-not-fit"),
+    ],
+)
+def test_the_load_that_is_made_may_be_the_one_that_spreads(
+    tmp_path: Path, first: str, second: str, verdict: str
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "from settings_elsewhere import CONFIG, elsewhere\n"
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "if elsewhere():\n"
+        f'    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={first})\n'
+        "else:\n"
+        f'    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map={second})\n'
         'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
     )
     (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0,1 python train.py\n")
