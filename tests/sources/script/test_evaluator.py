@@ -419,3 +419,38 @@ found(), found(), found()
 """
     text = trained("").replace("'a/b'", "found()").replace("import torch\n", f"import torch\n{before}")
     assert values(script(text))["model"] == "c/d"
+
+
+HELPER = """from transformers import AutoModelForCausalLM
+
+
+{decorator}def load_llama():
+    model = AutoModelForCausalLM.from_pretrained("a/b")
+    print(model)
+
+
+def main():
+    {call}
+    fit(optimizer).backward()
+
+
+if __name__ == "__main__":
+    main()
+    {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "decorator", "more", "loads"),
+    [
+        ("# load_llama()", "", "pass", False),
+        ("load_llama()", "", "pass", True),
+        ("run(load_llama)", "", "pass", True),
+        ("pass", "@app.command()\n", "pass", True),
+        ("pass", "", "fire.Fire()", True),
+        ("pass", "", "globals()[sys.argv[1]]()", True),
+    ],
+)
+def test_a_helper_that_nothing_calls_loads_nothing(call: str, decorator: str, more: str, loads: bool) -> None:
+    source = script(HELPER.format(call=call, decorator=decorator, more=more), "--x 1")
+    assert any(load.taken is not False for load in source.facts.loads) is loads

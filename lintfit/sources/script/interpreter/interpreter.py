@@ -48,6 +48,10 @@ _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vll
 """Tests for packages that a training which asks for them has."""
 _ELSEWHERE = re.compile(r"is_(sagemaker_[md]p_enabled|torch_(tpu|xla|npu|mlu|musa|hpu)_available)")
 """Tests for machines that have none of the GPUs that lintfit knows."""
+_BY_NAME = re.compile(
+    r"\bFire\(|\b(?:globals|locals|vars|eval|exec)\(|__dict__|sys\.modules|\bgetattr\(sys|\bplac\b|\bdefopt\b"
+)
+"""What may call a function of a script by a name that nobody reads in it."""
 _MAX_RECURSION = 3
 """How often a function is followed from within itself: it may apply itself to the parts of a list."""
 _MAX_FOLLOWS = 6
@@ -88,7 +92,8 @@ class Interpreter(Imports):
             entries = self._only_training(functions)
         for function in (*entries, *(function for function in functions if function not in entries)):
             if id(function.node) not in self.walk.entered:
-                self.walk.branch = Branch() if function in entries else Branch(None)
+                left = False if self._is_left(function) else None
+                self.walk.branch = Branch() if function in entries else Branch(left)
                 self.enter(function)
         for cls in values:
             if isinstance(cls, Class):
@@ -118,6 +123,16 @@ class Interpreter(Imports):
             return True
         named = re.compile(rf"^(?!\s*(?:async +)?def )[^#\n]*\b{re.escape(function.name)}\b", re.MULTILINE)
         return named.search(self._modules.documents[0].text) is not None
+
+    def _is_left(self, function: Function) -> bool:
+        """Whether nothing of a script that is run calls a function: its name stands nowhere else in it, no decorator
+        hands it on, and nothing calls functions by names that it is given (``fire.Fire()``, ``globals()[name]``). One
+        that makes a trainer is what the script is for, and its call may be put back."""
+        if not isinstance(function.node, cst.FunctionDef) or function.node.decorators or self._may_be_called(function):
+            return False
+        if _makes_trainer(function.node):
+            return False
+        return self._modules is not None and not _BY_NAME.search(self._modules.documents[0].text)
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         found = self._invoked(node, record, function, scope)
