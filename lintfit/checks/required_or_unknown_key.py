@@ -9,8 +9,9 @@ from lintfit.checks.helpers.moves import hint, rename
 from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, older, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.checks.helpers.wording import listed
-from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
+from lintfit.documents.model import DataDocument, Edit, KeyPath, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.frozen import replace
 from lintfit.schema.sections import (
     Older,
     OutdatedKey,
@@ -33,7 +34,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         document, root = found
         than = installed(context.runs, "accelerate")
         yield from _distributed_type(document, root, than)
-        yield from _keys(document, root, than)
+        yield from _keys(context, document, root, than)
         yield from _required(document, root)
         yield from _not_handed_on(document, root)
         yield from _processes(context, document, root)
@@ -126,7 +127,7 @@ def _is_sagemaker(root: Node) -> bool:
     return environment is not None and environment.value == "AMAZON_SAGEMAKER"
 
 
-def _keys(document: DataDocument, root: Node, than: Older) -> Iterator[Report]:
+def _keys(context: FileContext, document: DataDocument, root: Node, than: Older) -> Iterator[Report]:
     schema = load("accelerate")
     compared = root.entry("distributed_type") is not None
     for outdated in outdated_keys(root, schema, than) if compared else ():
@@ -138,7 +139,16 @@ def _keys(document: DataDocument, root: Node, than: Older) -> Iterator[Report]:
             continue  # accelerate launch takes such keys for its own flags (``_validate_launch_command``)
         if (not compared and _stops_at(unknown)) or _is_said_beside(unknown, root):
             continue
+        if not unknown.forbidden and _is_handed_on(context, unknown):
+            continue
         yield _refused(document, root, unknown, beyond) if unknown.forbidden else _ignored(document, root, unknown)
+
+
+def _is_handed_on(context: FileContext, unknown: UnknownKey) -> bool:
+    """Whether a script of the tree opens such files itself and takes the section for a use of its own, and no
+    ``accelerate launch`` is given this one: the Trainer's ``fsdp_config`` has other keys (``xla_fsdp_v2``)."""
+    launchers = {run.launch.launcher for run in context.runs if run.launch is not None and run.accelerate is not None}
+    return len(unknown.path) > 1 and "accelerate" not in launchers and context.read_by(unknown.path[:1]) is not None
 
 
 def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
@@ -172,6 +182,8 @@ def _refused(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bo
 
 def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
     key, place = dotted(unknown.path), Place(document, unknown.entry.key_span)
+    if _is_of_other_engine(unknown.home, root):
+        unknown = replace(unknown, home=None)
     if unknown.since is not None:
         return Report(
             place,
@@ -184,8 +196,26 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
         f'nothing reads "{key}": accelerate copies it aside and ignores it{hint(unknown)}',
         severity=Severity.INFO if _is_default(unknown, root) else Severity.WARNING,
         fix=_rename(document, root, unknown),
-        help="" if hint(unknown) else "delete it",
+        help="" if hint(unknown) else _instead(unknown),
     )
+
+
+_SECTION_OF = {"DEEPSPEED": "deepspeed_config", "FSDP": "fsdp_config"}
+"""The section that accelerate reads by ``distributed_type``."""
+
+
+def _is_of_other_engine(home: KeyPath | None, root: Node) -> bool:
+    """Whether a section is for another engine than the file's: a key is of no use there either."""
+    kind = root.get("distributed_type")
+    own = _SECTION_OF.get(str(kind.value)) if kind is not None else None
+    return bool(home) and home is not None and own is not None and home[0] in _SECTION_OF.values() and home[0] != own
+
+
+def _instead(unknown: UnknownKey) -> str:
+    """What to do with a key that nobody reads: DeepSpeed's own may stand in a JSON of DeepSpeed's."""
+    known = load("deepspeed")["properties"]
+    of_deepspeed = unknown.path[0] == "deepspeed_config" and unknown.entry.key in known
+    return "delete it, or name a DeepSpeed JSON that has it as deepspeed_config_file" if of_deepspeed else "delete it"
 
 
 _BOTH_WAYS = frozenset({"fsdp_reshard_after_forward", "reshard_after_forward"})
@@ -234,6 +264,9 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     if key.startswith("offload_"):
         device = root.get(section, f"{'_'.join(key.split('_')[:2])}_device")
         return device is None or device.value in ("none", None)
+    if key in ("bf16_enabled", "fp16_enabled"):
+        said = root.get("mixed_precision")
+        return value is (said is not None and said.value == key.partition("_")[0])
     if key in ("bf16", "fp16"):  # what takes its place is mixed_precision
         said, enabled = root.get("mixed_precision"), unknown.entry.value.get("enabled")
         return enabled is not None and enabled.value is (said is not None and said.value == key)
