@@ -7,6 +7,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.recipes import left_blank
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
+from lintfit.run.stopping import stops_at_import
 from lintfit.run.versions import range_of
 from lintfit.sources.flag_grammars.model import HUGGING_FACE, Refused
 
@@ -18,18 +19,17 @@ def breaks_the_command(context: RunContext) -> bool:
 def check_run(context: RunContext) -> Iterator[Report]:
     if not context.run.refused:
         return
-    script = context.run.script
-    lacking = script.stops_at_import if script is not None else None
+    stop = stops_at_import(context.run)
     said = {report.place.span for report in bare_optional_flag.check_run(context)}
     for each in context.run.refused:
         if each.blanks:
             yield left_blank(each.place, each.blanks, f"the run stops with “{each.error}”")
         elif each.place.span not in said:
-            before = lacking if not _is_launchers(each, context.run) else None
+            before = stop if not _is_launchers(each, context.run) else None
             later = before is not None or _is_met_later(each, context.run.refused)
             message = _message(each, context.run.versions, later)
             if before is not None:
-                message += f" (it stops before that: {before[0]} has no {before[1]} to import)"
+                message += f" (it stops before that: {before})"
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
             lost = Severity.INFO if later or (each.ignored and each.name.startswith(_TRACKERS)) else Severity.WARNING

@@ -141,6 +141,17 @@ def imported(document: PythonDocument) -> Iterator[tuple[str, str]]:
                 yield from ((_module(small), alias.evaluated_name) for alias in _aliases(small))
 
 
+def relative_import(document: PythonDocument) -> cst.ImportFrom | None:
+    """The first import from its own package that a module makes each time that it is run, as it does not say itself
+    (``__package__``, PEP 366) which package that is."""
+    for line in document.module.body if document.module is not None else ():
+        for small in line.body if isinstance(line, _Line) else ():
+            if isinstance(small, cst.ImportFrom) and small.relative:
+                told = "__package__" in document.text[: document.span(small).start]
+                return None if told else small
+    return None
+
+
 def _is_import(line: cst.CSTNode) -> TypeGuard[_Line]:
     return isinstance(line, _Line) and all(isinstance(small, cst.Import | cst.ImportFrom) for small in line.body)
 

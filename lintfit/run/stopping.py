@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from lintfit.frozen import frozen
@@ -81,6 +82,24 @@ def evaluates_nothing(run: Run) -> Stop | None:
         return None
     why = f"what it evaluates: it is to evaluate as it trains, and the trainer at {call.place} has no eval_dataset"
     return Stop(call.place, why, "pass one, or turn evaluation off")
+
+
+def imports_from_no_package(run: Run) -> Place | None:
+    """A relative import of a script that the command starts by its path: it is ``__main__`` then, in no package, and
+    Python stops with ImportError (``importlib._bootstrap._sanity_check``; PEP 366). torchrun, accelerate and deepspeed
+    start a script like Python itself where they are not asked for a module."""
+    launch, script = run.launch, run.script
+    if launch is None or script is None or launch.module or launch.assumed or not launch.script:
+        return None
+    return script.relative_import if PurePath(launch.script).name == script.document.path.name else None
+
+
+def stops_at_import(run: Run) -> str | None:
+    """What a run stops at before it comes to its parser, as a clause."""
+    if imports_from_no_package(run) is not None:
+        return "its relative import has no package"
+    lacking = run.script.stops_at_import if run.script is not None else None
+    return f"{lacking[0]} has no {lacking[1]} to import" if lacking is not None else None
 
 
 def lacks_a_key(run: Run) -> Stop | None:

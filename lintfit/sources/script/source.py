@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import DataDocument, Document, FileEdit, Kind, Span
-from lintfit.documents.python_imports import imported
+from lintfit.documents.python_imports import imported, relative_import
 from lintfit.documents.python_walk import walk
 from lintfit.documents.steps import Steps
 from lintfit.settings.model import BY_SCRIPT, UNKNOWN, Place, Provenance, Setting
@@ -160,6 +160,12 @@ class ScriptSource:
         """A module of the repository and the name that the script takes from it and that it has not: ImportError."""
         taken = imported(self.document)
         return next(((module, name) for module, name in taken if self.reading.calls.lacks(module, name)), None)
+
+    @property
+    def relative_import(self) -> Place | None:
+        """Where it imports from its own package before anything else of that comes, which only a module can."""
+        found = relative_import(self.document)
+        return Place(self.document, self.document.span(found)) if found is not None else None
 
     @property
     def lacks_a_key(self) -> Place | None:
