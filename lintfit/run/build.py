@@ -178,7 +178,7 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
-        refused = refused_of(sources, self.versions, self.files.workspace)
+        refused = refused_of(sources, self.versions, self.files.locator)
         assembled = without_refused(assembled, refused)
         opened = self._merely_opened()
         idle = [document for document in opened if not _states(document, settings.values())]

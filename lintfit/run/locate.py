@@ -186,6 +186,16 @@ class Locator:
         own = self._above() if launch is not None and self._copies_to(entered, launch) else []
         return [entered, *own, *(base / tail for tail in tails for base in bases)]
 
+    def is_guessed(self, script: Path) -> bool:
+        """Whether a launch names no more than a script's name, after a ``cd`` to a folder of another machine that ends
+        like none here, and the script was found below the root all the same: another one may be meant."""
+        launch = self.launch
+        if launch is None or not Path(launch.command.folder).is_absolute() or launch.script != script.name:
+            return False
+        root = self.workspace.root
+        known = (resolved(root / folder) for folder in (Path(), *self.entered()))
+        return resolved(root / script.parent) not in known
+
     def _copies_to(self, folder: Path, launch: Launch) -> bool:
         """Whether the launch script has copied to a folder what it then starts there (``cp -r src /data/project/``):
         that lies beside the script."""

@@ -11,27 +11,30 @@ from lintfit.sources.flag_grammars.model import HUGGING_FACE, but_for_set
 from lintfit.sources.flag_grammars.refused import of_launch
 
 if TYPE_CHECKING:
-    from lintfit.documents.workspace import Workspace
+    from lintfit.run.locate import Locator
     from lintfit.run.precedence import Sources
     from lintfit.sources.flag_grammars.model import Refused
     from lintfit.sources.launchers.launch import Launch
     from lintfit.versions import Versions
 
 
-def refused_of(sources: Sources, versions: Versions, workspace: Workspace) -> tuple[Refused, ...]:
-    """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take or read, and
-    what a copy of a library there declares: that may be the one that is installed.
+def refused_of(sources: Sources, versions: Versions, locator: Locator) -> tuple[Refused, ...]:
+    """What the parsers refuse, without what a front end's own code in the tree, or another one's, may take or read,
+    what a copy of a library there declares, for that may be the one that is installed, and what the parser of a script
+    refuses that is perhaps another than the one that starts.
 
     A page tells of the release, or of the copy of a front end, that its project goes with.
     """
     found = of_launch(sources.launch, sources.script, sources.recipe, versions)
     found = tuple(but_for_set(each) for each in found if each.twice or not _is_to_fill_in(each, sources.launch))
+    if sources.launch is not None and sources.script is not None and locator.is_guessed(sources.script.document.path):
+        found = tuple(each for each in found if each.parser.startswith(sources.launch.launcher))
     of_recipe = {each.place for each in (sources.recipe.refused if sources.recipe is not None else ())}
     if not of_recipe and all(each.parser not in HUGGING_FACE for each in found):
         return found
     from lintfit.run.key_reads import key_reads
 
-    reads = key_reads(workspace)
+    reads = key_reads(locator.workspace)
 
     def is_open(each: Refused) -> bool:
         path = each.place.document.path
