@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.recipes import left_blank
+from lintfit.documents.markdown import is_page
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import stops_at_import
@@ -32,6 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 message += f" (it stops before that: {before})"
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
+            surely = surely and not _is_of_another(each, context.run)
             lost = Severity.INFO if later or (each.ignored and each.name.startswith(_TRACKERS)) else Severity.WARNING
             yield Report(each.place, message, None if surely and not later else lost, help=_help(each))
 
@@ -44,6 +46,15 @@ def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:
     """Whether a parser stops at another flag of the command before it comes to this one."""
     of_one = [other for other in others if other.parser == each.parser and not other.key]
     return not each.key and any(_turn(other) < _turn(each) for other in of_one)
+
+
+def _is_of_another(each: Refused, run: Run) -> bool:
+    """Whether a page's command has several flags that its script does not know, and none like one that it does: the
+    page tells of another state of the script, planned or past."""
+    if each.key or not is_page(each.place.document.path) or not each.refusal.unrecognized or _is_launchers(each, run):
+        return False
+    unknown = [other for other in run.refused if other.parser == each.parser and other.refusal.unrecognized]
+    return run.script is not None and len(unknown) > 1 and all(other.refusal.meant is None for other in unknown)
 
 
 def _is_launchers(each: Refused, run: Run) -> bool:
