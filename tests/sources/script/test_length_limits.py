@@ -72,6 +72,44 @@ def test_texts_that_are_cut_to_blocks_have_the_length_of_a_block() -> None:
     assert script(BLOCKS).settings["seq_len"].value == 512
 
 
+CLIPPED = """
+import argparse
+import transformers
+parser = argparse.ArgumentParser()
+parser.add_argument("--block_size", type=int, default=None)
+parser.add_argument("--limit", type=int, default=None)
+args = parser.parse_args()
+tokenizer = transformers.AutoTokenizer.from_pretrained("a/b", model_max_length=2048)
+if args.block_size is None:
+    block_size = tokenizer.model_max_length
+else:
+    block_size = args.block_size
+    if {test}:
+        print("too long")
+        block_size = {to}
+def tokenize(rows):
+    return tokenizer(rows["text"], padding="max_length", truncation=True, max_length=block_size)
+data = load().map(tokenize, batched=True)
+model = transformers.AutoModelForCausalLM.from_pretrained("a/b")
+transformers.Trainer(model=model, args=transformers.TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "to", "length"),
+    [
+        ("args.block_size > tokenizer.model_max_length", "tokenizer.model_max_length", 128),
+        ("block_size > tokenizer.model_max_length", "tokenizer.model_max_length", 128),
+        ("args.block_size < tokenizer.model_max_length", "tokenizer.model_max_length", 2048),
+        ("args.block_size > tokenizer.model_max_length", "tokenizer.other", 2048),
+        ("args.limit > tokenizer.model_max_length", "tokenizer.model_max_length", 2048),
+    ],
+)
+def test_a_size_that_gives_way_to_a_smaller_limit_is_that_at_most(test: str, to: str, length: int) -> None:
+    text = CLIPPED.format(test=test, to=to)
+    assert script(text, "--block_size 128 --limit 64").settings["seq_len"].value == length
+
+
 DROPPED = """
 import transformers
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import Walk
 from lintfit.sources.script.interpreter.values import (
+    Bounded,
     Class,
     Const,
     Function,
@@ -207,7 +208,29 @@ class Statements(Definitions):
                 scope.names = before
                 return Flow.NEXT
             return flow
-        return self._join(ends, scope)
+        flow = self._join(ends, scope)
+        self._clip(node, before, scope)
+        return flow
+
+    def _clip(self, node: cst.If, before: Mapping[str, Value], scope: Scope) -> None:
+        """``if size > limit: size = limit``, where the limit is not known, is ``min(size, limit)``; so does
+        transformers' ``run_clm.py`` cut its blocks to what the tokenizer allows."""
+        test = node.test
+        if node.orelse is not None or not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+            return
+        limit = dotted(test.comparisons[0].comparator)
+        if not isinstance(test.comparisons[0].operator, cst.GreaterThan) or not limit or not dotted(test.left):
+            return
+        size = before.get(test.left.value) if isinstance(test.left, cst.Name) else self.eval(test.left, scope)
+        if not isinstance(size, Const) or type(size.value) is not int:
+            return
+        for line in body_of(node.body):
+            for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+                if isinstance(small, cst.Assign) and len(small.targets) == 1 and dotted(small.value) == limit:
+                    name = dotted(small.targets[0].target)
+                    was = before.get(name)
+                    if isinstance(was, Const) and was.value == size.value:
+                        scope.set(name, Bounded(was.origin, most=was))
 
     def _join(self, ends: list[tuple[Flow, dict[str, Value]]], scope: Scope) -> Flow:
         """The names after branches of which one ran; a branch that raised is taken not to have run."""
