@@ -11,7 +11,7 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.markdown import blocks, is_page, under_one_heading
-from lintfit.documents.model import DataDocument, Kind, Span
+from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.numerals import whole
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
@@ -33,7 +33,7 @@ from lintfit.fit.care import Care, generated, spoken_of
 from lintfit.fit.listing import LIST, listed
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
-from lintfit.fit.unfit import unfit_for_half, unfit_for_shards
+from lintfit.fit.unfit import refusing_stage_3, unfit_for_half, unfit_for_shards
 from lintfit.memory import estimate
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
@@ -178,7 +178,7 @@ class Feasibility:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
         if reason := self.not_told(changes) or unfit_for_shards(self.run, changes) or _hard_wired(self.run, changes):
             return reason
-        if reason := _told_too_late(self.run, changes):
+        if reason := _told_too_late(self.run, changes) or self._refused_elsewhere(changes):
             return reason
         for name in changes if self._undone else ():
             if (known := self._undone.get(_in_its_place(changes, name))) is not None:
@@ -198,10 +198,30 @@ class Feasibility:
                 return reason
         return ""
 
+    def _refused_elsewhere(self, changes: Mapping[str, Any]) -> str:
+        """That a module raises under ZeRO-3 which the script imports by a package that is called otherwise here."""
+        spec = self.run.spec
+        if changes.get("zero_stage") != 3 or spec is None or spec.zero_stage == 3:
+            return ""
+        return refusing_stage_3([*self.run.documents, *self._under_other_names])
+
+    @cached_property
+    def _under_other_names(self) -> list[Document]:
+        """Modules of the tree that the script imports below a package that is not here, while one of the same path
+        below it is (``from project.trainer.dpo import …``, ``src/trainer/dpo.py``)."""
+        found: list[Path] = []
+        for each in _IMPORTED.finditer(self.run.script.document.text) if self.run.script is not None else ():
+            package, *inside = each["module"].split(".")
+            tail = (*inside[:-1], f"{inside[-1]}.py")
+            there = [path for path in self.workspace.named(tail[-1]) if path.parts[-len(tail) :] == tail]
+            if not any(package in path.parts for path in there):
+                found += there if len(there) == 1 else ()
+        return [self.workspace.read(path, Kind.PYTHON) for path in dict.fromkeys(found)]
+
     def for_person(self, candidate: Candidate, made: Applied) -> str:
         """Why what could be written is shown instead, with its lines; empty where it may be written."""
         reason = _hard_wired(self.run, candidate.changes) or _told_too_late(self.run, candidate.changes)
-        reason = reason or self._lacks(candidate, made)
+        reason = reason or self._refused_elsewhere(candidate.changes) or self._lacks(candidate, made)
         if self.run.spec is not None and (shown := _of_samples(self.run, self.run.spec, candidate)):
             return Shown(shown, made)
         if shown := _brought_back(self.run, candidate.changes):
@@ -284,6 +304,9 @@ class Feasibility:
             made = applied(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = made if isinstance(made, str) else ""
         return self._known[key]
+
+
+_IMPORTED = re.compile(r"^[ \t]*from[ \t]+(?P<module>\w+(?:\.\w+){2,})[ \t]+import\b", re.MULTILINE)
 
 
 def _hard_wired(run: Run, changes: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import Kind, Span
+from lintfit.documents.model import Document, Kind, Span
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
@@ -27,7 +27,7 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
         if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
             # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
             return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
-        return _refuses_stage_3(run) or _saves_shards(run) or _lost(run, "ZeRO-3")
+        return refusing_stage_3(run.documents) or _saves_shards(run) or _lost(run, "ZeRO-3")
     if changes.get("engine") == "fsdp" and run.spec.engine != "fsdp":
         return _lost(run, "FSDP")
     return ""
@@ -60,15 +60,29 @@ def unfit_for_half(run: Run, changes: Mapping[str, Any]) -> str:
     return ""
 
 
-_REFUSES = re.compile(r"is_deepspeed_zero3_enabled\(\)[^:#]{0,400}:[ \t]*\n(?:[ \t]*#[^\n]*\n)*[ \t]*(?=raise\b)")
+_REFUSES = re.compile(
+    r"^[ \t]*(?:el)?if\b(?P<others>[^:#]{0,400}?)"
+    r"(?:\w*zero_?3\w*|zero_?stage\w*[\"'\])]{0,3}[ \t]*(?:(?:==|>=)[ \t]*3|>[ \t]*2)\b)(?P<more>[^:#]{0,400}):[ \t]*\n"
+    r"(?:[ \t]*#[^\n]*\n)*[ \t]*(?P<raise>raise\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A test for ZeRO-3 that raises: ``is_deepspeed_zero3_enabled()``, ``deepspeed_plugin.zero_stage == 3``."""
+_NOT = re.compile(r"\bnot[ \t(]+[\w.]*$")
+_ASKED_FOR = "precompute_ref_log_probs"
+"""What TRL's DPO and KTO trainers refuse beside ZeRO-3 (0.7 to 0.24), and so do copies of them: an argument that is off
+unless a run asks for it."""
 
 
-def _refuses_stage_3(run: Run) -> str:
-    """That a script raises an error where ZeRO-3 is on, if other things hold that may hold here."""
-    for document in run.documents:
-        found = _REFUSES.search(document.text) if document.kind is Kind.PYTHON else None
-        if found is not None:
-            return f"{Place(document, Span(found.end(), found.end()))} may refuse ZeRO-3"
+def refusing_stage_3(documents: Sequence[Document]) -> str:
+    """The place where a script, or a module of its tree, raises an error when ZeRO-3 is on, if other things hold that
+    may hold; empty where there is none."""
+    for document in documents:
+        for found in _REFUSES.finditer(document.text) if document.kind is Kind.PYTHON else ():
+            if _NOT.search(found["others"]) is not None:
+                continue
+            asked = any(_ASKED_FOR in each.text for each in documents if each is not document)
+            if asked or _ASKED_FOR not in found["others"] + found["more"]:
+                return f"{Place(document, Span(*found.span('raise')))} may refuse ZeRO-3"
     return ""
 
 

@@ -212,6 +212,54 @@ def test_a_script_that_may_refuse_zero3_is_left_to_a_person(
     assert unfit_for_shards(judged.run, {"zero_stage": 1}) == ""
 
 
+OWN_TRAINER = """\
+from transformers import Trainer
+
+class OwnTrainer(Trainer):
+    def __init__(self, ref_model=None, **kwargs):
+        super().__init__(**kwargs)
+        if ref_model is not None:
+            if (
+                self.is_deepspeed_enabled
+                and self.accelerator.state.deepspeed_plugin.zero_stage {test}
+            ):
+                {then}
+"""
+OF_OWN_TRAINER = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, TrainingArguments
+from project.trainers.own import OwnTrainer
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+OwnTrainer(model=model, args=args).train()
+"""
+
+
+@pytest.mark.parametrize("package", ["project", "project_code"])
+@pytest.mark.parametrize(
+    ("test", "then", "refused"),
+    [
+        ("== 3", 'raise ValueError("no ZeRO-3")', True),
+        ("== 3 and self.precompute_ref_log_probs", 'raise ValueError("no ZeRO-3")', False),
+        ("== 3", "ref_model = None", False),
+        ("== 2", 'raise ValueError("no ZeRO-2")', False),
+    ],
+)
+def test_a_trainer_of_the_tree_that_may_refuse_zero3_is_left_to_a_person(
+    test: str, then: str, refused: bool, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the package that the script imports it from is called otherwise in the tree."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(OF_OWN_TRAINER)
+    Path(package, "trainers").mkdir(parents=True)
+    Path(package, "trainers/own.py").write_text(OWN_TRAINER.format(test=test, then=then))
+    Path("accelerate.yaml").write_text(ACCELERATE)
+    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py --output_dir out\n")
+    workspace, (judged,) = Workspace(), load_runs([Path("run.sh")], OPTIONS)[1]
+    found = Feasibility(judged.run, workspace, OPTIONS).why_not({"zero_stage": 3})
+    assert (found == f"{package}/trainers/own.py:11 may refuse ZeRO-3") is refused
+
+
 LATE = """\
 import torch
 from accelerate import Accelerator
