@@ -291,7 +291,7 @@ class _Copy:
         self.run = _READ.get(self._workspace, key, read)[0]
 
     def take_existing(self) -> None:
-        """Let a config of the tree that says the same stand in for one that was made."""
+        """Let a config of the tree that says the same stand in for one that was made or changed."""
         found = existing(self.run, self.texts, self._workspace, self._cli)
         if found is None:
             return
@@ -307,6 +307,9 @@ class _Copy:
             )
             for each in left
         ]
+        if self._workspace.exists(found.dropped):  # which the run has named all along
+            changes = dict.fromkeys(name for name, path in self.places.items() if path == here)
+            self.written += [Written(next(iter(changes), "deepspeed"), edit) for edit in found.named]
 
     def keep_variables(self) -> None:
         """Let a launch name its variables again that a later change has brought to the value written in their place."""

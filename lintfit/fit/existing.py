@@ -1,4 +1,5 @@
-"""A DeepSpeed JSON or an Accelerate YAML of the repository that says already what a new one would, in its place."""
+"""A DeepSpeed JSON or an Accelerate YAML of the repository that says already what a new or changed one would, in its
+place."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
-from lintfit.documents.model import DataDocument, Kind, Node
+from lintfit.documents.model import DataDocument, FileEdit, Kind, Node
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
@@ -46,21 +47,24 @@ _TELLING: Mapping[Kind, str] = {Kind.JSON: '"zero_optimization"', Kind.YAML: "di
 
 @frozen(eq=False)
 class Existing:
-    """A run that reads a file of the tree in the place of a new one: the files then, and what is named for what."""
+    """A run that reads a file of the tree in the place of a new one, or of a changed one: the files then, what is named
+    for what, and the edits that name it."""
 
     run: Run
     texts: Mapping[Path, str]
     dropped: Path
     taken: Path
     name: str
+    named: tuple[FileEdit, ...]
 
 
 def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Options) -> Existing | None:
-    """The run and the files of a plan with a file that the tree has for the one that it would make, if there is one.
+    """The run and the files of a plan with a file that the tree has for the one that it would make or change, if there
+    is one.
 
     The settings must be the same but for the sizes of buffers, and the run must fit with those.
     """
-    made = [each for each in _named(run) if each.path in texts and not workspace.exists(each.path)]
+    made = [each for each in _named(run) if each.path in texts]
     return _in_place_of(made[0], run, texts, workspace, cli) if len(made) == 1 else None
 
 
@@ -89,7 +93,7 @@ def _in_place_of(
         if _brings(taken, document, run):
             continue
         if _fits(other) or (not _fits(run) and _may_fit(other)):
-            return Existing(other, after, document.path, candidate, name)
+            return Existing(other, after, document.path, candidate, name, named)
     return None
 
 

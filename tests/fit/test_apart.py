@@ -492,6 +492,20 @@ def test_a_yaml_of_the_tree_with_another_number_of_processes_is_not(tmp_path: Pa
     assert "--config_file zero3_offload.yaml" in fixed(tmp_path)
 
 
+@pytest.mark.parametrize(("its_processes", "named"), [(4, True), (2, False)])
+def test_a_yaml_of_the_tree_that_says_the_same_comes_before_a_change_of_the_run_s_own(
+    tmp_path: Path, its_processes: int, named: bool
+) -> None:
+    """Though no other launch reads that."""
+    own, other = (YAML.format(stage=3, optimizer=where) for where in ("none", "cpu"))
+    start = WITH_YAML.replace("zero2", "zero3")
+    other = other.replace("processes: 4", f"processes: {its_processes}")
+    tree(tmp_path, a_dot_sh=start, zero3_dot_yaml=own, zero3_offload_dot_yaml=other)
+    assert fixed(tmp_path) == (start.replace("zero3.yaml", "zero3_offload.yaml") if named else start)
+    assert (tmp_path / "zero3_offload.yaml").read_text() == other
+    assert ((tmp_path / "zero3.yaml").read_text() == own) is named
+
+
 OPENS = """\
 import yaml
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
