@@ -230,15 +230,19 @@ class Locator:
         return Path(path.name) if path.parent.name == root and self.workspace.exists(Path(path.name)) else None
 
     def _side_by_side(self, path: Path) -> Path | None:
-        """A file beside another that its launch names, too, where both lie in the launch file's folder here."""
+        """A file beside another that its launch names, too, where both lie in the launch file's folder here, or in one
+        above it: the checkout may be called otherwise here."""
         launch = self.launch
         if launch is None:
             return None
-        named = {Path(word) for word in (launch.script or "", *(flag.value or "" for flag in launch.flags))}
-        beside = (each for each in named if each != path and each.is_absolute() and each.parent == path.parent)
-        here = self.folder / path.name
-        found = self.workspace.exists(here) and any(self.workspace.exists(self.folder / each.name) for each in beside)
-        return here if found else None
+        flags = (*launch.launcher_flags, *launch.flags)
+        named = {Path(word) for word in (launch.script or "", *(flag.value or "" for flag in flags))}
+        beside = [each for each in named if each != path and each.is_absolute() and each.parent == path.parent]
+        for folder in dict.fromkeys((*self._above(), Path())) if beside else ():
+            here = folder / path.name
+            if self.workspace.exists(here) and any(self.workspace.exists(folder / each.name) for each in beside):
+                return here
+        return None
 
     def _mounted(self, path: Path) -> Path | None:
         """A file that a job names by its place in a container: the only one of that name among these files, which the

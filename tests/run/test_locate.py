@@ -153,6 +153,18 @@ def test_a_script_and_its_config_side_by_side_on_another_machine(tmp_path: Path)
     assert run(tmp_path, "run.sh")["verdict"] == "fits"
 
 
+def test_a_script_beside_the_launcher_s_config_above_a_launch_of_another_machine(tmp_path: Path) -> None:
+    """Whatever the checkout is called here; a script alone may be of another project."""
+    line = "accelerate launch --config_file /home/me/code/zero2.yaml /home/me/code/train.py"
+    yaml = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 2\n"
+    write(tmp_path, {"scripts/run.sh": f"{line} {FLAGS}\n", "train.py": SCRIPT})
+    assert run(tmp_path, "scripts/run.sh")["documents"] == ["scripts/run.sh"]
+    write(tmp_path, {"zero2.yaml": yaml})
+    found = run(tmp_path, "scripts/run.sh")
+    assert found["settings"]["zero_stage"]["value"] == 2
+    assert {Path(each).name for each in found["documents"]} == {"run.sh", "train.py", "zero2.yaml"}
+
+
 def test_the_checkout_by_another_name(tmp_path: Path) -> None:
     launch = "accelerate launch --config_file adpo/config/zero2.yaml adpo/train.py"
     yaml = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 2\n"
