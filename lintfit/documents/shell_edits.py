@@ -26,6 +26,7 @@ _SEPARATOR = re.compile(r"(?:[ \t\r\n]|\\(?=\r?\n))*")
 _BLANKS = re.compile(r"[ \t]+(?=\r?\n|\Z)")
 _CONTINUATION = re.compile(r"\\\r?\n(?P<indent>[ \t]*)")
 _PASSED_ON = re.compile(r"""(?:[ \t]|\\\r?\n){1,100}(?P<quote>["']?)\$(?:[@*]|\{[@*][^}\n]*\})(?P=quote)[ \t]*\Z""")
+_REST = re.compile(r"(?P<words>[^\n\\]*)(?P<goes_on>\\\r?\n)?")
 _CONTINUED = re.compile(r"\\\r?\n\Z")
 
 
@@ -239,7 +240,7 @@ def _after_equals(document: ShellDocument, place: Span, flag: str) -> Span:
 def _added(document: ShellDocument, command: Command, flag: str, value: str | None, after: Word | None) -> Edit:
     between = "=" if _glues(command) else " "
     text = flag if value is None else f"{flag}{between}{_quoted(value, None)}"
-    end = after.at.end if after is not None else _end(document, command)
+    end = _end(document, command) if after is None else _behind(document, command, after, len(text) + 1)
     continuations = list(_CONTINUATION.finditer(document.text, command.span.start, command.end))
     if continuations:
         if _several_a_line(document, command) and not has_no_room(document.text, end, len(text) + 1):
@@ -256,6 +257,18 @@ def _blanks_at(document: ShellDocument, end: int) -> Span:
     blanks = _BLANKS.match(document.text, end)
     framed = document.file.within is not None or _is_framed(document.path)
     return Span(end, blanks.end() if blanks is not None and not framed else end)
+
+
+def _behind(document: ShellDocument, command: Command, after: Word, more: int) -> int:
+    """Where so many characters go behind a word: right there where it ends its line, or its line has room for them;
+    else behind the last word of that line, or of the command."""
+    text, here = document.text, after.at.end
+    rest = _REST.match(text, here)
+    if rest is None or not rest["words"].strip():
+        return here
+    if not has_no_room(text, here, more) and (_several_a_line(document, command) or not rest["goes_on"]):
+        return here
+    return here + len(rest["words"].rstrip()) if rest["goes_on"] else _end(document, command)
 
 
 def _end(document: ShellDocument, command: Command) -> int:

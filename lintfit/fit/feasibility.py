@@ -166,7 +166,7 @@ class Feasibility:
         path = self.run.recipe.document.path if self.run.recipe is not None else self.run.origin.path
         stem = path.stem
         names = (name for word in ("lora", "qlora") for name in (f"{stem}_{word}", f"{stem}-{word}", f"{word}_{stem}"))
-        twins = (path.with_name(f"{name}{path.suffix}") for name in names)
+        twins = (path.with_name(f"{name}{path.suffix}") for name in names if path.name)
         twin = next((each for each in twins if self.workspace.exists(each)), None)
         return f"{twin.as_posix()} trains adapters: this one trains all weights" if twin is not None else ""
 
