@@ -9,6 +9,7 @@ from lintfit.checks.helpers.runs import breaks_or_strains, fits, of_cause, place
 from lintfit.checks.helpers.script_calls import hands_over
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.frozen import replace
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.sources.script.model import Argument
@@ -46,7 +47,8 @@ def _handed(script: ScriptSource) -> Argument | None:
 
 
 def _beside_adapters(context: RunContext, handed: Argument) -> Report:
-    size = _size(context.run.spec)
+    script = context.run.script
+    size = _size(context.run.spec, script is not None and _in_few_bits(script))
     return Report(
         handed.whole,
         f"a reference model{f' of {gib(size)}' if size else ''} is loaded beside the adapters: "
@@ -56,12 +58,25 @@ def _beside_adapters(context: RunContext, handed: Argument) -> Report:
     )
 
 
-def _size(spec: Spec | None) -> int | None:
+_BITS = ("quantization_config", "load_in_4bit", "load_in_8bit")
+
+
+def _in_few_bits(script: ScriptSource) -> bool:
+    """Whether what the script loads beside the trained model is quantized as well, or the same load makes both."""
+    trained = script.facts.trained_load
+    others = [load for load in script.facts.loads if load is not trained and load.taken is not False]
+    asked = [[load.argument(name) for name in _BITS] for load in others]
+    return all(any(each is not None and each.value not in (None, False) for each in given) for given in asked)
+
+
+def _size(spec: Spec | None, in_few_bits: bool) -> int | None:
     """Bytes of a second copy of the base on one GPU; None where the model is not known."""
     if spec is None:
         return None
-    from lintfit.memory.rollouts.reference import frozen_share, on_host
+    from lintfit.memory.rollouts.reference import frozen_share, on_host, reference_bytes
 
+    if spec.quantization is not None and in_few_bits:
+        return reference_bytes(replace(spec, reference_model=True))
     return 0 if on_host(spec) else frozen_share(spec, spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype])
 
 
