@@ -64,8 +64,14 @@ def existing(run: Run, texts: Mapping[Path, str], workspace: Workspace, cli: Opt
 
     The settings must be the same but for the sizes of buffers, and the run must fit with those.
     """
-    made = [each for each in _named(run) if each.path in texts]
+    made = [each for each in _named(run) if each.path in texts and _is_another(each, workspace)]
     return _in_place_of(made[0], run, texts, workspace, cli) if len(made) == 1 else None
+
+
+def _is_another(document: DataDocument, workspace: Workspace) -> bool:
+    """Whether a config is new, or has another stage or offload than the file that is there."""
+    before = workspace.read(document.path) if workspace.exists(document.path) else None
+    return not isinstance(before, DataDocument) or _zero(before) != _zero(document)
 
 
 def _named(run: Run) -> list[DataDocument]:
@@ -280,6 +286,8 @@ def _saying(document: DataDocument, run: Run, workspace: Workspace) -> Iterator[
     wanted, found = _zero(document), 0
     elsewhere = _configs(run, workspace) if detect.dialect(document) == "deepspeed" else ()
     for other in (*_siblings(document, workspace), *elsewhere):
+        if other.path == document.path:
+            continue
         if wanted is not None and _zero(other) == wanted and _is_at_home(other.path, run):
             yield other.path
             found += 1
