@@ -50,9 +50,24 @@ def leads_to(run: Run, path: Path) -> bool:
     """
     told = (run.settings.get(name) for name in ("deepspeed", "deepspeed_config_file"))
     named = next((each.value for each in told if each is not None and isinstance(each.value, str)), None)
-    if named is None or Path(named).is_absolute():
+    if named is not None and Path(named).is_absolute():
+        return True
+    if _starts_elsewhere(run, path):
+        return False
+    if named is None:
         return True
     return os.path.normpath(working_directory(run) / named) == os.path.normpath(path)
+
+
+def _starts_elsewhere(run: Run, path: Path) -> bool:
+    """Whether the launch goes to a folder first that is not here, as far as can be told (``cd /data/LLaMA-Factory``):
+    nothing but ``path`` is found from there, and the folder that stands in for it is called otherwise."""
+    launch = run.launch
+    entered = Path(os.path.normpath(launch.command.folder)) if launch is not None else Path()
+    if launch is None or entered.name in ("", ".."):
+        return False
+    found = {document.path for document in run.documents} - {launch.document.path, path}
+    return not found and resolved(run.base).name != entered.name
 
 
 def pointed_at(run: Run, document: DataDocument, name: str) -> tuple[FileEdit, ...] | None:

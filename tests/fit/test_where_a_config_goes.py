@@ -64,6 +64,30 @@ def _plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> Plan:
     return judged.plan
 
 
+BY_FLAGS = """\
+cd {folder}
+FORCE_TORCHRUN=1 llamafactory-cli train --stage sft --do_train True --model_name_or_path Qwen/Qwen2.5-7B \\
+    --finetuning_type full --dataset alpaca_en_demo --template qwen --cutoff_len 1024 --output_dir saves \\
+    --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --bf16 True
+"""
+
+
+@pytest.mark.parametrize(("folder", "written"), [("/data/LLaMA-Factory", False), ("/data/project", True), (".", True)])
+def test_none_is_made_for_a_launch_that_goes_to_a_folder_which_is_not_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, written: bool
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    Path("run.sh").write_text(BY_FLAGS.format(folder=folder))
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 8}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    (judged,) = check([Path("run.sh")], options).runs
+    plan = judged.plan
+    assert plan is not None
+    made = [edit for edit in plan.fix.edits if edit.document is None]
+    assert bool(made and not plan.by_hand) is written
+
+
 def test_it_lies_beside_a_yaml_that_is_named_absolutely(tmp_path: Path) -> None:
     """Nobody can tell from where such a launch is started."""
     launch = """\
