@@ -1,4 +1,4 @@
-"""Plans that need a host of a size that nobody has stated and few machines have."""
+"""Plans that need a host of a size that nobody has stated and few machines have, or all that a batch job asks for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from lintfit.fit.search import offloads
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
+from lintfit.run.model import Run
 
 _SOME = 1024 * GIB
 _PER_GPU = 4
@@ -23,3 +24,16 @@ def unstated(before: Spec, after: Spec, result: Estimate) -> str:
     if result.host.peak <= usual:
         return ""
     return f"it takes {result.host.peak / GIB:,.0f} GiB of host memory on each node: nobody says that there is as much"
+
+
+def beyond_job(run: Run, after: Spec, result: Estimate) -> str:
+    """Why a plan that moves more to the host is left to a person: with what its processes have of their own it takes
+    more than the batch job asks for, which Slurm ends a job for (``ConstrainRAMSpace``), and a server that the job
+    starts beside it counts as well."""
+    there = after.host_memory_bytes
+    if run.spec is None or there is None or run.options.host_memory_bytes is not None:
+        return ""
+    if not result.host_is_tight or not offloads(after) - offloads(run.spec):
+        return ""
+    takes = (result.host.peak + result.host.processes) / GIB
+    return f"it takes {takes:,.0f} GiB of host memory, and the job asks for {there / GIB:,.0f}: ask for more (--mem)"

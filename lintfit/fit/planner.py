@@ -22,7 +22,7 @@ from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.existing import has_config
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors
-from lintfit.fit.host import unstated
+from lintfit.fit.host import beyond_job, unstated
 from lintfit.fit.listing import LIST
 from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -282,6 +282,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         return reason
     if reason := unstated(run.spec, applied.run.spec, result):
         return LeftToPerson(f"{reason} (--host-memory)", applied)
+    if reason := beyond_job(run, applied.run.spec, result):
+        return LeftToPerson(reason, applied)
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
