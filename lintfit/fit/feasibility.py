@@ -424,10 +424,15 @@ _BEFORE = 300
 
 def _is_record(text: str, inside: Sequence[tuple[int, int]], command: int) -> bool:
     """Whether the sentence in front of an example says that something was trained by it, as it stands."""
+    paragraph = _paragraph_before(text, inside, command)
+    return paragraph.endswith((":", ".")) and _RECORDS.search(paragraph) is not None
+
+
+def _paragraph_before(text: str, inside: Sequence[tuple[int, int]], command: int) -> str:
+    """The end of the paragraph in front of the block that a command stands in."""
     opened = next((start for start, end in inside if start <= command < end), command)
     fence = text.rfind("\n", 0, max(opened - 1, 0)) + 1
-    paragraph = text[max(0, fence - _BEFORE) : fence].rstrip().rpartition("\n\n")[2]
-    return paragraph.endswith((":", ".")) and _RECORDS.search(paragraph) is not None
+    return text[max(0, fence - _BEFORE) : fence].rstrip().rpartition("\n\n")[2]
 
 
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
@@ -445,9 +450,39 @@ def _called_otherwise(run: Run, changes: Mapping[str, Any]) -> str:
         return f"by its name {path.as_posix()} trains by ZeRO-{min(stages)}, not by ZeRO-{stage}"
     if engine is not None and called and engine not in called:
         return f"by its name {path.as_posix()} trains by {' and '.join(sorted(called))}, not by {engine}"
-    if changes.get("method") != "lora" or not any(map(_FULL.search, (*path.parts[:-1], path.stem))):
+    if changes.get("method") != "lora":
         return ""
-    return f"by its name {path.as_posix()} trains all weights, and with adapters it is another"
+    if any(map(_FULL.search, (*path.parts[:-1], path.stem))):
+        return f"by its name {path.as_posix()} trains all weights, and with adapters it is another"
+    return _said_to_be_full(run.launch) if run.launch is not None else ""
+
+
+_WITHOUT_ADAPTERS = re.compile(
+    r"\b(?:not?|without)(?: +using)? +(?:q?lora|peft|adapters?)\b"
+    r"|\bfull(?:[- ]parameters?)?[- ](?:fine-?tun\w+|weights?|training|sft)\b",
+    re.IGNORECASE,
+)
+"""What a page says of a launch that trains all weights."""
+_NAMING = frozenset({"output_dir", "run_name", "hub_model_id", "wandb_run_name"})
+"""Flags by which a launch says what it makes is called."""
+
+
+def _said_to_be_full(launch: Launch) -> str:
+    """What a launch says itself, or the page in front of it, of a training of all weights, which it would not be with
+    adapters any more."""
+    for flag in launch.flags:
+        parts = Path(flag.value or "").parts if flag.name in _NAMING else ()
+        if any(map(_FULL.search, parts)):
+            return f"by its name {flag.value} has all weights trained, and with adapters it is another"
+    page = launch.document
+    if is_page(page.path):
+        text, start = page.file.text, launch.command.span.start
+        said = _WITHOUT_ADAPTERS.search(
+            _paragraph_before(text, [(each.start, each.end) for each in blocks(text)], start)
+        )
+        if said is not None:
+            return f'{page.path.as_posix()} says "{said[0]}" in front of its example'
+    return ""
 
 
 def _generates_less(run: Run, changes: Mapping[str, Any]) -> str:

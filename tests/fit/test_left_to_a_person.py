@@ -15,6 +15,9 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.fit.care import Care, said_anew, spoken_of
 from lintfit.fit.feasibility import Feasibility
+from lintfit.fit.host import beyond_job
+from lintfit.frozen import replace
+from lintfit.memory import estimate
 from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 
@@ -222,6 +225,28 @@ def test_a_launch_that_is_called_by_one_engine_gets_no_other(tmp_path: Path, nam
     feasibility = Feasibility(judged.run, workspace, options)
     assert ("by its name" in feasibility.why_not({"engine": "fsdp"})) is kept
     assert "by its name" not in feasibility.why_not({"gradient_checkpointing": True})
+
+
+@pytest.mark.parametrize(
+    ("said", "output", "kept"),
+    [
+        ("On one GPU, not using lora:", "out", True),
+        ("Full fine-tuning:", "out", True),
+        ("On one GPU:", "models/qwen-qa_full", True),
+        ("On one GPU:", "models/fullstack", False),
+    ],
+)
+def test_a_launch_that_is_said_to_train_all_weights_gets_no_adapters(
+    tmp_path: Path, said: str, output: str, kept: bool
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"# Training\n\n{said}\n\n```bash\npython train.py --output_dir {output} --bf16 True\n```\n")
+    (tmp_path / "train.py").write_text(FLAGS)
+    workspace, options = Workspace(tmp_path), Options(gpu="A100-SXM4-80GB", isolated=True)
+    (judged,) = (each for each in load_runs([page], options, workspace)[1] if each.run.launch is not None)
+    feasibility = Feasibility(judged.run, workspace, options)
+    assert bool(feasibility.not_told({"method": "lora"})) is kept
+    assert not feasibility.not_told({"gradient_checkpointing": True})
 
 
 @pytest.mark.parametrize(
@@ -471,6 +496,24 @@ def test_a_host_that_few_machines_have_is_for_a_person_to_say(
     assert plan.fix.changes["offload_optimizer"] == "cpu"
     assert ("of host memory on each node" in plan.by_hand) is by_hand
     assert bool(plan.by_hand) is by_hand
+
+
+@pytest.mark.parametrize(("asked", "more"), [("270G", True), ("512G", False)])
+def test_a_batch_job_that_asks_for_hardly_as_much_is_to_ask_for_more(tmp_path: Path, asked: str, more: bool) -> None:
+    """What the processes have of their own counts as well; a host of that size that the user states is the user's."""
+    (tmp_path / "ds.json").write_text('{"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}\n')
+    (tmp_path / "train.py").write_text(FLAGS.replace("0.5B", "14B"))
+    job = f"#!/bin/bash\n#SBATCH --mem={asked}  # adjust\ntorchrun --nproc_per_node 8 train.py --output_dir out"
+    (tmp_path / "run.sh").write_text(f"{job} --bf16 True --gradient_checkpointing True --deepspeed ds.json\n")
+    (judged,) = load_runs([tmp_path / "run.sh"], Options(gpu="RTX 3090", seq_len=512, isolated=True))[1]
+    run = judged.run
+    assert run.spec is not None
+    after = replace(run.spec, offload_optimizer="cpu")
+    result = estimate(after)
+    assert not result.host_is_short
+    assert ("ask for more (--mem)" in beyond_job(run, after, result)) is more
+    stated = replace(run, options=replace(run.options, host_memory_bytes=run.spec.host_memory_bytes))
+    assert not beyond_job(stated, after, result) and not beyond_job(run, run.spec, estimate(run.spec))
 
 
 @pytest.mark.parametrize(
