@@ -15,9 +15,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     launch, found = context.run.launch, imports_from_no_package(context.run)
     if launch is not None and found is not None:
         yield Report(
-            launch.script_place or launch.place,
+            found,
             f"{launch.script} is started by its path and begins with “{found.text}”: the run stops with ImportError "
             "(attempted relative import with no known parent package)",
-            related=related(found, "the relative import"),
+            related=related(launch.script_place or launch.place, "started here"),
             help="start it as a module (python -m), or import by the name of the package",
         )
