@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older
-from lintfit.checks.helpers.runs import VISIBLE, on_other_devices, place_of, starts_too_many, too_few_shown
+from lintfit.checks.helpers.runs import (
+    VISIBLE,
+    on_other_devices,
+    place_of,
+    shown_before,
+    starts_too_many,
+    too_few_shown,
+)
 from lintfit.checks.helpers.wording import plural
 from lintfit.documents.numerals import whole
 from lintfit.findings.model import Severity
@@ -42,12 +49,10 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
     refused = _refused_slot(run, there)
     launcher = f"deepspeed stops with ValueError \"No slot '{refused}' specified on host 'localhost'\""
     if processes <= there:
-        shown = _shown_of(run, there)
         return Report(
             place_of(run, "visible_devices", "gpus"),
             f"{VISIBLE} names GPUs beyond the {there} that there are: "
-            f"{launcher if refused is not None else _with_those_before(run, processes, shown)}",
-            severity=Severity.WARNING if refused is None and shown >= processes else None,
+            f"{launcher if refused is not None else _with_those_before(run, processes, shown_before(run, there) or 0)}",
             help="name GPUs that there are, or state how many there are",
         )
     origin = run.options.origins["gpus" if run.options.stated("gpus") else "gpu"]
@@ -64,21 +69,11 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
     )
 
 
-def _shown_of(run: Run, there: int) -> int:
-    """How many GPUs CUDA shows of those that the launch names: those before the first that there is not (CUDA C++
-    Programming Guide, "CUDA Environment Variables"; ``torch/cuda/__init__.py:_device_count_nvml``)."""
-    visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
-    named = visible.value.split(",") if visible is not None and isinstance(visible.value, str) else []
-    numbers = [whole(one) for one in named]
-    return next((at for at, number in enumerate(numbers) if number is not None and number >= there), len(numbers))
-
-
 def _with_those_before(run: Run, processes: int, shown: int) -> str:
     if shown == 0:
         return "none is visible, so that the run goes on on the CPU, or stops"
     only = f"only the {plural(shown, 'GPU')} before them {'is' if shown == 1 else 'are'} visible"
-    lacking = processes - shown
-    return f"{only}, and {_without_gpu(run, lacking, f'rank {shown} stops')}" if lacking > 0 else only
+    return f"{only}, and {_without_gpu(run, processes - shown, f'rank {shown} stops')}"
 
 
 _ORDINAL = '"CUDA error: invalid device ordinal"'

@@ -32,7 +32,8 @@ class Mending:
         for group in groups:
             self._make(group)
             if self.fixed and self.fixed[-1] is group[-1] and _changes(group[-1]):
-                self._make_apart([*self._apart(each for group in groups for each in group if _changes(each))])
+                apart = [*self._apart(each for group in groups for each in group if _changes(each))]
+                self._make(apart, apart=True)
                 break
 
     def _apart(self, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -48,34 +49,24 @@ class Mending:
                 taken |= places
                 yield finding
 
-    def _make_apart(self, findings: Sequence[Finding]) -> None:
-        """Make fixes that change settings of a run each, by halves where they do not hold together."""
-        if not findings:
-            return
-        edits = (*self._edits, *edits_of(findings))
-        try:
-            after = texts_after(edits, self._workspace)
-            holds = self._confirmation.all_apart(self._settling, findings, edits, after)
-        except ValueError:
-            holds = False
-        if holds:
-            self._edits, self.texts = edits, after
-            self.fixed.extend(findings)
-        elif len(findings) > 1:
-            half = len(findings) // 2
-            self._make_apart(findings[:half])
-            self._make_apart(findings[half:])
-
     @property
     def _settling(self) -> Sequence[Finding]:
         """The fixes so far that change settings."""
         return [finding for finding in self.fixed if _changes(finding)]
 
-    def _make(self, group: Sequence[Finding]) -> None:
+    def _make(self, group: Sequence[Finding], apart: bool = False) -> None:
+        """Make fixes, by halves where they do not hold together; ``apart``: of a run each, whose settings they change
+        beside what was changed so far."""
+        if not group:
+            return
         edits = (*self._edits, *edits_of(group))
         try:
             after = texts_after(edits, self._workspace)
-            holds = self._confirmation.all_hold(group, after)
+            holds = (
+                self._confirmation.all_apart(self._settling, group, edits, after)
+                if apart
+                else self._confirmation.all_hold(group, after)
+            )
         except ValueError:  # one overlaps another, or a fix of this pass: its turn comes in the next
             holds = False
         if holds:
@@ -83,8 +74,8 @@ class Mending:
             self.fixed.extend(group)
         elif len(group) > 1:
             half = len(group) // 2
-            self._make(group[:half])
-            self._make(group[half:])
+            self._make(group[:half], apart)
+            self._make(group[half:], apart)
 
 
 def _place(edit: FileEdit) -> tuple[object, ...]:

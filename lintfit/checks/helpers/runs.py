@@ -310,21 +310,25 @@ def too_few_shown(run: Run) -> int | None:
     return shown if 0 < shown < gpus.value else None
 
 
+def shown_before(run: Run, there: int) -> int | None:
+    """How many GPUs CUDA shows where a launch names one that there is not: those before the first such (CUDA C++
+    Programming Guide, "CUDA Environment Variables"; ``torch/cuda/__init__.py:_device_count_nvml``); None where it
+    names no such."""
+    visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
+    numbers = visible.value.split(",") if visible is not None and isinstance(visible.value, str) else []
+    return next((at for at, number in enumerate(map(whole, numbers)) if number is not None and number >= there), None)
+
+
 def starts_too_many(run: Run) -> bool:
     """Whether a launch starts more processes than there are GPUs or than it shows, or than it names before a number
     beyond: its ranks are others as soon as that is mended, and so is what fits.
-
-    CUDA shows the devices before the first number that there is not (``CUDA_VISIBLE_DEVICES`` in the CUDA C++
-    Programming Guide).
     """
     gpus, there = run.settings.get("gpus"), run.hardware.available
     if too_few_shown(run) is not None:
         return True
     if there is None:
         return False
-    visible = run.launch.settings.get("visible_devices") if run.launch is not None else None
-    numbers = visible.value.split(",") if visible is not None and isinstance(visible.value, str) else []
-    beyond = next((at for at, number in enumerate(map(whole, numbers)) if number is not None and number >= there), None)
+    beyond = shown_before(run, there)
     if beyond is not None and (gpus is None or not is_count(gpus.value) or gpus.value > beyond * run.hardware.nodes):
         return True
     return gpus is not None and is_count(gpus.value) and gpus.provenance.kind != "option" and gpus.value > there
