@@ -83,7 +83,7 @@ def _severity(context: RunContext, states: bool) -> Severity:
         return Severity.INFO  # what is not read may decide; so may the data that is evaluated, if any is, and labels
     if _certain(context, states):
         return Severity.WARNING if _is_shown(run) else Severity.ERROR
-    if context.fits_at or _recipe_would_fit_sharded(context) or _is_shown(run):
+    if context.fits_at or _would_fit_sharded(context) or _is_shown(run):
         return Severity.INFO
     if states or exact_length(run):
         return Severity.WARNING
@@ -111,10 +111,10 @@ def _is_shown(run: Run) -> bool:
     return run.origin.in_notebook or (launch is not None and launch.document.path.suffix == ".py")
 
 
-def _recipe_would_fit_sharded(context: RunContext) -> bool:
-    """Whether nobody says how a recipe is started, and it has room where the GPUs share its states and offload them:
-    whoever wrote a recipe that no single GPU holds starts it so."""
-    if context.run.recipe is None or not engine_assumed(context.run):
+def _would_fit_sharded(context: RunContext) -> bool:
+    """Whether nobody says how a run is started, and it has room where the GPUs share its states and offload them:
+    whoever wrote a recipe or a script that no single GPU holds starts it so."""
+    if not engine_assumed(context.run):
         return False
     sharded = context.what_if(engine="deepspeed", zero_stage=3, offload_optimizer="cpu", offload_param="cpu")
     return sharded is not None and sharded.verdict is not Verdict.DOES_NOT_FIT

@@ -103,13 +103,14 @@ def fits_at(run: Run) -> int | None:
     """Tokens of samples with which a run fits, tightly at least, whose samples nobody pads to a length, as far as
     anybody can tell: then it hangs on data that nobody sees whether it does not.
 
-    :data:`SAMPLE` where a longer length is stated; :data:`ONE_LINE` where no file states one, so that nobody has
-    reckoned with any.
+    :data:`SAMPLE` where a longer length is stated, else half the length, which people set so that hardly any sample is
+    cut; :data:`ONE_LINE` where no file states one, so that nobody has reckoned with any.
     """
     spec = run.spec
     if spec is None or spec.generation is not None or exact_length(run):
         return None
-    lengths = (SAMPLE, ONE_LINE) if _of_nobody(run) else (SAMPLE,)
+    usual = SAMPLE if spec.seq_len > SAMPLE else spec.seq_len // 2
+    lengths = (usual, ONE_LINE) if _of_nobody(run) else (usual,)
     return next((tokens for tokens in lengths if tokens < spec.seq_len and _fits(spec, tokens)), None)
 
 
