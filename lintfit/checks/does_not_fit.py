@@ -76,25 +76,25 @@ def _states(context: RunContext, estimate: Estimate) -> str:
 def _severity(context: RunContext, states: bool) -> Severity:
     """An error where the run surely ends out of memory, and information where it may well fit or be another one.
 
-    A warning where only the length of its samples is open, and where nobody says how it is launched.
+    A warning where only the length of its samples is open.
     """
     run = context.run
     if run.doubtful or run.engine_by_name or _waits_for_evaluation(context) or waits_for_labels(context):
         return Severity.INFO  # what is not read may decide; so may the data that is evaluated, if any is, and labels
+    if engine_assumed(run):
+        return Severity.INFO  # whoever has a script or a recipe that one GPU does not hold starts it on several
     if _certain(context, states):
         return Severity.WARNING if _is_shown(run) else Severity.ERROR
-    if context.fits_at or _would_fit_sharded(context) or _is_shown(run):
+    if context.fits_at or _is_shown(run):
         return Severity.INFO
     if states or exact_length(run):
         return Severity.WARNING
-    return Severity.WARNING if _is_clear(context) and not engine_assumed(run) else Severity.INFO
+    return Severity.WARNING if _is_clear(context) else Severity.INFO
 
 
 def _certain(context: RunContext, states: bool) -> bool:
-    """Whether the run surely ends out of memory: on an engine that is stated, and whatever samples' length is, or with
-    a length that all have."""
-    if engine_assumed(context.run):
-        return False
+    """Whether a run on a stated engine surely ends out of memory: whatever samples' length is, or with a length that
+    all have."""
     return states or (_is_clear(context) and (exact_length(context.run) or context.fits_with_no_data))
 
 
@@ -109,15 +109,6 @@ def _is_shown(run: Run) -> bool:
     it is run as it stands."""
     launch = run.launch
     return run.origin.in_notebook or (launch is not None and launch.document.path.suffix == ".py")
-
-
-def _would_fit_sharded(context: RunContext) -> bool:
-    """Whether nobody says how a run is started, and it has room where the GPUs share its states and offload them:
-    whoever wrote a recipe or a script that no single GPU holds starts it so."""
-    if not engine_assumed(context.run):
-        return False
-    sharded = context.what_if(engine="deepspeed", zero_stage=3, offload_optimizer="cpu", offload_param="cpu")
-    return sharded is not None and sharded.verdict is not Verdict.DOES_NOT_FIT
 
 
 def _is_clear(context: RunContext) -> bool:
