@@ -34,7 +34,7 @@ from lintfit.run.refusals import refused_of
 from lintfit.run.requirements import LIBRARIES
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble, without_refused
-from lintfit.run.versions import versions_of, with_peers, with_project_of
+from lintfit.run.versions import project_files, versions_of, with_peers, with_project_of
 from lintfit.settings.model import UNKNOWN, Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.launchers.flags import Flag
@@ -63,10 +63,12 @@ def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
             run, versions = of_front_end(
                 run, versions, known, lambda told: _Builder(origin, workspace, options, told).run()
             )
-        if run.script is not None and run.script.document.path != origin.path:
-            told = with_project_of(run.script.document.path, workspace.root, versions)
-            if told is not versions:
-                run, versions = _Builder(origin, workspace, options, told).run(), told
+        told = versions
+        for path in project_files(run):
+            if path != origin.path:
+                told = with_project_of(path, workspace.root, told)
+        if told is not versions:
+            run, versions = _Builder(origin, workspace, options, told).run(), told
         dated = with_peers(dated_by(run, versions, workspace))
         if any(dated.get(library) != versions.get(library) for library in LIBRARIES):
             # With a floor alone the newest version, and with it the run, is the same.

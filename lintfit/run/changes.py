@@ -21,6 +21,7 @@ from lintfit.frozen import frozen
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from lintfit.run.requirements import speaks_for
+from lintfit.run.versions import project_files
 
 if TYPE_CHECKING:
     from lintfit.documents.git import Git
@@ -69,7 +70,7 @@ class Changes:
             return True
         if any(map(self.has, _goes_by(run, root))):
             return True
-        own = {run.origin.path, *([run.script.document.path] if run.script is not None else ())}
+        own = {run.origin.path, *project_files(run)}
         return any(speaks_for(file, path, root) for file in self.files for path in own)
 
 

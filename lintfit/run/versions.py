@@ -18,6 +18,7 @@ from lintfit.versions import COMMIT, FLOOR, Versions, before, concrete, release
 
 if TYPE_CHECKING:
     from lintfit.run.front_end_pins import FrontEndPins
+    from lintfit.run.model import Run
 
 BEFORE_5 = "<5"
 _BY_OTHERS = "by "
@@ -52,11 +53,19 @@ def versions_of(
     return with_peers(Versions(known, sources))
 
 
-def with_project_of(script: Path, root: Path, versions: Versions) -> Versions:
-    """The same, with what the files around a script say of libraries that nothing near its launch speaks of."""
+def project_files(run: Run) -> list[Path]:
+    """The files whose project says what a run's libraries are where that of its origin is silent: its script, then the
+    configs that it names, which may lie with the requirements of the training (``train/``) and not of the rest."""
+    sources = (run.script, run.deepspeed, run.accelerate)
+    return [source.document.path for source in sources if source is not None]
+
+
+def with_project_of(path: Path, root: Path, versions: Versions) -> Versions:
+    """The same, with what the files around a script, or a config, say of libraries that nothing near its launch speaks
+    of."""
     stated = (name for name in versions if not versions.sources.get(name, "").startswith(_BY_OTHERS))
     known, told = dict(versions), _libraries(dict.fromkeys(stated, ("", "")))
-    more = {name: asked for name, asked in asked_near(script, root).items() if _library(name) not in told}
+    more = {name: asked for name, asked in asked_near(path, root).items() if _library(name) not in told}
     if not more:
         return versions
     sources = {**versions.sources, **{name: source for name, (_, source) in more.items()}}

@@ -455,6 +455,24 @@ def test_the_project_of_a_script_speaks_where_that_of_its_launch_is_silent(tmp_p
     assert (result.run.versions["transformers"], result.run.versions["trl"]) == ("4.40.0", "0.14.0")
 
 
+@pytest.mark.parametrize(("root", "expected"), [("deepspeed\n", "0.15.4"), ("deepspeed==0.17.5\n", "0.17.5")])
+def test_the_project_of_a_config_speaks_where_those_of_launch_and_script_are_silent(
+    root: str, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train" / "config").mkdir(parents=True)
+    (tmp_path / "train" / "config" / "ds.json").write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / "train" / "requirements.txt").write_text("deepspeed==0.15.4\n")
+    (tmp_path / "requirements.txt").write_text(root)
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'args = TrainingArguments("out", deepspeed="train/config/ds.json")\n'
+        'Trainer(AutoModelForCausalLM.from_pretrained("gpt2"), args).train()\n'
+    )
+    (tmp_path / "run.sh").write_text("deepspeed train.py\n")
+    (result,) = load_runs([tmp_path], Options())[1]
+    assert result.run.versions["deepspeed"] == expected
+
+
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
