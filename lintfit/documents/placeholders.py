@@ -1,7 +1,7 @@
 """Words of a documented command, or of a config, that are to be filled in: ``path/to/model``, ``<your model>``,
-``{model}``, ``xxx``, ``[--seed]``, by which a synopsis says what may be left out, ``???``, by which OmegaConf does of a
-value that it is missing; and the marks of templates, which ``sed`` or a script replaces: ``__DS__``, ``@DS@``,
-``{{ ds }}``.
+``{model}``, ``xxx``, ``!!!add the model here!!!``, ``[--seed]``, by which a synopsis says what may be left out,
+``???``, by which OmegaConf does of a value that it is missing; and the marks of templates, which ``sed`` or a script
+replaces: ``__DS__``, ``@DS@``, ``{{ ds }}``.
 
 What names something by its size is no such word, wherever it is to lie: ``path/to/llama-7b``, ``<path-to-qwen2-7b>``.
 """
@@ -26,7 +26,7 @@ _TO_FILL_IN = lazy_pattern(
     r"|\[(?:your|path|model|size|name)[^\]]*\]|\[(?-i:[A-Z][A-Z_ ]+)\]"
     r"|^\[-{1,2}[a-z][\w.-]*\]?$"
     r"|(?:^|[^a-z])x{3,}(?:[^a-z]|$)"
-    r"|^(?:\.\.\.|\?{2,})$|placeholder|changeme"
+    r"|^(?:\.\.\.|\?{2,})$|!{3}\w[^!\n]*!{3}|placeholder|changeme"
     r"|(?-i:__[A-Z][A-Z\d_]*__|@[A-Z][A-Z\d_]*@|%[A-Z][A-Z\d_]*%|<[A-Z][A-Z\d_ -]*>)|\{\{ "
     r"|^(?:path of|name of|model name|data path|path or|(?:learning rate|model|data|dataset) list)\b",
     re.IGNORECASE,

@@ -1,4 +1,5 @@
-"""What may make a file before a launch line needs it: the launch script, a Makefile, or a script that it runs."""
+"""What may make a file before a launch line needs it: the launch script, a Makefile, a script that it runs, or the
+commands of a page that a person follows."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,3 +197,52 @@ def _writes(path: Path, name: str, locator: Locator) -> bool:
 @lru_cache(maxsize=64)
 def _speaks(text: str, name: str, times: int, python: bool) -> bool:
     return text.count(posixpath.basename(name)) >= times and (not python or _DUMPS.search(text) is not None)
+
+
+_ENDS = lazy_pattern(r"[\n`;|]|&&")
+_PROMPT = " \t>$%#*-"
+"""What stands in front of a command on a page's line: a prompt, a quotation, a point of a list."""
+_NAMES_OUTPUT = {
+    "accelerate": word_set("--config_file --config-file"),
+    "curl": word_set("-o --output"),
+    "wget": word_set("-O --output-document"),
+}
+"""Commands that write the file that an option names; ``accelerate`` does with ``config`` alone (its command
+``accelerate launch`` reads it)."""
+
+
+def is_told_to_make(text: str, name: str) -> bool:
+    """Whether a command of a page or a script plainly makes the file: ``accelerate config --config_file NAME``,
+    ``cp template NAME``, ``… > NAME``, ``tee NAME``, ``wget -O NAME``."""
+    path = _without_dots(name)
+    commands = _ENDS.split(text.replace("\\\n", " "))
+    return any(_makes(command.lstrip(_PROMPT).split(), path) for command in commands)
+
+
+def _makes(words: list[str], path: str) -> bool:
+    if len(words) < 2:
+        return False
+    plain = [word.strip("\"'") for word in words]
+    program, last = posixpath.basename(plain[0]), plain[-1]
+    if program in _COPIES and len(plain) > 2:
+        into = f"{last.rstrip('/')}/{posixpath.basename(path)}"
+        copied = any(posixpath.basename(word) == posixpath.basename(path) for word in plain[1:-1])
+        return _leads_to(last, path) or (copied and _leads_to(into, path))
+    if program == "tee" and any(_leads_to(word, path) for word in plain[1:]):
+        return True
+    for before, word in pairwise(plain):
+        if (before in (">", ">>") and _leads_to(word, path)) or (word[:1] == ">" and _leads_to(word.lstrip(">"), path)):
+            return True
+    options = _NAMES_OUTPUT.get(program, ()) if program != "accelerate" or plain[1] == "config" else ()
+    given = [*pairwise(plain), *(tuple(word.split("=", 1)) for word in plain if "=" in word)]
+    return any(option in options and _leads_to(value, path) for option, value in given)
+
+
+def _leads_to(word: str, path: str) -> bool:
+    found = _without_dots(word)
+    return found == path or found.endswith(f"/{path}")
+
+
+def _without_dots(name: str) -> str:
+    """A path without what leads to the folder in which it begins (``../configs/ds.json``)."""
+    return re.sub(r"^(?:\.\./)+", "", posixpath.normpath(name))

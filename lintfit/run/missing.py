@@ -22,7 +22,7 @@ from lintfit.frozen import frozen, word_set
 from lintfit.run.examples import is_example, is_example_recipe, is_packaged_config
 from lintfit.run.gitignore import is_ignored
 from lintfit.run.locate import is_documented
-from lintfit.run.made import may_be_made
+from lintfit.run.made import is_told_to_make, may_be_made
 from lintfit.settings.model import Place
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.scripts import is_of_front_end
@@ -46,6 +46,11 @@ _PLACEHOLDER = lazy_pattern(
 _SUBMODULE = lazy_pattern(r"^\s*path\s*=\s*(\S+)", re.MULTILINE)
 _LONGEST_LIST = 100_000
 """Bytes of a list of submodules."""
+
+_TEMPLATE = lazy_pattern(r"(?:^|[._-])(?:examples?|templates?)(?:[._-]|$)|\.sample(?:\.|$)", re.IGNORECASE)
+"""Names of files that are to be copied and changed (``slurm_example.sbatch``, ``train.sh.template``)."""
+_TRAINED = lazy_pattern(r"model|data", re.IGNORECASE)
+"""Keys of a recipe that say what is trained, and on what."""
 
 _CLONES = lazy_pattern(r"\bgit\s+clone\s")
 
@@ -120,7 +125,9 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and launch.document.path.suffix != ".py" and is_documented(launch.document):
         return "elsewhere"
-    if _is_cloned(name, locator) or _is_kept_back(name, locator):
+    if _is_cloned(name, locator) or _is_kept_back(name, locator) or _is_made_by_hand(name, locator):
+        return "elsewhere"
+    if _is_template(place, launch):
         return "elsewhere"
     if launch is not None and _is_copied_into_a_clone(launch, locator):
         return "elsewhere"
@@ -181,6 +188,26 @@ def _is_copied_into_a_clone(launch: Launch, locator: Locator) -> bool:
         if clone is not None and copied.search(text, clone.end()) is not None:
             return True
     return False
+
+
+def _is_made_by_hand(name: str, locator: Locator) -> bool:
+    """Whether a page or a script beside the launch, or above it, has a command that makes the file: a step before."""
+    base = posixpath.basename(name)
+    return any(base in text and is_told_to_make(text, name) for text in _told(locator))
+
+
+def _is_template(place: Place | None, launch: Launch | None) -> bool:
+    """Whether what names a file is to be copied and filled in first: by its own name, or a recipe whose model or data
+    is a placeholder."""
+    document = place.document if place is not None else None
+    files = [each.path.name for each in (document, launch.document if launch is not None else None) if each is not None]
+    if any(_TEMPLATE.search(name) for name in files):
+        return True
+    root = document.root if isinstance(document, DataDocument) else None
+    if document is None or root is None:
+        return False
+    told = (entry.value.span for entry in root.entries if _TRAINED.search(str(entry.key)))
+    return any(is_to_fill_in(document.slice(span)) for span in told)
 
 
 def _is_kept_back(name: str, locator: Locator) -> bool:

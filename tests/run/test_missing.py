@@ -257,6 +257,71 @@ def test_a_folder_that_a_page_has_cloned_before_may_hold_it(
     assert certainties(tmp_path, monkeypatch, "deepspeed ./other/train/run.py --lr 1") == [certainty]
 
 
+@pytest.mark.parametrize(
+    ("command", "certainty"),
+    [
+        ("accelerate config --config_file configs/ds.json", "elsewhere"),
+        ("$ accelerate config --config_file=./configs/ds.json", "elsewhere"),
+        ("cp configs/base.json configs/ds.json", "elsewhere"),
+        ("cp other/ds.json configs/", "elsewhere"),
+        ("cd x && mv base.json ../configs/ds.json", "elsewhere"),
+        ("jq . base.json > configs/ds.json", "elsewhere"),
+        ("jq . base.json | tee configs/ds.json", "elsewhere"),
+        ("wget -O configs/ds.json https://example.com/a", "elsewhere"),
+        ("accelerate launch --config_file configs/ds.json eval.py", "sure"),
+        ("accelerate config --config_file configs/other.json; cat configs/ds.json", "sure"),
+        ("cp configs/ds.json configs/backup.json", "sure"),
+        ("cp configs/base.json other/ds.json", "sure"),
+        ("> configs/ds.json is the config", "sure"),
+    ],
+)
+def test_a_file_that_a_page_has_the_user_make(
+    command: str, certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").write_text(f"First:\n```bash\n{command}\n```\n")
+    assert certainties(tmp_path, monkeypatch, "deepspeed train.py --deepspeed configs/ds.json") == [certainty]
+
+
+@pytest.mark.parametrize(
+    ("name", "certainty"),
+    [
+        ("run_example.sh", "elsewhere"),
+        ("slurm-template.sbatch", "elsewhere"),
+        ("train.sample.sh", "elsewhere"),
+        ("examples/run.sh", "sure"),
+        ("run_samples.sh", "sure"),
+        ("run_sample.sh", "sure"),
+    ],
+)
+def test_a_launch_in_a_file_that_is_called_an_example(
+    name: str, certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/bash\ndeepspeed train.py --deepspeed ds.json\n")
+    assert [each.certainty for each in missing(checked(tmp_path, monkeypatch))] == [certainty]
+
+
+@pytest.mark.parametrize(
+    ("model", "project", "certainty"),
+    [
+        ("[!!!add the model path here!!!]", "own", "elsewhere"),
+        ("path/to/model", "own", "elsewhere"),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "own", "sure"),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "your_project", "sure"),
+    ],
+)
+def test_a_recipe_whose_model_is_to_be_filled_in(
+    model: str, project: str, certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recipe.yaml").write_text(
+        f"model_name_or_path: {model}\nstage: sft\ndo_train: true\nfinetuning_type: full\ndataset: identity\n"
+        f"template: qwen\noutput_dir: out\ndeepspeed: configs/ds_z3.json\nswanlab_project: {project}\n"
+    )
+    launch = "llamafactory-cli train recipe.yaml"
+    assert certainties(tmp_path, monkeypatch, launch) == [certainty]
+
+
 LLAMA_FACTORY = (
     "deepspeed src/train.py --do_train --stage sft --finetuning_type full --template qwen --deepspeed ds.json{}"
 )
