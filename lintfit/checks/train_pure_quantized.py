@@ -3,13 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.readers import one_load
+from lintfit.checks.helpers.readers import older, one_load
 from lintfit.checks.helpers.runs import anchor, place_of
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
 
 _ADAPTERS = ("add_adapter", "load_adapter", "get_peft_model", "PeftModel", "inject_adapter_in_model", "get_peft_config")
+
+_REFUSES = "4.34"
+"""The first transformers whose ``Trainer.__init__`` raises; up to 4.33 it logs that such a model can be trained."""
 
 DECIDED_BY = ("quantization", "method")
 
@@ -21,7 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.facts is None:
         return  # a folder may hold saved adapters, which are loaded with the model they are for
     place = _trained_at(run)
-    if place is None:
+    if place is None or older((run,), "transformers", _REFUSES) is True:
         return
     yield Report(
         place_of(run, "quantization"),

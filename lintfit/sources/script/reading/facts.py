@@ -102,10 +102,16 @@ def _trainer(records: Sequence[Record]) -> Record | None:
 def _only_evaluated(records: Sequence[Record], trainer: Record | None) -> bool:
     """Whether a trainer is asked to evaluate or to predict, and nothing is asked to train."""
     made = [record for record in records if record.taken is not False]
-    if trainer is None or any(record.name == "train" and not _is_mode(record) for record in made):
+    calls = (record for record in made if record.name == "train" and not _is_own(record))
+    if trainer is None or any(not _is_mode(record) for record in calls):
         return False
     asked = (record for record in made if record.name in ("evaluate", "predict"))
     return any(is_of(record, trainer) for record in asked)
+
+
+def _is_own(record: Record) -> bool:
+    """``train()`` as a function of the script's: what it does is seen by the calls in it."""
+    return record.callee is not None and record.receiver_name is None
 
 
 def _is_mode(record: Record) -> bool:
