@@ -28,7 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     for call in run.script.facts.checkpointing:
         if call.name not in _PREPARES or call.taken is not True:
             continue
-        if run.value("weights_dtype") == "fp32":
+        if run.value("weights_dtype") == "fp32" or _may_be_fp32(run):
             return  # nothing is cast
         keeps, off = _keeps_fp32(run), "" if _checkpoints(run) else "leaves gradient checkpointing off"
         done = ", and ".join(filter(None, (_cost(run) if keeps else "", off)))
@@ -38,9 +38,24 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             call.place,
             f"{call.name} on a model that is not quantized {done}",
-            severity=(Severity.ERROR if breaks else Severity.WARNING) if keeps else Severity.INFO,
+            severity=(Severity.ERROR if breaks else Severity.WARNING)
+            if keeps and not _is_cheap(run)
+            else Severity.INFO,
             help="delete it: get_peft_model freezes the base itself; turn checkpointing on in the trainer's arguments",
         )
+
+
+def _may_be_fp32(run: Run) -> bool:
+    """Whether the model may be loaded in fp32: nobody states a dtype, and transformers 4 may be what is installed,
+    whose ``from_pretrained`` takes fp32 then (5 takes the checkpoint's)."""
+    stated = run.settings.get("weights_dtype")
+    by_file = stated is not None and stated.provenance.kind == "file"
+    return not by_file and older((run,), "transformers", "5") is not False
+
+
+def _is_cheap(run: Run) -> bool:
+    """Whether what fp32 takes over 16 bits is less than a GiB."""
+    return run.facts is not None and 2 * run.facts.parameters < 2**30
 
 
 def _keeps_fp32(run: Run) -> bool:
