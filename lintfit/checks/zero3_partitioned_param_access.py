@@ -11,6 +11,7 @@ from lintfit.checks.helpers.readers import init_is_off
 from lintfit.checks.helpers.script_calls import calls_of, knows_deepspeed, on_trained_model
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
 from lintfit.sources.script.model import Call
@@ -63,6 +64,16 @@ def _shape(source: ScriptSource, call: Call) -> Iterator[Report]:
     whole = _index(document, read)
     span = document.span(whole if whole is not None else read)
     text = " ".join(document.slice(span).split())
+    if whole is not None and _only_resizes(document, whole):
+        yield Report(
+            Place(document, span),
+            f"{text} is 0 under ZeRO-3: the embedding is partitioned here, and is resized to the tokenizer's length in "
+            "any case, a longer one, too",
+            severity=Severity.INFO,
+            fix=_config_size(document, record.node, whole),
+            help="use model.config.vocab_size, or read it inside deepspeed.zero.GatheredParameters",
+        )
+        return
     yield Report(
         Place(document, span),
         f"{text} is {'0' if whole is not None else 'torch.Size([0])'} under ZeRO-3: the embedding is partitioned here, "
@@ -78,6 +89,36 @@ def _index(document: PythonDocument, read: cst.Attribute) -> cst.CSTNode | None:
     around = document.parent(read)
     text = document.slice(document.span(around)) if around is not None else ""
     return around if isinstance(around, (cst.Subscript, cst.Call)) and re.search(r"[\[(]\s*0\s*[\])]$", text) else None
+
+
+def _only_resizes(document: PythonDocument, whole: cst.CSTNode) -> bool:
+    """Whether the size, or the one variable that holds it, is only asked for whether the tokenizer is longer, before
+    ``resize_token_embeddings``: as a rule it is, and the same comes of 0."""
+    around, size = document.parent(whole), document.slice(document.span(whole))
+    if isinstance(around, cst.Assign):
+        target = around.targets[0].target
+        if len(around.targets) > 1 or not isinstance(target, cst.Name):
+            return False
+        size = target.value
+    assert document.module is not None
+    tests = [node for node in walk(document.module) if isinstance(node, cst.If) and _resizes(document, node, size)]
+    name = re.compile(rf"(?<![\w.]){re.escape(size)}(?!\w)")
+    bound = re.compile(rf"(?<![\w.]){re.escape(size)}[ \t]*=(?!=)")
+    asked = len(name.findall(document.text)) - len(bound.findall(document.text))
+    return bool(tests) and asked == len(tests)
+
+
+def _resizes(document: PythonDocument, node: cst.If, size: str) -> bool:
+    """``if len(tokenizer) > size: model.resize_token_embeddings(…)`` and nothing more."""
+    longer = re.compile(
+        rf"len\([\w.]+\)\s*(?:>=?|!=)\s*{re.escape(size)}|{re.escape(size)}\s*(?:<=?|!=)\s*len\([\w.]+\)"
+    )
+    if node.orelse is not None or not longer.fullmatch(document.slice(document.span(node.test))):
+        return False
+    match node.body.body:
+        case [cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value=name))))])]:
+            return name == "resize_token_embeddings"
+    return False
 
 
 def _config_size(document: PythonDocument, embedding: cst.Call, whole: cst.CSTNode | None) -> Fix | None:
