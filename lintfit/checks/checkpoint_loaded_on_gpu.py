@@ -106,15 +106,30 @@ def _report(context: FileContext, document: PythonDocument, load: cst.Call, stat
         size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
     large = spec is not None and spec.facts.parameters >= _LARGE and whole
     what = "a second copy of the optimizer's states" if states else "a second copy"
+    only = _is_only_one(context, document, load)
     cost = f"{what} ({gib(size)})" if size is not None else what
     return Report(
         loops.place(document, load),
         f"torch.load without map_location puts {cost} on the GPU that the checkpoint was saved from, "
         "and that of every process on the same one",
-        severity=Severity.WARNING if large else Severity.INFO,
+        severity=Severity.WARNING if large and not only else Severity.INFO,
         fix=_fix(document, load),
         help='map_location="cpu"',
     )
+
+
+def _is_only_one(context: FileContext, document: PythonDocument, load: cst.Call) -> bool:
+    """Whether the one process of every run has its model on the CPU when it loads: nothing else is on the GPU then."""
+    start = document.span(load).start
+    for run in context.runs:
+        if run.script is None or run.value("gpus") != 1:
+            return False
+        facts = run.script.facts
+        placed = any("device_map" in each.arguments or each.spreads for each in facts.loads)
+        moves = [move.call.place for move in facts.moves]
+        if placed or any(move.document is not document or move.span.start < start for move in moves):
+            return False
+    return bool(context.runs)
 
 
 def _fix(document: PythonDocument, load: cst.Call) -> Fix | None:
