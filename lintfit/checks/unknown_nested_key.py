@@ -46,18 +46,20 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: boo
         return Report(
             place,
             f'"{key}" is a key of DeepSpeed {unknown.since} and later; the one that the project asks for {fate}',
-            severity=_severity(unknown, sure=True, beyond=False),
+            severity=_severity(root, unknown, sure=True, beyond=False),
             help=f"ask for deepspeed>={unknown.since}, or delete the key",
         )
     meant = "" if unknown.never_read else hint(unknown)
     stop = "stop" if gate else "stops"
     fate = f"{stop} with a ValidationError (extra inputs are not permitted)" if unknown.forbidden else "ignores it"
+    fix = _fix(document, root, unknown)
+    taken = fix is None and unknown.home is not None
     return Report(
         place,
         f'"{key}" is not a key of DeepSpeed: DeepSpeed{gate if unknown.forbidden else ""} {fate}{meant}',
-        severity=_severity(unknown, sure=bool(meant) or unknown.never_read, beyond=beyond),
-        fix=_fix(document, root, unknown),
-        help="" if meant else "delete it",
+        severity=_severity(root, unknown, sure=bool(meant) or unknown.never_read, beyond=beyond),
+        fix=fix,
+        help="" if meant and not taken else "delete it",
     )
 
 
@@ -69,14 +71,25 @@ def _read_first(report: Report, read: Read) -> Report:
     return replace(report, message=message, help="take it out before DeepSpeed gets the config")
 
 
-def _severity(unknown: UnknownKey, *, sure: bool, beyond: bool) -> Severity:
+def _severity(root: Node, unknown: UnknownKey, *, sure: bool, beyond: bool) -> Severity:
     """A key that nobody knows may be one of a release after the schema's. A loss scale that bf16 has no use for is
-    missed by nobody, and neither is what is off, or what DeepSpeed has no key for that it might have meant."""
+    missed by nobody, and neither is what is off, what DeepSpeed has no key for that it might have meant, or a section
+    that stands where it belongs as well."""
     unneeded = unknown.path[0] == "bf16" and unknown.home == ("fp16",)
     off = unknown.never_read and not asks(unknown.entry.value)
-    if not unknown.forbidden and (unneeded or off or is_foreign(unknown)):
+    if not unknown.forbidden and (unneeded or off or _stands_at_home(root, unknown) or is_foreign(unknown)):
         return Severity.INFO
     return Severity.ERROR if unknown.forbidden and (sure or not beyond) else Severity.WARNING
+
+
+def _stands_at_home(root: Node, unknown: UnknownKey) -> bool:
+    """Whether all that a key of another section says is said there as well."""
+    home = root.get(*unknown.home, unknown.entry.key) if unknown.home is not None else None
+    if home is None or home.shape != unknown.entry.value.shape:
+        return False
+    leaves = ((path, node) for path, node in unknown.entry.value.walk() if node.shape == "scalar")
+    there = ((home.get(*path) if path else home, node) for path, node in leaves)
+    return all(found is not None and found.value == node.value for found, node in there)
 
 
 def _fix(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
