@@ -20,7 +20,7 @@ a model in eight bits (``utils/other.py``)."""
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
 
-def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str]) -> None:
+def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str], gpus: int | None) -> None:
     """What a script's own calls decide, put to the spec's values."""
     assert sources.script is not None
     script = sources.script.facts
@@ -28,7 +28,8 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
         values["zero3_init"] = not _whole(sources, versions)
     consumer = script.trainer or script.initialize
     load = script.trained_load
-    mapped = load is not None and values.get("quantization") is None and on_own_gpu(load) is not None
+    fills = load is not None and values.get("engine") == "deepspeed" and gpus == 1 and _fills_its_gpu(load, sources)
+    mapped = load is not None and values.get("quantization") is None and (fills or on_own_gpu(load) is not None)
     moved = any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
@@ -47,6 +48,22 @@ SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 _BALANCED = ("auto", "balanced")
 """Those of them that give each about the same (``get_balanced_memory``)."""
 _SPLITTERS = frozenset({"tensor_parallel", "TensorParallel", "TensorParallelPreTrainedModel"})
+
+
+def _fills_its_gpu(load: Call, sources: Sources) -> bool:
+    """Whether a ``device_map`` for all visible GPUs must find room for the whole model, as it is loaded, on the only
+    one that a process of DeepSpeed sees.
+
+    Where it puts layers on the host, nobody can move the model to the GPU any more, which the engine does: accelerate
+    raises RuntimeError, "You can't move a model that has some modules offloaded to cpu or disk" (1.15
+    ``big_modeling.py:dispatch_model``; DeepSpeed 0.19.8 ``engine.py:_configure_distributed_model``).
+    DeepSpeed's launcher shows its processes the GPUs that it starts them on (``launcher/launch.py``).
+    """
+    argument, there = load.argument("device_map"), available(sources)
+    alone = sources.launch is not None and sources.launch.launcher == "deepspeed"
+    alone = alone or _sees_one(sources) or (there is not None and there.value == 1)
+    spreads = argument is not None and isinstance(argument.value, str) and argument.value in SPREADS
+    return load.taken is True and spreads and alone
 
 
 _UNSLOTH_SPREADS = "2025.3"

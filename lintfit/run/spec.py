@@ -109,7 +109,7 @@ def assemble(
     set_trainer(values, settings, versions, doubtful, hardware.gpus, seen)
     own_parts = _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
-        loading(values, sources, versions)
+        loading(values, sources, versions, hardware.gpus)
     values.setdefault("seq_len", longest(facts))
     evaluates = evaluation(settings, values, doubtful)
     if evaluates is not None:

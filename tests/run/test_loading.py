@@ -147,6 +147,28 @@ def test_a_device_map_may_put_the_whole_model_on_a_ranks_own_gpu(tmp_path: Path,
     assert _sharded(tmp_path, script).loaded_on_gpu is loaded
 
 
+@pytest.mark.parametrize(
+    ("launch", "loaded"),
+    [
+        ("deepspeed --include localhost:5 train.py", True),
+        ("deepspeed --num_gpus 1 train.py", True),
+        ("CUDA_VISIBLE_DEVICES=0 torchrun --nproc_per_node 1 train.py", True),
+        ("torchrun --nproc_per_node 1 train.py", False),
+        ("deepspeed --num_gpus 8 train.py", False),
+    ],
+)
+def test_a_map_for_all_gpus_puts_the_whole_model_on_the_only_one(tmp_path: Path, launch: str, loaded: bool) -> None:
+    zero_2 = ZERO_3.replace('"stage": 3', '"stage": 2')
+    script = (LOAD[:-1] + ', device_map="auto")', ARGUMENTS.format(config=OWN.replace("ds", "zero2")), TRAIN)
+    (tmp_path / "zero2.json").write_text(zero_2)
+    (tmp_path / "train.py").write_text(IMPORTS + "\n".join(script) + "\n")
+    (tmp_path / "run.sh").write_text(launch + "\n")
+    _, results = load_runs([tmp_path / "run.sh"], Options(gpu="RTX 3090", gpus=8, isolated=True))
+    (spec,) = [result.run.spec for result in results]
+    assert spec is not None and spec.zero_stage == 2
+    assert spec.loaded_on_gpu is loaded
+
+
 def test_what_bitsandbytes_quantises_is_on_the_gpu_anyway(tmp_path: Path) -> None:
     script = (LOAD[:-1] + ', device_map={"": 0}, load_in_4bit=True)', ARGUMENTS.format(config=""), TRAIN)
     assert not _sharded(tmp_path, script).loaded_on_gpu
