@@ -33,7 +33,7 @@ from lintfit.settings.registry import ZERO, ZERO_SECTION
 from lintfit.sources.recipes.keys import spelled
 
 _STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
-_ENGINES = re.compile(r"fsdp2?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
+_ENGINES = re.compile(r"fsdp[12]?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(
     r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?(?:[-_](?:opt(?:im(?:izer)?)?|params?)(?![0-9A-Za-z]))*",
     re.IGNORECASE,
@@ -228,7 +228,7 @@ class Apart:
 
     def _free(self, path: Path, new: Mapping[Path, str]) -> Path:
         """A name beside a config that says what the plan makes of it, and that no file has."""
-        stem = self._named(path.stem)
+        stem = f"{path.stem}{self._further}" if self._keeps_states(path.stem) else self._named(path.stem)
         found, number = path.with_name(f"{stem}{path.suffix}"), 2
         if self._taken(found, new) and (more := self._further or self._unscheduled(found, path)) is not None:
             stem = f"{stem}{more}"
@@ -236,6 +236,14 @@ class Apart:
         while self._taken(found, new):
             found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
         return found
+
+    def _keeps_states(self, stem: str) -> bool:
+        """Whether a plan changes the buffers of a config, and neither its stage nor what it has on the host: a copy
+        called by those would say of the config that it has others."""
+        spec = self._run.spec
+        if spec is None or spec.engine != "deepspeed" or not self._smaller or self._halved:
+            return False
+        return all(getattr(spec, name) == self._aim[name] for name in ZERO) and not self._is_false(stem)
 
     def _unscheduled(self, there: Path, path: Path) -> str | None:
         """What tells a config from one that says the same and brings a schedule of its own."""

@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.commands.check import check, load_runs
 from lintfit.documents.workspace import Workspace
-from lintfit.fit.apart import _SPOKEN_OF, _without_comments_of, _without_old_reasons
+from lintfit.fit.apart import _SPOKEN_OF, Apart, _without_comments_of, _without_old_reasons
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.options import Candidate, Option
 from lintfit.fit.planner import _without_unwritten
@@ -291,6 +291,37 @@ def test_the_words_of_what_is_offloaded_go_with_the_old_name(tmp_path: Path, nam
     launches = {f"{each}_dot_sh": RUN.format(config=f"{name}.json") for each in "ab"}
     tree(tmp_path, **launches, **{f"{name}_dot_json": ZERO2.replace('"stage": 2', '"stage": 3')})
     assert f"--deepspeed ./{becomes}.json" in fixed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("stem", "changes", "becomes"),
+    [
+        ("ds_zero2", {"reduce_bucket_size": 50_000_000}, "ds_zero2_small_buffers"),
+        ("ds_zero2", {"reduce_bucket_size": 50_000_000, "zero_stage": 3}, "ds_zero3_offload"),
+        ("ds_zero3", {"reduce_bucket_size": 50_000_000}, "ds_zero2_offload"),
+    ],
+)
+def test_a_copy_with_other_buffers_alone_is_named_by_those(
+    tmp_path: Path, stem: str, changes: dict[str, int], becomes: str
+) -> None:
+    """What is offloaded already was so by the old name, too."""
+    offloads = ZERO2.replace('"stage": 2', '"stage": 2, "offload_optimizer": {"device": "cpu"}')
+    tree(tmp_path, a_dot_sh=RUN.format(config=f"{stem}.json"), **{f"{stem}_dot_json": offloads})
+    _, results = load_runs([tmp_path / "a.sh"], Options())
+    apart = Apart(results[0].run, Workspace(tmp_path), Options(), changes.items())
+    assert apart._free(Path(f"{stem}.json"), {}).name == f"{becomes}.json"
+
+
+def test_a_number_of_fsdp_goes_with_its_name(tmp_path: Path) -> None:
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
+    _, results = load_runs([tmp_path / "a.sh"], Options())
+    apart = Apart(
+        results[0].run,
+        Workspace(tmp_path),
+        Options(),
+        [("engine", "deepspeed"), ("zero_stage", 3), ("offload_optimizer", "cpu")],
+    )
+    assert apart._free(Path("fsdp1.yaml"), {}).name == "deepspeed_zero3_offload.yaml"
 
 
 def test_activation_checkpointing_of_fsdp_is_taken_over(tmp_path: Path) -> None:
