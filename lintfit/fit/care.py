@@ -159,13 +159,30 @@ _DIRECTIVE_OF_JOB = re.compile(r"#(?:SBATCH|PBS|BSUB)\b")
 _NUMBER = re.compile(r"[\"']?(?P<digits>\d+)[\"']?")
 
 
+_AGAINST = lazy_pattern(
+    r"\b(?:errors?|issues?|bugs?|breaks?|broken|crash\w*|fails?|failed|failures?|corrupt\w*|incompatib\w*|conflicts?"
+    r"|unstable|nans?|hangs?|slow\w*|must|never|don'?t|do not)\b"
+    r"|\b(?:not|isn'?t|doesn'?t|does not) (?:work\w*|support\w*|compatible)"
+    r"|报错|错误|不支持|不兼容|冲突|太慢|不要|必须",
+    re.IGNORECASE,
+)
+"""Words of a comment that says why a switch stands as it does, in English and in Chinese (error, not supported, not
+compatible, conflict, too slow, do not, must). That another value saves memory is no reason against it."""
+_SWITCH = re.compile(r"[\"']?(?P<word>[A-Za-z_]\w*)[\"']?")
+_SWITCHED = re.compile(r"(?P<name>[A-Za-z_][\w-]*)[\"']?[ \t]*(?::[ \t]*[\w.\[\] ]+)?[=: \t][ \t]*$")
+"""What stands in front of a switch's value: ``fp16=``, ``"fp16": ``, ``--fp16 ``, ``fp16: bool = ``."""
+
+
 def spoken_of(edits: Iterable[FileEdit]) -> str:
-    """Where a comment beside or right above a number that would change speaks of that number, or says that it is meant:
-    afterwards it would not be true any more. Empty where none does."""
+    """Where a comment beside or right above a number that would change speaks of that number, or says that it is meant,
+    or one of a switch says what breaks by the other value: afterwards it would not be true any more. Empty where none
+    does."""
     for document, own in _by_document(edits):
         if is_notebook(document.path) or document.file.within is not None:
             continue
         for edit in own:
+            if reason := _spoken_against(document, edit):
+                return reason
             number = _NUMBER.fullmatch(document.slice(edit.span))
             if number is None:
                 continue
@@ -177,6 +194,25 @@ def spoken_of(edits: Iterable[FileEdit]) -> str:
                 if said.search(comment) or _MEANT.search(comment):
                     return f"{Place(document, span)} says why it is {number['digits']}"
     return ""
+
+
+def _spoken_against(document: Document, edit: Edit) -> str:
+    """Where a comment says why a switch is not as an edit makes it: behind it, or right above it and by its name."""
+    switch = _SWITCH.fullmatch(document.slice(edit.span))
+    line = line_start(document.text, edit.span.start)
+    named = _SWITCHED.search(document.text[line : edit.span.start])
+    if switch is None or named is None:
+        return ""
+    for span in _around(document, edit.span):
+        comment = document.slice(span)
+        is_of_it = span.start > edit.span.start or _plain(named["name"]) in _plain(comment)
+        if is_of_it and _AGAINST.search(comment):
+            return f"{Place(document, span)} says why {named['name'].lstrip('-')} is {switch['word']}"
+    return ""
+
+
+def _plain(words: str) -> str:
+    return words.lower().replace("_", " ").replace("-", " ").strip()
 
 
 def _said(digits: str) -> re.Pattern[str]:

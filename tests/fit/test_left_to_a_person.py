@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.commands.check import check, load_runs
 from lintfit.documents.edits import apply
-from lintfit.documents.model import Edit, FileEdit, Span
+from lintfit.documents.model import Edit, FileEdit, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
 from lintfit.fit.applying import Applied, apply_changes
@@ -468,6 +468,28 @@ def test_a_number_of_which_a_comment_speaks(tmp_path: Path, before: str, behind:
     at = document.text.index("batch: 64") + len("batch: ")
     edit = FileEdit(document.path, Edit(Span(at, at + 2), "8"), document)
     assert spoken_of([edit]).endswith("says why it is 64") is said
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "said"),
+    [
+        ("", "gradient_checkpointing=False,  # True gives error https://example.org/issues/2819", True),
+        ("", "gradient_checkpointing=False,  # DISABLED: breaks gradient flow with several experts", True),
+        ("", "gradient_checkpointing: bool = False  # off for now to avoid issues", True),
+        ("", "gradient_checkpointing=False,  # 开启会报错", True),
+        ("# Forced False: gradient_checkpointing=True corrupts rollouts\n", "gradient_checkpointing=False,", True),
+        ("# Don't remove columns\n", "gradient_checkpointing=False,", False),
+        ("", "gradient_checkpointing=False,  # use gradient checkpointing to save memory", False),
+        ("", "gradient_checkpointing=False,  # enable it if OOM", False),
+        ("", "gradient_checkpointing=False,", False),
+    ],
+)
+def test_a_switch_of_which_a_comment_says_why_it_is_off(tmp_path: Path, before: str, line: str, said: bool) -> None:
+    (tmp_path / "a.py").write_text(f"fp16 = True  # NaNs without it\n\n{before}{line}\nother = 2  # never\n")
+    document = Workspace(tmp_path).read(Path("a.py"), Kind.PYTHON)
+    at = document.text.index("False", document.text.index(line))
+    edit = FileEdit(document.path, Edit(Span(at, at + len("False")), "True"), document)
+    assert spoken_of([edit]).endswith("says why gradient_checkpointing is False") is said
 
 
 @pytest.mark.parametrize(
