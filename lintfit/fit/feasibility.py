@@ -570,6 +570,31 @@ _BY_ITS_BATCH = (
 )
 
 
+_REWARDS = re.compile(
+    r"^(?P<indent>[ \t]*)(?:async[ ]+)?def \w+\([^()]{0,400}\bcompletions\b[^()]{0,400}\)[^\n:]{0,80}:[^\n]*\n"
+    r"(?P<body>(?:(?P=indent)[ \t]+\S[^\n]*\n|[ \t]*\n)+)",
+    re.MULTILINE,
+)
+"""A function of rewards, by the argument that TRL hands it."""
+_SPREAD_OVER = re.compile(r"^[^#\n]*?(?:\.(?:var|std)\(|\bstatistics\.p?(?:stdev|variance)\()", re.MULTILINE)
+"""A spread over the samples that it got."""
+
+
+def _scales_rewards(run: Run, text: str) -> Span | None:
+    """Where a function of rewards works out how far its samples are apart, of which one alone has no spread (NaN).
+
+    Before TRL 0.17 it gets a micro-batch of one process (0.16 ``grpo_trainer.py:_generate_and_score_completions``),
+    after that as much for each step that is accumulated.
+    """
+    if run.spec is None or run.spec.generation is None or before(run.versions.get("trl"), "0.17") is False:
+        return None
+    for function in _REWARDS.finditer(text):
+        if (found := _SPREAD_OVER.search(function["body"])) is not None:
+            start = function.start("body")
+            return Span(start + found.start(), start + found.end())
+    return None
+
+
 def _knows_its_batch(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a micro-batch is not written where the loss holds its samples against one another, or adds them up:
     accumulation brings the others of a step back to the gradient, and not to that comparison or at that weight."""
@@ -580,6 +605,8 @@ def _knows_its_batch(run: Run, changes: Mapping[str, Any]) -> str:
         for pattern, does in _BY_ITS_BATCH if document.kind is Kind.PYTHON else ():
             if (found := pattern.search(document.text)) is not None:
                 return f"{Place(document, Span(*found.span()))} {does}"
+        if document.kind is Kind.PYTHON and (span := _scales_rewards(run, document.text)) is not None:
+            return f"{Place(document, span)} holds the rewards of a process's own samples against one another"
     return ""
 
 

@@ -643,6 +643,30 @@ def test_a_loss_that_knows_its_batch_keeps_it(tmp_path: Path, loss: str, by_hand
     assert ("micro_batch_size" in plan.fix.changes and not plan.by_hand) is not by_hand
 
 
+@pytest.mark.parametrize(
+    ("scaled", "trl", "by_hand"),
+    [
+        ("return list((scores - scores.mean()) / scores.std())", "0.16.0", True),
+        ("return list((scores - scores.mean()) / scores.std())", "0.18.0", False),
+        ("return list(scores)  # not by scores.std()", "0.16.0", False),
+    ],
+)
+def test_rewards_that_know_their_micro_batch_keep_it(tmp_path: Path, scaled: str, trl: str, by_hand: bool) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\nfrom trl import GRPOConfig, GRPOTrainer\n\n\n"
+        f"def score(completions, **kwargs):\n    scores = torch.tensor(list(map(len, completions)))\n    {scaled}\n\n\n"
+        'args = GRPOConfig("out", bf16=True, gradient_checkpointing=True, per_device_train_batch_size=64,\n'
+        "    num_generations=4, max_prompt_length=512, max_completion_length=512)\n"
+        'GRPOTrainer("Qwen/Qwen2.5-0.5B", args=args, reward_funcs=score, train_dataset=data).train()\n'
+    )
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 8 train.py\n")
+    (tmp_path / "requirements.txt").write_text(f"trl=={trl}\ntransformers\n")
+    plan = _plan(tmp_path / "run.sh", gpus=8, seq_len=None)
+    assert plan.fix.changes["micro_batch_size"] < 64
+    assert ("holds the rewards" in plan.by_hand) is by_hand
+
+
 def test_a_larger_micro_batch_is_left_to_a_person(tmp_path: Path) -> None:
     more = ', gradient_accumulation_steps=16, gradient_checkpointing=True, fsdp="full_shard auto_wrap"'
     (tmp_path / "train.py").write_text(SCRIPT.format(size="7B", micro=1, more=more).replace("float32", "bfloat16"))
