@@ -60,6 +60,8 @@ class Care:
         """
         if not fix.edits or fix.applicability is Applicability.DISPLAY:
             return fix
+        if why := _spoken_against(fix.edits):
+            return replace(fix, applicability=Applicability.DISPLAY, message=f"{fix.message} ({why})", caution=why)
         taken = self.of(fix.edits, about)
         if taken.read is not None and taken.read.sure:
             why = f'{taken.read.where} reads "{taken.key}"'
@@ -177,12 +179,13 @@ def spoken_of(edits: Iterable[FileEdit]) -> str:
     """Where a comment beside or right above a number that would change speaks of that number, or says that it is meant,
     or one of a switch says what breaks by the other value: afterwards it would not be true any more. Empty where none
     does."""
+    edits = tuple(edits)
+    if why := _spoken_against(edits):
+        return why
     for document, own in _by_document(edits):
         if is_notebook(document.path) or document.file.within is not None:
             continue
         for edit in own:
-            if reason := _spoken_against(document, edit):
-                return reason
             number = _NUMBER.fullmatch(document.slice(edit.span))
             if number is None:
                 continue
@@ -196,7 +199,17 @@ def spoken_of(edits: Iterable[FileEdit]) -> str:
     return ""
 
 
-def _spoken_against(document: Document, edit: Edit) -> str:
+def _spoken_against(edits: Iterable[FileEdit]) -> str:
+    """Where a comment says why a switch is not as an edit makes it; empty where none does."""
+    for document, own in _by_document(edits):
+        if not is_notebook(document.path) and document.file.within is None:
+            for edit in own:
+                if why := _against(document, edit):
+                    return why
+    return ""
+
+
+def _against(document: Document, edit: Edit) -> str:
     """Where a comment says why a switch is not as an edit makes it: behind it, or right above it and by its name."""
     switch = _SWITCH.fullmatch(document.slice(edit.span))
     line = line_start(document.text, edit.span.start)

@@ -13,7 +13,7 @@ from lintfit.commands.check import check, load_runs
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, FileEdit, Kind, Span
 from lintfit.documents.workspace import Workspace
-from lintfit.findings.model import Plan
+from lintfit.findings.model import Applicability, Fix, Plan
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.care import Care, said_anew, spoken_of
 from lintfit.fit.feasibility import Feasibility
@@ -490,6 +490,8 @@ def test_a_switch_of_which_a_comment_says_why_it_is_off(tmp_path: Path, before: 
     at = document.text.index("False", document.text.index(line))
     edit = FileEdit(document.path, Edit(Span(at, at + len("False")), "True"), document)
     assert spoken_of([edit]).endswith("says why gradient_checkpointing is False") is said
+    fix = Care(Workspace(tmp_path)).weighed(Fix("turn it on", Applicability.UNSAFE, (edit,)))
+    assert (fix.applicability is Applicability.DISPLAY) is said
 
 
 @pytest.mark.parametrize(
