@@ -59,8 +59,8 @@ class _Look:
 
     def __init__(self) -> None:
         self._lies: dict[str, str] = {}
-        self._plain: dict[str, bool] = {"/": True, "": False}
-        """Folders that no link leads to, nor through."""
+        self._straight: dict[str, str | None] = {"/": "/", "": paths.led("")}
+        """Where paths lead through which no link leads; None for others."""
 
     def lies(self, path: str) -> str:
         found = self._lies.get(path)
@@ -76,14 +76,22 @@ class _Look:
         return followed(path) if found == "l" else found
 
     def leads(self, path: str, answer: str) -> bool:
-        """Whether a path leads to itself, as the answer says it does; False says nothing."""
-        return path == answer and self._is_plain(path)
+        """Whether a path leads where the answer says; False says nothing."""
+        return self._leads_straight(path) == answer
 
-    def _is_plain(self, path: str) -> bool:
-        found = self._plain.get(path)
-        if found is None:
+    def _leads_straight(self, path: str) -> str | None:
+        """Where a path leads, ``.`` and ``..`` followed: without links the words of it tell."""
+        if path not in self._straight:
             above, slash, name = path.rpartition("/")
-            ordinary = bool(slash) and name not in ("", ".", "..")
-            found = ordinary and self._is_plain(above or "/") and self.lies(path) != "l"
-            self._plain[path] = found
-        return found
+            folder = self._leads_straight(above or slash)
+            self._straight[path] = None if folder is None else self._below(folder, name)
+        return self._straight[path]
+
+    def _below(self, folder: str, name: str) -> str | None:
+        """The same for a name in a folder to which no link leads."""
+        if name in ("", "."):
+            return folder
+        if name == "..":
+            return folder.rpartition("/")[0] or "/"
+        found = f"{folder.rstrip('/')}/{name}"
+        return None if self.lies(found) == "l" else found
