@@ -85,14 +85,15 @@ class Read:
 class _Code:
     """One file of code. What its text says of configs is looked for only where it names a key that is asked for."""
 
-    def __init__(self, path: Path, text: str) -> None:
-        self.path, self.text = path, text
+    def __init__(self, path: Path, workspace: Workspace) -> None:
+        self.path, self._workspace = path, workspace
+        self.text = workspace.file(path).text
         self.shell = path.suffix != ".ipynb" and kind_of(path) is Kind.SHELL
 
     @cached_property
     def opens(self) -> bool:
         """Whether it opens configs."""
-        return _OPENS.search(self.text) is not None
+        return self._workspace.told(self.path, "opens configs", _opens) != ""
 
     @cached_property
     def opens_yaml(self) -> bool:
@@ -109,6 +110,10 @@ class _Code:
         if self.shell or "Trainer" not in self.text or not _TAKES_RECIPES.search(self.text):
             return False
         return not any("Trainer" in found.group() for found in _OF_TRL.finditer(self.text))
+
+
+def _opens(text: str) -> str:
+    return "yes" if _OPENS.search(text) else ""
 
 
 @frozen
@@ -264,11 +269,10 @@ class KeyReads:
                 return files, False
             shown = path.relative_to(self._top) if path.is_relative_to(self._top) else path
             try:
-                text = self._workspace.file(shown).text
+                files.append(_Code(shown, self._workspace))
             except ReadError:
                 continue
-            characters += len(text)
-            files.append(_Code(shown, text))
+            characters += len(files[-1].text)
         return files, True
 
 

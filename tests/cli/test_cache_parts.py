@@ -22,6 +22,7 @@ from lintfit.cli import cache
 from lintfit.commands.kept import store
 from lintfit.documents.shell_reader import read_shell
 from lintfit.report import REPORTERS
+from lintfit.run import key_reads
 from lintfit.run.build import build
 from tests.cli.test_cache import FILES, checked, entries, project
 from tests.support import ROOT
@@ -107,6 +108,30 @@ def test_what_is_said_of_a_config_needs_no_launch_read_again(built: list[str], t
     assert built == []
     assert "no_such_key" not in found.out
     assert found == checked(".", *flags, "--no-cache", cwd=folder)
+
+
+def test_which_code_opens_configs_is_asked_of_changed_files_alone(tmp_path: Path) -> None:
+    folder = two_projects(tmp_path / "tree")
+    (folder / "one" / "ds.json").write_text('{"zero_optimization": {"stage": 3}, "no_such_key": 1}')
+    names, opens = "LENGTH = data['no_such_key']\n", "import json\n\ndata = json.load(open(FILE))\n"
+    for name in ("one", "two"):
+        (folder / name / "helper.py").write_text(names)
+    first = checked(".", "--output-format", "json", cwd=folder)
+    asked: list[str] = []
+    opens_configs = key_reads._opens
+
+    def noted(text: str) -> str:
+        asked.append(text)
+        return opens_configs(text)
+
+    with patch.object(key_reads, "_opens", noted):
+        for text in (opens + names, names):
+            (folder / "two" / "helper.py").write_text(text)
+            found = checked(".", "--output-format", "json", cwd=folder)
+            assert asked.pop() == text and not asked
+            assert (found != first) == (text != names)
+            assert found == checked(".", "--output-format", "json", "--no-cache", cwd=folder)
+            asked.clear()
 
 
 def test_a_launch_whose_script_writes_its_configs_is_kept(built: list[str], tmp_path: Path) -> None:
