@@ -334,8 +334,14 @@ def _fits(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _matching(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    """The files of some patterns. Folders that many of them begin with are looked for once: few projects have any."""
+    there: dict[str, bool] = {}
     for pattern in patterns:
-        yield from _in_order(folder, pattern)
+        first, below, _ = pattern.partition("/")
+        if below and first not in there:
+            there[first] = any(True for _ in door.matching(folder, f"{first}/"))
+        if not below or there[first]:
+            yield from _in_order(folder, pattern)
 
 
 def _in_order(folder: Path, pattern: str) -> list[Path]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lintfit.commands.check import load_runs
+from lintfit.documents import door
 from lintfit.errors import LintfitError
 from lintfit.options.config import from_flags
 from lintfit.options.model import Options
@@ -390,6 +392,22 @@ def test_the_images_of_a_project_tell_what_no_file_beside_them_does(tmp_path: Pa
     beside = tmp_path / "docker/cu124/requirements.txt"
     assert requirements.speaks_for(beside, tmp_path / "train.py", tmp_path)
     assert not requirements.speaks_for(tmp_path / "other/cu124/requirements.txt", tmp_path / "train.py", tmp_path)
+
+
+def test_folders_that_are_not_there_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "requirements.txt").write_text("peft==0.9.0\n", "utf-8")
+    asked: list[str] = []
+    own = door.matching
+
+    def noted(folder: Path, pattern: str) -> Iterator[Path]:
+        asked.append(pattern)
+        return own(folder, pattern)
+
+    monkeypatch.setattr(door, "matching", noted)
+    assert asked_near(tmp_path / "train.py", tmp_path)["peft"][0] == "0.9.0"
+    for first, times in (("docker/", 1), ("setup*/", 1), ("env*/", 7)):
+        assert sum(each.startswith(first) for each in asked) == times
 
 
 @pytest.mark.parametrize("folder", ["env", "envs", "environments", "conda", "deps", "requirements-train", "setup"])
