@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lintfit.commands.kept.codec import Decoder, Encoder, NotKept
@@ -18,7 +19,13 @@ _NEVER = frozenset({"origin", "told", "launch", "script", "recipe", "facts", "ol
 _LATER = tuple(name for name in names(Run) if name not in _AT_ONCE and name not in _NEVER)
 
 
-def written(run: Run, workspace: Workspace, base: Run | None = None) -> Mapping[str, Any]:
+_PATHS = "looked_for"
+"""The field of many paths, which are written as numbers: most of them stand in many runs."""
+
+
+def written(
+    run: Run, workspace: Workspace, numbers: Callable[[Iterable[Path]], list[int]], base: Run | None = None
+) -> Mapping[str, Any]:
     """A run as JSON; of one that was made of another (``base``) what it has of its own. Raises NotKept."""
     if isinstance(run, KeptRun) and run.content is not None:
         return {**run.content, "told": run.told}
@@ -28,7 +35,10 @@ def written(run: Run, workspace: Workspace, base: Run | None = None) -> Mapping[
     encoder = Encoder(workspace)
     at_once = [encoder.plain(getattr(run, name)) for name in _AT_ONCE]
     own = [name for name in _LATER if base is None or getattr(run, name) is not getattr(base, name)]
-    return {"at_once": at_once, "later": {name: _field(run, name, workspace) for name in own}, "told": run.told}
+    later: dict[str, Any] = {name: _field(run, name, workspace) for name in own if name != _PATHS}
+    if _PATHS in own:
+        later[_PATHS] = numbers(run.looked_for)
+    return {"at_once": at_once, "later": later, "told": run.told}
 
 
 def _field(run: Run, name: str, workspace: Workspace) -> str | None:
@@ -42,19 +52,20 @@ def _field(run: Run, name: str, workspace: Workspace) -> str | None:
 class KeptRun(Run):
     """A run that is read from its files only where somebody asks for what is not written of it."""
 
-    __slots__ = ("_base", "_build", "_workspace", "content")
+    __slots__ = ("_base", "_build", "_path", "_workspace", "content")
 
     def __init__(
         self,
         content: Mapping[str, Any],
         origin: Origin,
         workspace: Workspace,
+        path: Callable[[int], Path],
         build: Callable[[], Run],
         base: KeptRun | None = None,
     ) -> None:
         self.content: Mapping[str, Any] | None = content
         """What is written of it; None once it is read from its files."""
-        self._workspace, self._build, self._base = workspace, build, base
+        self._workspace, self._path, self._build, self._base = workspace, path, build, base
         decoder = Decoder(workspace)
         at_once = dict(zip(_AT_ONCE, map(decoder.value, content["at_once"]), strict=True))
         for name, value in {"origin": origin, "told": dict(content["told"]), **at_once}.items():
@@ -83,7 +94,8 @@ class KeptRun(Run):
         if written is None:
             return False
         try:
-            setattr(self, name, Decoder(self._workspace).value(json.loads(written)))
+            found = map(self._path, written) if name == _PATHS else Decoder(self._workspace).value(json.loads(written))
+            setattr(self, name, frozenset(found) if name == _PATHS else found)
         except Exception:  # of somebody else's making
             return False
         return True

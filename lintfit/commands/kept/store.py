@@ -161,7 +161,8 @@ class Store:
         part = self._earlier.get(name)
         run: Run | None = None
         if part is not None:
-            run = KeptRun(part.content["run"], origin, workspace, lambda: build(origin, workspace, cli))
+            content, path = part.content["run"], self._paths.path
+            run = KeptRun(content, origin, workspace, path, lambda: build(origin, workspace, cli))
             workspace.ask(part.paths())
         else:
             part = Part(set())
@@ -200,7 +201,8 @@ class Store:
         content = part.content["judged"]
         if content is None:
             return run
-        return KeptRun(content, run.origin, self._workspace, make, run if isinstance(run, KeptRun) else None)
+        base = run if isinstance(run, KeptRun) else None
+        return KeptRun(content, run.origin, self._workspace, self._paths.path, make, base)
 
     def _part_of(self, run: Run) -> Part:
         return self._parts[self._runs[id(run)][1]]
@@ -286,13 +288,13 @@ class Store:
 
     def _of_run(self, part: Part) -> Mapping[str, Any]:
         run, result, findings = part.value
-        content: dict[str, Any] = {"run": written(run, self._workspace), "judged": None, "result": None}
+        content: dict[str, Any] = {"run": written(run, self._workspace, self._paths.of), "judged": None, "result": None}
         if part.content is not None:
             return {**part.content, "run": content["run"]}
         if result is None or findings is None:
             return content
         if result.run is not run:
-            content["judged"] = written(result.run, self._workspace, run)
+            content["judged"] = written(result.run, self._workspace, self._paths.of, run)
         fields = [getattr(result, name) for name in _OF_RESULT]
         content["result"] = json.dumps(Encoder(self._workspace).plain([fields, findings]), separators=(",", ":"))
         return content

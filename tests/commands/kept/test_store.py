@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import chdir
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands.check import _found, _Pass, new_workspace
+from lintfit.commands.kept.run import KeptRun
 from lintfit.commands.kept.store import Keeping, Part, _Paths
 from lintfit.options.model import Options
 from tests.support import ROOT, forget
@@ -54,3 +56,24 @@ def test_paths_of_a_kept_part_are_numbers_until_somebody_asks() -> None:
     assert part.asked == {Path("a.py"), Path("c.py"), Path("d.py")}
     assert sorted(paths.of(part.asked)) == [0, 2, 3]
     assert [*paths.of_known([Path("c.py"), Path("e.py")])] == [2]
+
+
+def test_what_a_kept_run_looked_for_is_numbers_until_somebody_asks(tmp_path: Path) -> None:
+    folder = shutil.copytree(PROJECTS / "accelerate-yaml-zero3" / "input", tmp_path / "tree")
+    paths, options = [Path()], Options(gpu="3090", gpus=8)
+    with chdir(folder):
+        forget()
+        keeping = Keeping()
+        workspace = new_workspace(paths, options)
+        first = _Pass(keeping.found(lambda: _found(paths, options)), workspace, options, keeping.store(workspace))
+        runs = first.check().loaded.runs
+        written = json.loads(json.dumps(keeping.written()))
+        numbers = [part["run"]["later"]["looked_for"] for _, part in written["parts"].values() if "run" in part]
+        assert numbers and all(isinstance(each, int) for found in numbers for each in found)
+        again = Keeping(written)
+        workspace = new_workspace(paths, options)
+        second = _Pass(first.found, workspace, options, again.store(workspace))
+        kept = second.check().loaded.runs
+        assert all(isinstance(run, KeptRun) and run.content is not None for run in kept)
+        assert [run.looked_for for run in kept] == [run.looked_for for run in runs]
+        assert all(isinstance(run, KeptRun) and run.content is not None for run in kept)
