@@ -2,7 +2,7 @@
 
 libcst's own ``PositionProvider`` prints the tree as well, but counts lines and columns of every token with a regular
 expression and walks the tree once more for nothing; this takes a quarter of its time. The spans are the same: without
-parentheses around a node, leading lines and trailing comments.
+parentheses around a node, leading lines and trailing comments; blanks have none.
 
 Printing takes longer than parsing, and few nodes are asked for: a statement of the module is printed alone where
 CPython's parser has said on which line it begins.
@@ -22,6 +22,9 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 Spans = Mapping[cst.CSTNode, tuple[int, int]]
 """Start and end of nodes."""
 
+
+BLANKS = frozenset({cst.SimpleWhitespace, cst.TrailingWhitespace, cst.Newline})
+"""Nodes that are left out, half of a tree: nothing is said of a blank, and nothing that ends with one."""
 
 MOST_CALLS = 50_000
 """Calls within calls while a tree is printed; of Python's own functions, which take none of the machine's stack."""
@@ -50,8 +53,9 @@ class Places(CodegenState):
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start = self.starts.pop()
-        # What record_syntactic_position has noted is narrower.
-        self.spans.setdefault(node, (start, self.offset))
+        if type(node) not in BLANKS:
+            # What record_syntactic_position has noted is narrower.
+            self.spans.setdefault(node, (start, self.offset))
 
     def record_syntactic_position(self, node: cst.CSTNode, *, start_node: Any = None, end_node: Any = None) -> Any:
         return _Inner(self, node, start_node, end_node)
@@ -96,7 +100,7 @@ def _room() -> Iterator[None]:
 
 
 def spans_of(module: cst.Module, text: str) -> Spans | None:
-    """Start and end of every node; None where the tree does not print this very text."""
+    """Start and end of every node but blanks; None where the tree does not print this very text."""
     places = printed(module, Places(module))
     if "".join(places.tokens) != text:
         return None
