@@ -1,15 +1,16 @@
 """libcst's classes of nodes, made so that they load and work in less time.
 
-libcst declares some 170 nodes as frozen dataclasses below an abstract class. That costs at three places:
+libcst declares some 170 nodes as frozen dataclasses below an abstract class. That costs at four places:
 
 - ``@dataclass(frozen=True)`` compiles four methods for each class when libcst loads, half of the time that it takes.
 - The ``__init__`` that it compiles sets each field through ``object.__setattr__``, and the parser makes millions.
 - An abstract class is asked in Python whether something is one of its instances, which takes five times as long.
+- Each class has an ``__eq__`` and a ``__hash__`` in Python, by identity, and spans and parents are kept by node.
 
 So the classes are made with one method to compile, ``__init__``, which is compiled for the first node of a class and
-sets fields as any class does; and they answer as plain classes do (libcst registers no others as theirs). A node is
-then no longer kept from changing: the type checker sees to that. Where somebody has loaded libcst before, its
-classes stay as they are.
+sets fields as any class does; they answer as plain classes do (libcst registers no others as theirs), and a node is
+told from others as any object is. It is then no longer kept from changing: the type checker sees to that. Where
+somebody has loaded libcst before, its classes stay as they are.
 """
 
 from __future__ import annotations
@@ -48,8 +49,11 @@ def load() -> None:
         from libcst import CSTNode
     finally:
         dataclasses.dataclass = own
+    node: Any
     for node in {CSTNode, *_below(CSTNode)}:
         node.__class__ = _Plain
+        node.__eq__ = object.__eq__
+        node.__hash__ = object.__hash__
 
 
 def is_own(cls: type) -> bool:

@@ -69,6 +69,15 @@ with pytest.raises(cst.CSTValidationError):  # also after a text that is no Pyth
 """)
 
 
+def test_nodes_are_keys_as_any_objects_are() -> None:
+    run("""
+assert cst.Name.__hash__ is object.__hash__ and cst.If.__eq__ is object.__eq__
+one, two = cst.Name("a"), cst.Name("a")
+assert one != two and one == one and one != "a" and one.deep_equals(two)
+assert {one: 1, two: 2}[one] == 1 and len({one, two, one}) == 2 and [two, one].index(one) == 1
+""")
+
+
 def test_nodes_are_told_as_by_abstract_classes() -> None:
     run("""
 name = cst.Name("a")
