@@ -93,7 +93,7 @@ def _batch(judged: RunResult) -> int:
     return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(projects)
 def test_a_plan_fits_when_the_written_files_are_checked_from_scratch(project: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as name:

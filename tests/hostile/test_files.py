@@ -162,6 +162,7 @@ NAMES = ("a\n::error::b", "::error file=a::b", "##[error]a", "\x1b[31ma", "a\rb"
          "[a](http:{}b)", "`a`", "-rf", "--fix", "\u202ea", "a\u2028b", "%0A::error::a", "a:b,c", "$(touch owned)", "`touch owned`", "\udcff")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_names_that_somebody_obeys(form: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
@@ -228,6 +229,7 @@ PAGES: dict[str, dict[str, str | bytes]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_without_end(name: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
@@ -323,6 +325,7 @@ def test_what_the_command_line_names_outside_is_checked(tmp_path: Path) -> None:
 GIT_FILES = ("packed-refs", "HEAD", "config", "shallow", "commondir", "info/attributes", "index")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*GIT_FILES, "include", "pipe"])
 @pytest.mark.parametrize("flags", [["--staged"], ["--changed-since", "HEAD"]])
 def test_git_shows_nothing_of_other_files(name: str, flags: list[str], tmp_path: Path) -> None:
