@@ -46,6 +46,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     by_hand = _loads_by_config(sources)
     if by_hand is not None:
         return by_hand
+    in_config = sources.said("script", "optimizer_in_config")
+    if in_config is not None:
+        return Setting("engine", UNKNOWN, in_config.provenance)
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         if sharded is not None and sharded.value is UNKNOWN:
             return Setting("engine", UNKNOWN, sharded.provenance)  # a Trainer is given something to shard by, or not
@@ -123,8 +126,21 @@ def zero(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]
         if sources.deepspeed is not None and candidates[0] is None:
             # A file that is silent means DeepSpeed's own default; the launcher's values fill "auto" only.
             candidates.insert(0, default(name, fallback, "DeepSpeed's default"))
+        found = first(name, *candidates)
+        if found is None and _set_up_elsewhere(sources):
+            found = Setting(name, UNKNOWN, OF_THE_MACHINE)
         plugin = 2 if name == "zero_stage" else "none"
-        yield first(name, *candidates) or default(name, plugin, "Accelerate's DeepSpeedPlugin default")
+        yield found or default(name, plugin, "Accelerate's DeepSpeedPlugin default")
+
+
+def _set_up_elsewhere(sources: Sources) -> bool:
+    """Whether ``accelerate launch`` is told of DeepSpeed by a variable alone: what ``accelerate config`` wrote on the
+    machine says how then, as where it is told nothing."""
+    launch = sources.launch
+    if launch is None or launch.launcher != "accelerate" or sources.accelerate is not None:
+        return False
+    engine = sources.said("launch", "engine")
+    return engine is not None and engine.value == "deepspeed" and "use_deepspeed" not in launch.invocation.options
 
 
 def without_stage_3(settings: Mapping[str, Setting]) -> Setting | None:

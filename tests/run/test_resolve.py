@@ -408,6 +408,39 @@ def test_an_accelerate_yaml_that_is_not_there(tmp_path: Path, file: str, precisi
     assert settings["gradient_accumulation_steps"].value == steps
 
 
+@pytest.mark.parametrize(
+    ("line", "engine", "stage"),
+    [
+        ("ACCELERATE_USE_DEEPSPEED=true torchrun --nproc_per_node 2 train.py", "deepspeed", 2),
+        ("ACCELERATE_USE_DEEPSPEED=true accelerate launch --num_processes 2 train.py", "deepspeed", UNKNOWN),
+        ("accelerate launch --use_deepspeed --num_processes 2 train.py", "deepspeed", 2),
+        ("torchrun --nproc_per_node 2 train.py", "ddp", None),
+    ],
+)
+def test_accelerates_variables_choose_the_engine(tmp_path: Path, line: str, engine: str, stage: object) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    (tmp_path / "run.sh").write_text(line + "\n")
+    settings = load_runs([tmp_path / "run.sh"], Options())[1][0].run.settings
+    assert settings["engine"].value == engine
+    assert (settings["zero_stage"].value if "zero_stage" in settings else None) == stage
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "engine"),
+    [
+        ("DummyOptim(model.parameters())", UNKNOWN),
+        ("torch.optim.AdamW(model.parameters()) if plugin is None else DummyOptim(model.parameters())", "ddp"),
+    ],
+)
+def test_a_dummy_of_accelerates_is_an_optimizer_under_deepspeed_alone(
+    tmp_path: Path, optimizer: str, engine: object
+) -> None:
+    script = LOOP.replace("torch.optim.AdamW(model.parameters())", optimizer)
+    (tmp_path / "train.py").write_text(script.replace("import Accelerator", "import Accelerator, DummyOptim"))
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
+    assert load_runs([tmp_path / "run.sh"], Options())[1][0].run.settings["engine"].value == engine
+
+
 @pytest.mark.parametrize(("asked", "ranks"), [("all", 4), (2, 2), (3, UNKNOWN), (1, None), (UNKNOWN, UNKNOWN)])
 def test_matrices_are_split_over_ranks_that_divide_the_processes(asked: object, ranks: object) -> None:
     options = Options(gpus=4, origins={"gpus": "--gpus"})

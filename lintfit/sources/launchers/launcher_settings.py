@@ -1,11 +1,12 @@
-"""The settings that a launcher's own options state: Accelerate's and Fabric's; torchrun and deepspeed have none."""
+"""The settings that a launcher's own options state: Accelerate's and Fabric's; torchrun and deepspeed have none. And
+Accelerate's variables, which count whatever starts the script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from lintfit.settings.model import AUTO, UNKNOWN, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.launchers import packaged
 from lintfit.sources.launchers.command_line import Invocation, Option
 from lintfit.sources.launchers.fabric import MIXED, WEIGHTS, engine_precision
@@ -58,6 +59,16 @@ SWITCHES: Mapping[str, Any] = {
 """``accelerate launch``'s switches that choose an engine."""
 
 
+VARIABLES: Mapping[str, tuple[str, Reader]] = {
+    "zero_stage": ("ACCELERATE_DEEPSPEED_ZERO_STAGE", coerced_integer),
+    "offload_optimizer": ("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", _device),
+    "offload_param": ("ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", _device),
+    "deepspeed_config_file": ("ACCELERATE_DEEPSPEED_CONFIG_FILE", word),
+    "zero3_init_flag": ("ACCELERATE_DEEPSPEED_ZERO3_INIT", truth),
+}
+"""What a ``DeepSpeedPlugin`` reads from the environment, by setting (accelerate 1.15, ``utils/dataclasses.py``)."""
+
+
 def option_for(launcher: str, name: str) -> str | None:
     """The launcher's own option that states a setting, or None."""
     if launcher not in ("accelerate", "trl"):
@@ -78,12 +89,39 @@ def spelled(value: Any) -> str:
 
 
 def read(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
-    """What the launcher's own options state."""
+    """What Accelerate's variables state, and the launcher's own options, which count before them."""
+    if invocation.action is None:
+        yield from _by_variables(around)
     if invocation.launcher in ("accelerate", "trl"):
         yield from packaged.read(invocation.options.get("accelerate_config"), around)
         yield from _accelerate(invocation, around)
     elif invocation.launcher == "fabric":
         yield from _fabric(invocation, around)
+
+
+def _by_variables(around: Surroundings) -> Iterator[Setting]:
+    """``ACCELERATE_USE_DEEPSPEED=true`` or ``ACCELERATE_USE_FSDP=true`` in front of a command.
+
+    Accelerate and the Trainer go by them without a plugin of the script's (accelerate 1.15, ``Accelerator.__init__``
+    and ``AcceleratorState``; transformers 4.57, ``TrainingArguments.__post_init__``), and ``accelerate launch`` leaves
+    them as they are unless it is asked for an engine itself (``utils/launch.py:prepare_multi_gpu_env``).
+    """
+
+    def on(name: str) -> bool:
+        return (around.environment.get(name) or "").lower() == "true"
+
+    def at(name: str) -> Provenance:
+        return around.at(around.environment_places.get(name, around.command))
+
+    if on("ACCELERATE_USE_DEEPSPEED"):
+        yield Setting("engine", "deepspeed", at("ACCELERATE_USE_DEEPSPEED"))
+        for name, (variable, reader) in VARIABLES.items():
+            if variable in around.environment:
+                text = around.environment[variable]
+                yield Setting(name, UNKNOWN if text is None else reader(text), at(variable))
+    elif on("ACCELERATE_USE_FSDP"):
+        yield Setting("engine", "fsdp", at("ACCELERATE_USE_FSDP"))
+        yield Setting("fsdp", UNKNOWN, at("ACCELERATE_USE_FSDP"))  # a dozen FSDP_… variables say how
 
 
 def _value(option: Option, reader: Reader) -> Any:

@@ -253,6 +253,14 @@ def test_card_of_a_batch_job(launch: Callable[[str], Launch], line: str, gpu: st
             {"engine": "deepspeed", "deepspeed_config_file": "d.json"},
         ),
         ("accelerate launch --multi_gpu train.py", {"engine": "ddp"}),
+        (
+            "ACCELERATE_USE_DEEPSPEED=true ACCELERATE_DEEPSPEED_ZERO_STAGE=3 torchrun train.py",
+            {"engine": "deepspeed", "zero_stage": 3},
+        ),
+        ("export ACCELERATE_USE_DEEPSPEED=True\npython train.py", {"engine": "deepspeed"}),
+        ("ACCELERATE_USE_DEEPSPEED=false ACCELERATE_DEEPSPEED_ZERO_STAGE=3 python train.py", {}),
+        ("ACCELERATE_USE_FSDP=true torchrun train.py", {"engine": "fsdp", "fsdp": UNKNOWN}),
+        ("ACCELERATE_USE_DEEPSPEED=true accelerate launch --multi_gpu train.py", {"engine": "ddp"}),
         ("accelerate launch --zero_stage $Z train.py", {"zero_stage": UNKNOWN}),
         (
             "accelerate launch --use_fsdp --fsdp_sharding_strategy 2 --fsdp_offload_params true train.py",

@@ -183,6 +183,14 @@ def plugins(reading: Reading, accelerator: Record) -> None:
         _fsdp_plugin(reading, made)
 
 
+def dummies(reading: Reading) -> None:
+    """A ``DummyOptim`` that is certainly made: its optimizer is in a DeepSpeed config, and no other engine makes one of
+    it (accelerate 1.15, ``Accelerator._prepare_deepspeed``; ``_prepare_one`` hands it back as it is)."""
+    made = next((r for r in reading.called("DummyOptim") if r.taken is True), None)
+    if made is not None:
+        reading.state("optimizer_in_config", True, made.node, "DummyOptim is for DeepSpeed alone")
+
+
 def _made(value: Value | None, name: str) -> Record | None:
     for each in objects(value):
         if each.call is not None and each.call.name == name:

@@ -32,6 +32,7 @@ def read(reading: Reading) -> None:
                 reading.put(name, value, accelerator)
         engines.accumulation(reading, accelerator)
         engines.plugins(reading, accelerator)
+        engines.dummies(reading)
     elif fabrics:
         fabric.read(reading, fabrics[-1])
     _loader(reading)
