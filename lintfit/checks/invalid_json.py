@@ -8,6 +8,7 @@ from lintfit.checks.helpers.fixes import spliced
 from lintfit.checks.helpers.readers import reader_of
 from lintfit.checks.helpers.wording import united
 from lintfit.documents.broken import is_broken
+from lintfit.documents.conflicts import RESOLVE, conflict
 from lintfit.documents.model import Document, Kind, Problem
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.settings.model import Place
@@ -25,12 +26,14 @@ def check_file(context: FileContext) -> Iterator[Report]:
     template = _TEMPLATE_NAME.search(document.path.name) or _PLACEHOLDER.search(document.text)
     if document.kind is not Kind.JSON or template or not (meant or named):
         return
-    for problem in document.problems:
+    merge = conflict(document.text)
+    for problem in (merge,) if merge is not None else document.problems:
         if problem.code == "syntax-error":
             yield Report(
                 Place(document, problem.span),
                 f"not valid JSON: {problem.detail}; no library can read this {'config' if meant else 'file'}",
                 related=tuple(Related(Place(document, span), message) for span, message in problem.related),
+                help=RESOLVE if merge is not None else "",
             )
     loose = [problem for problem in document.problems if problem.code == "not-strict-json"]
     reader = reader_of(context.runs)

@@ -11,6 +11,7 @@ from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 
+from lintfit.documents.conflicts import conflict
 from lintfit.documents.cut_commands import Cut, in_literals, mended
 from lintfit.documents.jobs.kinds import kind_of_job
 from lintfit.documents.limits import MAX_BYTES, too_large
@@ -83,6 +84,10 @@ def _read(file: FileText, open_text: OpenText | None, given: Given | None, withi
         return ShellDocument(file, Kind.SHELL, (Problem(NOT_READ, within.reason, Span(0, 0)),))
     steps = Steps(MAX_STEPS, "steps of a shell script", within)
     documented = is_python(file.path) or is_page(file.path)
+    stops = _conflict(file) if not documented and not is_workflow(file.path) else None
+    if stops is not None:
+        runs = _read(replace(file, text=_above(file.text, stops.span.start)), open_text, given, within)
+        return replace(runs, file=file, problems=(*runs.problems, stops))
     whole, cuts = (file, ()) if documented else _mended(file)
     job = kind_of_job(file.path, file.text) if not is_workflow(file.path) else None
     if is_workflow(file.path):
@@ -124,6 +129,24 @@ def _read(file: FileText, open_text: OpenText | None, given: Given | None, withi
         given=given if own else None,
         cuts=cuts,
     )
+
+
+def _conflict(file: FileText) -> Problem | None:
+    """The marker of a merge at which bash stops: in a here-document it is text as any."""
+    found = conflict(file.text)
+    if found is None:
+        return None
+    from lintfit.documents.bash_syntax import refuses
+
+    return found if refuses(file.text, "") else None
+
+
+def _above(text: str, stop: int) -> str:
+    """What bash runs of a script before it stops at a line: all but the command that the line stands in."""
+    lines = text[:stop].splitlines(keepends=True)
+    while lines and lines[-1].rstrip("\r\n").endswith("\\"):
+        del lines[-1]
+    return "".join(lines)
 
 
 def _mended(file: FileText) -> tuple[FileText, tuple[Cut, ...]]:

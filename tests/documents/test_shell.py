@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import FileText
+from lintfit.documents.model import SYNTAX_ERROR, FileText
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_edits import find_flag, remove_flag, set_flag
 from lintfit.documents.shell_reader import read_shell
@@ -503,3 +503,21 @@ def test_of_a_path_behind_a_variable_the_name_is_changed_alone(flag: str, expect
 def test_a_redirect_s_file_is_no_word_of_the_command(file: str) -> None:
     document = read_shell(FileText(Path("run.sh"), f"python t.py --x 1 > {file} --lr 1 2>&1 &\n"))
     assert [word.text for word in document.commands[0].words] == ["python", "t.py", "--x", "1", "--lr", "1"]
+
+
+_MERGE = "<<<<<<< HEAD\n{ours}=======\ntorchrun b.py\n>>>>>>> theirs\ntorchrun c.py\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "run"),
+    [
+        ("torchrun a.py\n" + _MERGE.format(ours="torchrun b.py --lr 1\n"), ["a.py"]),
+        ("torchrun a.py\ntorchrun b.py \\\n" + _MERGE.format(ours="--lr 1\n"), ["a.py"]),
+        ("cat <<'END'\n" + _MERGE.format(ours="") + "END\ntorchrun d.py\n", ["d.py"]),
+    ],
+)
+def test_bash_runs_what_stands_above_a_merge_that_is_not_resolved(text: str, run: list[str]) -> None:
+    document = read_shell(FileText(Path("run.sh"), text))
+    assert [c.words[1].value for c in document.commands if c.words[0].value == "torchrun"] == run
+    assert document.text == text
+    assert any(problem.code == SYNTAX_ERROR for problem in document.problems) is ("d.py" not in run)
