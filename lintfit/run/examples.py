@@ -37,6 +37,11 @@ alignment-handbook, Megatron-LM, DeepSpeed and QLoRA."""
 _PATHS = ("/fastchat/train/train.py", "/fastchat/train/train_mem.py")
 """FastChat's scripts, whose names alone say nothing."""
 
+_IN_PACKAGES = ("/llava/train/train.py", "/llava/train/train_mem.py", "/llava/train/train_xformers.py")
+"""LLaVA's, whose launch scripts are copied into repositories that tell to clone it."""
+_COPIED = word_set("run_clm_pt_with_peft.py run_clm_sft_with_peft.py")
+"""Of Chinese-LLaMA-Alpaca 1 to 3 and Chinese-Mixtral (``scripts/training``), beside which their launch scripts lie."""
+
 _DIFFUSERS = lazy_pattern(
     r"train_(?:dreambooth|text_to_image|controlnet|instruct_pix2pix|unconditional|kandinsky2?|custom_diffusion"
     r"|lcm_distill|cogvideox)\w*\.py|textual_inversion\w*\.py"
@@ -49,6 +54,11 @@ def is_example(name: str) -> bool:
     if f"/{name}".endswith(_PATHS):
         return True
     return base in _NAMES or _DIFFUSERS.fullmatch(base) is not None
+
+
+def is_of_a_checkout(name: str) -> bool:
+    """Whether a script bears the name of one that a known project has and no library, which lintfit does not read."""
+    return f"/{name}".endswith(_IN_PACKAGES) or posixpath.basename(name) in _COPIED
 
 
 def is_example_recipe(name: str, front_end: str) -> bool:

@@ -19,7 +19,7 @@ from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import is_to_fill_in
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.frozen import frozen, word_set
-from lintfit.run.examples import is_example, is_example_recipe, is_packaged_config
+from lintfit.run.examples import is_example, is_example_recipe, is_of_a_checkout, is_packaged_config
 from lintfit.run.gitignore import is_ignored
 from lintfit.run.locate import is_documented
 from lintfit.run.made import is_told_to_make, may_be_made
@@ -119,7 +119,8 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if launch is not None and (is_example_recipe(name, launch.launcher) or _is_of_front_end(name, launch)):
         return "elsewhere"
-    if is_packaged_config(name, _front_end(place, launch)) and not _has_folder(name, locator):
+    packaged = is_packaged_config(name, _front_end(place, launch)) or is_of_a_checkout(name)
+    if packaged and not (posixpath.dirname(name) and _has_folder(name, locator)):
         return "elsewhere"
     if (launch is not None and _in_container(launch)) or _leads_out(name, locator) or _in_submodule(locator):
         return "elsewhere"
@@ -129,7 +130,7 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if _is_template(place, launch):
         return "elsewhere"
-    if launch is not None and _is_copied_into_a_clone(launch, locator):
+    if launch is not None and (_is_copied_into_a_clone(launch, locator) or _folder_is_to_be_copied(launch, locator)):
         return "elsewhere"
     of_a_folder = "/" in _plain(Path(name)).as_posix() or name.endswith(".py")
     if of_a_folder and _is_below(name, locator):
@@ -188,6 +189,19 @@ def _is_copied_into_a_clone(launch: Launch, locator: Locator) -> bool:
         if clone is not None and copied.search(text, clone.end()) is not None:
             return True
     return False
+
+
+def _folder_is_to_be_copied(launch: Launch, locator: Locator) -> bool:
+    """Whether a page above the launch says to copy the folder that the launch's file lies in: "Copy scripts from
+    `./finetune` to your checkout of MiniCPM"."""
+    folder = launch.document.path.parent.name
+    if not folder:
+        return False
+    copied = re.compile(
+        rf"^(?!\s*#)[^\n]*\bcopy\b[^\n]*(?:`|\s|\./){re.escape(folder)}/?(?:`|\s)[^\n]*\b(?:in)?to\b",
+        re.MULTILINE | re.IGNORECASE,
+    )
+    return any(folder in text and copied.search(text) is not None for text in _told(locator))
 
 
 def _is_made_by_hand(name: str, locator: Locator) -> bool:

@@ -237,7 +237,7 @@ def test_a_module_is_found_where_a_cd_of_another_machine_leads(tmp_path: Path, m
 
 def test_a_script_may_lie_in_a_submodule_that_is_not_here(tmp_path: Path) -> None:
     (tmp_path / ".gitmodules").write_text('[submodule "LLaVA"]\n\tpath = LLaVA\n\turl = https://example.org/LLaVA\n')
-    (tmp_path / "run.sh").write_text("deepspeed llava/train/train_mem.py --bf16 True\n")
+    (tmp_path / "run.sh").write_text("deepspeed llava/train/run.py --bf16 True\n")
     assert [(each["rule"], each["severity"]) for each in lintfit(
         "check", ".", "--output-format", "json", "--select", "missing-file", cwd=tmp_path
     ).json["findings"]] == [("missing-file", "info")]  # fmt: skip
@@ -255,6 +255,39 @@ def test_a_folder_that_a_page_has_cloned_before_may_hold_it(
     page = f"First:\n```bash\ngit clone https://github.com/a/{told}.git\n```\n"
     (tmp_path / "README.md").write_text(page)
     assert certainties(tmp_path, monkeypatch, "deepspeed ./other/train/run.py --lr 1") == [certainty]
+
+
+@pytest.mark.parametrize(
+    ("launch", "files", "certainty"),
+    [
+        ("deepspeed llava/train/train_mem.py --bf16 True", {}, "elsewhere"),
+        ("deepspeed llava/train/train_mem.py --bf16 True", {"llava__train__other_py": ""}, "sure"),
+        ("torchrun run_clm_sft_with_peft.py --fp16", {}, "elsewhere"),
+        ("torchrun run_mine_with_peft.py --fp16", {}, "sure"),
+    ],
+)
+def test_a_script_of_a_project_that_launches_are_copied_from(
+    launch: str, files: dict[str, str], certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert certainties(tmp_path, monkeypatch, launch, **files) == [certainty]
+
+
+@pytest.mark.parametrize(
+    ("told", "certainty"),
+    [
+        ("- Copy scripts from `./finetune` directory to your checkout of MiniCPM", "elsewhere"),
+        ("Copy everything in finetune/ into the other repository.", "elsewhere"),
+        ("Copy your data to the folder `data`, then run what is in `finetune`.", "sure"),
+        ("# Copy the scripts of finetune to a checkout", "sure"),
+        ("Run the scripts in `./finetune`", "sure"),
+    ],
+)
+def test_a_folder_that_a_page_says_to_copy_elsewhere(
+    told: str, certainty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").write_text(f"{told}\n")
+    result = checked(tmp_path, monkeypatch, finetune__run_sh="deepspeed mine.py", finetune__other_py="")
+    assert [each.certainty for each in missing(result)] == [certainty]
 
 
 @pytest.mark.parametrize(
