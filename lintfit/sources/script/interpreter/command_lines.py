@@ -209,6 +209,8 @@ def _config_name(interpreter: Evaluator, parser: parsers.Parser, record: Record)
         return Const(flag, flag.value) if known else Unknown(flag)
     words = interpreter.walk.words or ()
     first = words[0] if words and ("H4" in parser.kind or record.name == "parse") else ""
+    if "$" in first:
+        return Unknown(parser.origin)
     return Const(parser.origin, first) if first.endswith((".yaml", ".yml")) else None
 
 
