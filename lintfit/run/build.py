@@ -127,6 +127,14 @@ def _states(document: Document, settings: Iterable[Setting]) -> bool:
     return False
 
 
+def _reads_no_flags(script: ScriptSource) -> bool:
+    """Whether a script takes all of its arguments from one file, whatever flags stand behind its name
+    (``parse_json_file(sys.argv[1])``; transformers 5.24, ``HfArgumentParser.parse_json_file`` reads no others)."""
+    made = script.reading.found.arguments
+    by_file = made is not None and made.call is not None and made.call.name in ("parse_json_file", "parse_yaml_file")
+    return by_file and not script.walk.parses
+
+
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
@@ -150,6 +158,9 @@ class _Builder:
         elif launch is not None or self.origin.kind == "script":
             script = self._script(launch)  # which may leave a recipe among the sources
             self.sources = replace(self.sources, script=script)
+            if launch is not None and script is not None and _reads_no_flags(script):
+                heard = {name: each for name, each in launch.settings.items() if name != "deepspeed"}
+                self.sources = replace(self.sources, launch=replace(launch, settings=heard))
             if self.files.workspace.work.all.spent:  # and what others have spent hangs on their order
                 self.files.workspace.ambiguous.add(self.files.workspace.located(self.origin.path))
         if self.sources.accelerate is None and self.sources.recipe is not None:

@@ -536,3 +536,44 @@ def test_a_json_is_no_config_of_a_run_whose_script_wraps_the_model_by_itself(
     assert (run.deepspeed is not None) is used
     assert any(document.path.name == "ds.json" for document in run.documents) is used
     assert (run.value("micro_batch_size") == 3) is used
+
+
+_BY_FILE = """\
+import sys
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).{parse}
+Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parse", "engine"),
+    [("parse_json_file(sys.argv[1])", "ddp"), ("parse_args_into_dataclasses()", "deepspeed")],
+)
+def test_flags_behind_the_file_that_all_arguments_come_from(tmp_path: Path, parse: str, engine: str) -> None:
+    (tmp_path / "train.py").write_text(_BY_FILE.format(parse=parse))
+    (tmp_path / "args.json").write_text('{"output_dir": "out", "lr_scheduler_type": "cosine"}')
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "scheduler": {"type": "WarmupDecayLR"}}')
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 2 train.py args.json --deepspeed ds.json\n")
+    run = load_runs([tmp_path / "run.sh"], Options())[1][0].run
+    assert run.value("engine") == engine
+    assert (run.deepspeed is not None) is (engine == "deepspeed")
+
+
+@pytest.mark.parametrize(
+    ("given", "later", "engine"),
+    [
+        ("deepspeed={'zero_optimization': {'stage': 2}}", "None", "deepspeed"),
+        ("bf16=True", "None", "ddp"),
+    ],
+)
+def test_an_argument_that_is_taken_back_after_it_was_used(tmp_path: Path, given: str, later: str, engine: str) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        f"args = TrainingArguments('out', {given})\nargs.deepspeed = {later}\n"
+        "Trainer(model=AutoModelForCausalLM.from_pretrained('gpt2'), args=args).train()\n"
+    )
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
+    run = load_runs([tmp_path / "run.sh"], Options())[1][0].run
+    assert (run.value("engine"), run.value("zero_stage")) == (engine, 2 if engine == "deepspeed" else None)

@@ -11,7 +11,7 @@ from lintfit.documents import bounds
 from lintfit.sources.script.interpreter import named_tuples, operators, parsers
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.invocations import Invocations
-from lintfit.sources.script.interpreter.models import is_model
+from lintfit.sources.script.interpreter.models import is_arguments, is_model
 from lintfit.sources.script.interpreter.scope import Scope
 from lintfit.sources.script.interpreter.state import LENGTHS, Flagged, Gradient, Pixels, Replaced, Walk
 from lintfit.sources.script.interpreter.values import (
@@ -96,7 +96,7 @@ class Assignments(Invocations):
                 for holder in alternatives(self.eval(target.value, scope)):
                     if isinstance(holder, Ref) and target.attr.value == "forward":
                         self._replaced(holder, value)
-                    if isinstance(holder, Object):
+                    if isinstance(holder, Object) and not _comes_late(target, holder, value):
                         self._put(holder, target.attr.value, value)
             case cst.Subscript():
                 self._store_item(target, value, scope)
@@ -229,3 +229,12 @@ def _around_star(value: Items, star: int, count: int, target: cst.CSTNode) -> li
 def _is_computed(value: Const) -> bool:
     """Whether a number is the result of an operation rather than read off somewhere."""
     return type(value.value) is int and isinstance(value.origin, cst.BinaryOperation)
+
+
+def _comes_late(target: cst.Attribute, holder: Object, value: Value) -> bool:
+    """``args.deepspeed = None`` behind ``TrainingArguments(deepspeed=…)``: ``__post_init__`` has made the plugin of it
+    that the Trainer hands to its Accelerator (transformers 5.24, ``Trainer.create_accelerator_and_postprocess``)."""
+    if target.attr.value != "deepspeed" or dotted(target.value) == "self" or not is_arguments(holder.library):
+        return False
+    before = holder.attributes.get("deepspeed")
+    return before is not None and operators.truth(before) is True and operators.truth(value) is False
