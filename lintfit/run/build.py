@@ -127,12 +127,16 @@ def _states(document: Document, settings: Iterable[Setting]) -> bool:
     return False
 
 
+_BY_FILE = ("parse_json_file", "parse_yaml_file")
+
+
 def _reads_no_flags(script: ScriptSource) -> bool:
     """Whether a script takes all of its arguments from one file, whatever flags stand behind its name
     (``parse_json_file(sys.argv[1])``; transformers 5.24, ``HfArgumentParser.parse_json_file`` reads no others)."""
     made = script.reading.found.arguments
-    by_file = made is not None and made.call is not None and made.call.name in ("parse_json_file", "parse_yaml_file")
-    return by_file and not script.walk.parses
+    if made is None or made.call is None or made.call.name not in _BY_FILE:
+        return False
+    return all(each.call is None or each.call.name in _BY_FILE for each in script.walk.parsed)
 
 
 class _Builder:

@@ -542,8 +542,18 @@ _BY_FILE = """\
 import sys
 from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
 
-(args,) = HfArgumentParser(TrainingArguments).{parse}
-Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=args).train()
+def helper(text):
+    return text
+
+def main():
+    (args,) = HfArgumentParser(TrainingArguments).{parse}
+    Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=args).train()
+
+def _mp_fn(index):
+    main()
+
+if __name__ == "__main__":
+    main()
 """
 
 
