@@ -33,8 +33,12 @@ def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     """Whether a launch stands in a branch that does not run as its script is; and, in a file that the user has not
     ``named``, in a folder of others' sources (``third_party``), in a page or a docstring of a library of which the
     project has a copy, or in the docstring of a script that was copied from elsewhere. So does a recipe that code of
-    the tree loads as a template, to write its model or its data over: the values that it has are placeholders."""
+    the tree loads as a template, to write its model or its data over: the values that it has are placeholders.
+
+    So is what comes of a script that bears the name of the one that a launch starts elsewhere (:func:`_is_another`)."""
     launch = run.launch
+    if _is_another(run):
+        return True
     if launch is None and run.recipe is not None and not named:
         return _is_template(run, workspace)
     if launch is None or launch.command.idle or named:
@@ -45,6 +49,16 @@ def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     if path.suffix == ".py" and launch.script and Path(launch.script).name == path.name:
         return not _leads_to(launch.script, path) or any(_is_copy(folder, root) for folder in _below_top(path, root))
     return is_page(path) and any(_is_library(folder) for folder in _below_top(path, root))
+
+
+def _is_another(run: Run) -> bool:
+    """Whether a launch goes to a folder of another machine, called as the script's here is not, and hands flags to a
+    script that takes none: it starts another one of that name."""
+    launch, script = run.launch, run.script
+    if launch is None or script is None or not launch.flags or script.walk.parses:
+        return False
+    entered, found = Path(launch.command.folder), script.document.path
+    return entered.is_absolute() and launch.script == found.name and entered.name != resolved(found).parent.name
 
 
 _FILLED_IN = word_set(

@@ -141,3 +141,31 @@ def test_a_recipe_that_a_script_fills_in(name: str, key: str, severity: str, tmp
     assert severities(tmp_path, ".") == {severity}
     plans = lintfit("check", ".", "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=tmp_path).json["runs"]
     assert severity == "warning" or plans[0]["plan"] is None
+
+
+NO_PARSER = """\
+import sys
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+names = {"big": "Qwen/Qwen2.5-7B"}
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+Trainer(model=model, args=TrainingArguments("out", bf16=True), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "flags", "parses", "severity"),
+    [
+        ("/home/me/other", "--bf16 True", False, "info"),
+        ("/home/me/other", "--bf16 True --output_dir out", True, "error"),
+        ("/home/me/other", "", False, "error"),
+        ("/home/me/kit", "--bf16 True", False, "error"),
+    ],
+)
+def test_a_script_of_that_name_in_a_folder_of_another_machine(
+    folder: str, flags: str, parses: bool, severity: str, tmp_path: Path
+) -> None:
+    launch = f"cd {folder}\ntorchrun --nproc_per_node 8 train.py {flags}\n"
+    script = SCRIPT.partition('"""\nfrom')[2] if parses else NO_PARSER
+    write(tmp_path, {"kit/train.py": f"from{script}" if parses else script, "kit/run.sh": launch})
+    assert severities(tmp_path, ".") == {severity}
