@@ -15,8 +15,10 @@ from lintfit.run.model import Run
 if TYPE_CHECKING:
     from lintfit.sources.script.source import ScriptSource
 
-_ADAPTERS_UPCAST = "0.12"
-"""peft keeps adapters in fp32 from this version on (``autocast_adapter_dtype``)."""
+_ADAPTERS_CAST, _ADAPTERS_UPCAST = "0.6", "0.12"
+"""The releases of peft from which on adapters take the dtype of the weight beside them (``tuners/lora/layer.py``:
+``self.to(weight.device, dtype=weight.dtype)``; 0.5 says ``self.to(self.weight.device)``, which leaves them in fp32),
+and from which on they are fp32 again (``autocast_adapter_dtype``)."""
 _UPCAST = lazy_pattern(r"\bparam\w*|\bp\b")
 
 DECIDED_BY = ("mixed_precision", "weights_dtype")
@@ -61,8 +63,13 @@ def _trained_in_fp16(run: Run) -> bool:
         case "full":
             return True
         case "lora":
-            return run.value("lora_dtype") == "fp16" or older((run,), "peft", _ADAPTERS_UPCAST) is True
+            return run.value("lora_dtype") == "fp16" or _adapters_take_dtype(run)
     return False
+
+
+def _adapters_take_dtype(run: Run) -> bool:
+    """Whether all releases of peft that the project takes make adapters in the dtype of the base."""
+    return older((run,), "peft", _ADAPTERS_CAST) is False and older((run,), "peft", _ADAPTERS_UPCAST) is True
 
 
 _CASTS = ("cast_mixed_precision_params", "prepare_model_for_kbit_training", "prepare_model_for_int8_training")
