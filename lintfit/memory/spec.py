@@ -209,6 +209,8 @@ class Spec:
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False
     """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
+    placed_by_tensor: bool = False
+    """Whether each tensor goes to the GPU as it is read (``device_map``), not the model when it is whole."""
     sync_each_batch: bool = default("sync_each_batch")
     gradient_as_bucket_view: bool = default("gradient_as_bucket_view")
     """DDP: whether gradients are views of its buckets, not a copy beside them."""

@@ -33,6 +33,7 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
     moved = any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
+    values["placed_by_tensor"] = load is not None and _placed_by_tensor(load)
     # Of a model that is partitioned as it loads a rank has nothing whole that it could move (DeepSpeed's zero.Init).
     values["loaded_on_gpu"] = mapped or (moved and not values.get("zero3_init", False))
     casts = values.get("quantization") is not None or before(versions.get("peft"), CASTS_ALL) is not True
@@ -192,6 +193,17 @@ def on_own_gpu(load: Call) -> Argument | None:
             return argument
     placed = type(place) is int or (isinstance(place, str) and place.partition(":")[0] == "cuda")
     return argument if placed else None
+
+
+def _placed_by_tensor(load: Call) -> bool:
+    """Whether ``from_pretrained`` gets a ``device_map`` of GPUs, by which each tensor goes to its place as it is read
+    (transformers 4.30 to 4.57 ``_load_state_dict_into_meta_model``, 5.0 ``core_model_loading.py``)."""
+    argument = load.argument("device_map")
+    if load.taken is not True or argument is None:
+        return False
+    spreads = isinstance(argument.value, str) and argument.value in SPREADS
+    unknown = argument.value is UNKNOWN and _is_of_rank(argument)
+    return spreads or unknown or on_own_gpu(load) is not None
 
 
 def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:

@@ -148,6 +148,30 @@ def test_a_device_map_may_put_the_whole_model_on_a_ranks_own_gpu(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
+    ("place", "by_tensor"),
+    [
+        ('"cuda"', True),
+        ('{"": 0}', True),
+        ('{"": PartialState().process_index}', True),
+        ("args.device", True),
+        ('"auto"', True),
+        ('"cpu"', False),
+        ('{"": "cpu"}', False),
+        ("None", False),
+        ("somewhere()", False),
+    ],
+)
+def test_by_a_device_map_each_tensor_goes_to_its_gpu(tmp_path: Path, place: str, by_tensor: bool) -> None:
+    script = (
+        "from accelerate import PartialState",
+        LOAD[:-1] + f", device_map={place})",
+        ARGUMENTS.format(config=""),
+        TRAIN,
+    )
+    assert _sharded(tmp_path, script).placed_by_tensor is by_tensor
+
+
+@pytest.mark.parametrize(
     ("launch", "loaded"),
     [
         ("deepspeed --include localhost:5 train.py", True),

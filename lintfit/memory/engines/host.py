@@ -69,7 +69,7 @@ def reads_a_part(spec: Spec) -> bool:
 
 def loaders(spec: Spec) -> int:
     """Processes of a machine that read the checkpoint on their own: one, or each of its ranks."""
-    if spec.quantization is not None or reads_a_part(spec):
+    if spec.quantization is not None or reads_a_part(spec) or spec.placed_by_tensor:
         return ranks_per_node(spec)
     return 1 if spec.made_in_parts or reads_once(spec) else ranks_per_node(spec)
 
@@ -85,8 +85,9 @@ def load_peak(spec: Spec, held: Inventory) -> int:
 
     Every rank reads a full copy into host memory before it moves it. Under FSDP one rank a node does (Accelerate's
     ``cpu_ram_efficient_loading``, by default), under ``zero.Init`` none (:func:`read_in_parts`). Quantised weights go
-    to the GPU tensor by tensor (:func:`quantized_on_host`: and back); of a model that it splits transformers reads a
-    rank's part. PPO's four models are all read before the first is moved.
+    to the GPU tensor by tensor (:func:`quantized_on_host`: and back), and so do all by a ``device_map``, of files that
+    are mapped; of a model that it splits transformers reads a rank's part. PPO's four models are all read before the
+    first is moved.
     """
     if reads_a_part(spec):
         return held.cast(loaded_dtype(spec)).bytes * ranks_per_node(spec)
@@ -96,6 +97,8 @@ def load_peak(spec: Spec, held: Inventory) -> int:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
     if spec.made_in_parts:
         return read_in_parts(spec)
+    if spec.placed_by_tensor:
+        return held.largest * DTYPE_BYTES[loaded_dtype(spec)] * ranks_per_node(spec)
     return loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)] * loaders(spec)
 
 

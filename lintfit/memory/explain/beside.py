@@ -173,6 +173,12 @@ def _load_terms(spec: Spec, size: int) -> list[Term]:
         factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (loaded_parameters(spec), "parameters"))
         return [term("host", "the checkpoint is read whole", size, *factors, source="transformers merged_state_dict")]
     dtype, copies = loaded_dtype(spec), loaders(spec)
+    if spec.placed_by_tensor:
+        factors = (
+            (inventory(spec).largest, "elements of the largest tensor"),
+            (DTYPE_BYTES[dtype], f"bytes ({dtype})"),
+        )
+        return [term("host", "one tensor at a time is read to its GPU (device_map)", size, *factors, *_ranks(ranks))]
     what = "every rank reads a full copy of the weights" if copies > 1 else "one full copy of the weights is read"
     factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (loaded_parameters(spec), "parameters"))
     return [term("host", what, size, *factors, *_ranks(copies), source="transformers from_pretrained")]
