@@ -25,6 +25,8 @@ _OFFLOAD = {
 _MODELS_SINCE = "0.7"
 """The first DeepSpeed whose ``zero_optimization`` is a pydantic model, which warns of old names and refuses both;
 before, they were read without a word (``runtime/zero/config.py``, 0.6.7: its warning looks for names no file has)."""
+_BF16_SINCE = "0.6"
+"""DeepSpeed up to 0.5.10 knows bf16 by its old name alone (``runtime/constants.py``: ``BFLOAT16 = "bfloat16"``)."""
 _GATHERED = "allgather_size"
 """Read only by ``read_zero_config_deprecated``, as the bucket size of a section that is a bare truth value."""
 
@@ -57,6 +59,8 @@ def _deepspeed(
     if outdated.stops:
         yield _removed(document, root, outdated)
     elif outdated.path == ("bfloat16",):
+        if older(_BF16_SINCE) is True and not root.states("bf16"):
+            return
         yield _alias(document, root, outdated.entry, runs)
     elif outdated.path[-1] != "max_grad_norm":  # that one has a rule of its own
         section = root.get(*outdated.path[:-1]) or root

@@ -61,6 +61,9 @@ _IMAGES = tuple(
     for name in ("requirement*.txt", *_CONDA, "Dockerfile*")
 )
 """Where the images of a project ask for libraries, in folders of their own: what no file beside them states."""
+_CALLED_OTHERWISE = ("*[-_]requirement*.txt", "*reqs*.txt", "deps*.txt", "dependencies*.txt")
+"""Requirements by other names (``deepspeed_reqs.txt``), which many a project has for a part of it: of what none of the
+files above states."""
 _INSTALLS = lazy_pattern(r"\b(?:pip3?[ \t]+install|(?:uv|poetry)[ \t]+add)(?![\w-])(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments; ``uv add`` and ``poetry add`` install, too."""
 _MOST = 30
@@ -184,7 +187,7 @@ def folders_above(path: Path, root: Path) -> Iterator[Path]:
 
 def speaks_for(file: Path, path: Path, root: Path) -> bool:
     """Whether a file (absolute, its folder resolved) is one that :func:`asked_near` reads for this path, or was one."""
-    patterns = (_LOCKED_REQUIREMENTS, *_LOCKS, *_FILES, *_IMAGES)
+    patterns = (_LOCKED_REQUIREMENTS, *_LOCKS, *_FILES, *_CALLED_OTHERWISE, *_IMAGES)
     below = {resolved(folder) for folder in folders_above(path, root)}
     above = (folder for folder in islice(file.parents, 3) if folder in below)
     return any(_fits(file.relative_to(folder).as_posix(), patterns) for folder in above)
@@ -194,9 +197,12 @@ def speaks_for(file: Path, path: Path, root: Path) -> bool:
 def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
     """The files of a folder, those that count more first, with what each asks of libraries."""
     stated = [(path, _first(_stated(path))) for path in _matching(folder, _FILES)]
+    read = {path for path, _ in stated}
+    others = [path for path in dict.fromkeys(_matching(folder, _CALLED_OTHERWISE)) if path not in read]
+    otherwise = [(path, _first(_stated(path))) for path in others]
     images = [(path, _first(_stated(path))) for path in _matching(folder, _IMAGES)]
     first = tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder)))
-    return (*first, *_agreed(stated), *_agreed(images))
+    return (*first, *_agreed(stated), *_agreed(otherwise), *_agreed(images))
 
 
 def _agreed(stated: Sequence[tuple[Path, Mapping[str, str]]]) -> Iterator[tuple[Path, Mapping[str, str]]]:

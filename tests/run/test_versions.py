@@ -381,6 +381,20 @@ def test_an_argument_that_the_projects_versions_do_not_take_is_no_date(tmp_path:
     assert dict(found) == {"transformers>=": "5.1"}
 
 
+@pytest.mark.parametrize("name", ["deepspeed_reqs.txt", "train-requirements.txt", "deps.txt"])
+def test_requirements_by_another_name_tell_what_no_file_beside_them_does(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("deepspeed==0.5.10\ntransformers==4.16.2\n", "utf-8")
+    (tmp_path / "notes.txt").write_text("peft==0.7.1\n", "utf-8")
+    (tmp_path / "requirements.txt").write_text("transformers==4.48\n", "utf-8")
+    asked = asked_near(tmp_path / "train.py", tmp_path)
+    assert {library: version for library, (version, _) in asked.items()} == {
+        "deepspeed": "0.5.10",
+        "transformers": "4.48",
+    }
+    assert requirements.speaks_for(tmp_path / name, tmp_path / "train.py", tmp_path)
+    assert not requirements.speaks_for(tmp_path / "notes.txt", tmp_path / "train.py", tmp_path)
+
+
 def test_the_images_of_a_project_tell_what_no_file_beside_them_does(tmp_path: Path) -> None:
     for folder, pins in (("cu121", ""), ("cu124", "deepspeed==0.15.0\ntrl==0.9\n"), ("test", "trl==0.8\n")):
         (tmp_path / "docker" / folder).mkdir(parents=True)
