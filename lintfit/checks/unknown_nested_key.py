@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import asks, hint, is_foreign, moved, rename
-from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.moves import asks, hint, is_foreign, moved, rename, stands_at_home
+from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.checks.helpers.trees import data_of, dotted, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -25,14 +25,36 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document, root = found
     schema, older = load("deepspeed"), installed(context.runs, "deepspeed")
     beyond = newer_than(schema, older)
+    piped = reader_of(context.runs) == "deepspeed"
     for unknown in unknown_keys(root, schema, older):
-        if len(unknown.path) > 1:
+        if len(unknown.path) > 1 and _is_of_pipeline(unknown) and not piped:
+            yield _of_pipeline(document, unknown)
+        elif len(unknown.path) > 1:
             report = _report(document, root, unknown, beyond)
             read = context.read_by(unknown.path) if is_foreign(unknown) and not unknown.never_read else None
             if read is None:
                 yield report
             elif unknown.forbidden:
                 yield _read_first(report, read)
+
+
+_PIPELINE = "pipeline"
+"""The section that DeepSpeed reads for a ``PipelineModule`` alone (``runtime/config.py:get_pipeline_config``), which
+neither the Trainer nor accelerate makes: a value that stands there by mistake does nothing, and may do harm where it
+counts (``prescale_gradients`` with ZeRO-3: ``stage3.py`` asserts that it is off). A section there went astray."""
+
+
+def _is_of_pipeline(unknown: UnknownKey) -> bool:
+    return unknown.path[0] == _PIPELINE and unknown.entry.value.shape == "scalar"
+
+
+def _of_pipeline(document: DataDocument, unknown: UnknownKey) -> Report:
+    return Report(
+        Place(document, unknown.entry.key_span),
+        f'"{dotted(unknown.path)}" is not a key of DeepSpeed, which reads "{_PIPELINE}" for a PipelineModule alone',
+        severity=Severity.INFO,
+        help="delete it",
+    )
 
 
 def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bool) -> Report:
@@ -77,19 +99,9 @@ def _severity(root: Node, unknown: UnknownKey, *, sure: bool, beyond: bool) -> S
     that stands where it belongs as well."""
     unneeded = unknown.path[0] == "bf16" and unknown.home == ("fp16",)
     off = unknown.never_read and not asks(unknown.entry.value)
-    if not unknown.forbidden and (unneeded or off or _stands_at_home(root, unknown) or is_foreign(unknown)):
+    if not unknown.forbidden and (unneeded or off or stands_at_home(root, unknown) or is_foreign(unknown)):
         return Severity.INFO
     return Severity.ERROR if unknown.forbidden and (sure or not beyond) else Severity.WARNING
-
-
-def _stands_at_home(root: Node, unknown: UnknownKey) -> bool:
-    """Whether all that a key of another section says is said there as well."""
-    home = root.get(*unknown.home, unknown.entry.key) if unknown.home is not None else None
-    if home is None or home.shape != unknown.entry.value.shape:
-        return False
-    leaves = ((path, node) for path, node in unknown.entry.value.walk() if node.shape == "scalar")
-    there = ((home.get(*path) if path else home, node) for path, node in leaves)
-    return all(found is not None and found.value == node.value for found, node in there)
 
 
 def _fix(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import asks, hint, is_foreign, moved, place_name, rename
+from lintfit.checks.helpers.moves import asks, hint, is_foreign, moved, place_name, rename, stands_at_home
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.frozen import replace
 from lintfit.run.model import Run
@@ -26,6 +27,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if len(unknown.path) == 1 and not own:
             report = _report(document, root, unknown)
             idle = _holds(context.runs, unknown) or not asks(unknown.entry.value)
+            idle = idle or stands_at_home(root, unknown) or _saves_as_asked(root, unknown)
             yield replace(report, severity=Severity.INFO) if idle else report
 
 
@@ -33,6 +35,16 @@ def _holds(runs: Sequence[Run], unknown: UnknownKey) -> bool:
     """Whether it is a setting that every run has from elsewhere, as the key says it: ``gradient_checkpointing``."""
     name, value = str(unknown.entry.key), unknown.entry.value.value
     return bool(runs) and name in SETTINGS and all(run.value(name) == value for run in runs)
+
+
+_SAVES = lazy_pattern(r"(?:save|gather)_\w*(?:weights|model|16bit|state_dict)")
+
+
+def _saves_as_asked(root: Node, unknown: UnknownKey) -> bool:
+    """Whether a key of nobody's asks for the whole weights, which the config has ZeRO-3 gather already."""
+    gathers = root.get("zero_optimization", "stage3_gather_16bit_weights_on_model_save")
+    asked = unknown.entry.value.value is True and _SAVES.search(str(unknown.entry.key)) is not None
+    return is_foreign(unknown) and asked and gathers is not None and gathers.value is True
 
 
 def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
@@ -45,6 +57,8 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
             help=f"ask for deepspeed>={unknown.since}, or delete the key",
         )
     ignored = f'DeepSpeed has no top-level key "{key}" and ignores it'
+    if stands_at_home(root, unknown) and unknown.home is not None:
+        return Report(place, f"{ignored}; {place_name(unknown.home)} has it already", help="delete it")
     if unknown.home is not None:
         return Report(
             place,

@@ -40,6 +40,16 @@ def is_foreign(unknown: UnknownKey) -> bool:
     return unknown.since is None and unknown.home is None and unknown.suggestion is None
 
 
+def stands_at_home(root: Node, unknown: UnknownKey) -> bool:
+    """Whether all that a key of another section says is said there as well."""
+    home = root.get(*unknown.home, unknown.entry.key) if unknown.home is not None else None
+    if home is None or home.shape != unknown.entry.value.shape:
+        return False
+    leaves = ((path, node) for path, node in unknown.entry.value.walk() if node.shape == "scalar")
+    there = ((home.get(*path) if path else home, node) for path, node in leaves)
+    return all(found is not None and found.value == node.value for found, node in there)
+
+
 def asks(node: Node) -> bool:
     """Whether a value asks for anything: a number, a word, or something that is on."""
     leaves = [each for _, each in node.walk() if each.shape == "scalar"] if node.shape != "scalar" else [node]
