@@ -122,11 +122,15 @@ def _dropped(
     if spared or (spared is None and from_commit(runs, "transformers")):
         return None
     off = argument.value in (False, None)
+    # A checkpoint's own code is mostly written for the transformers of its time, and what is off asks for nothing.
+    remote = call.argument("trust_remote_code")
+    bound = off and remote is not None and remote.value is True
+    unsure = milder(Severity.ERROR) if call.taken is True and not bound else Severity.INFO
     return Report(
         argument.whole,
         f"{call.name}({argument.name}=…) stops with TypeError in transformers 5"
         + ("" if off else f"; {successor} says the same"),
-        severity=Severity.ERROR if spared is False else milder(Severity.ERROR) if call.taken is True else Severity.INFO,
+        severity=Severity.ERROR if spared is False else unsure,
         fix=_replaced(source, call, argument),
         help="delete it" if off and _written(argument) in _OFF else f"write {successor}",
     )
