@@ -176,7 +176,21 @@ def _beside_training(document: PythonDocument, loop: Loop) -> Evaluation | None:
     if _GRADIENTS.search(document.slice(document.span(loop.node))) or loops.without_gradients(document, loop.node):
         return None
     found = _call(document, loop, _switched(document, loop.node), _called)
-    return found if found is not None and any(loops.backwards(trains)) else None
+    if found is None or _is_one_layer(trains, (loops.name_of(found.switch.func) or "").removesuffix(".eval")):
+        return None
+    return found if any(loops.backwards(trains)) else None
+
+
+_LAYERS = frozenset({"Linear", "LazyLinear", "Bilinear"})
+"""Layers of torch whose graph holds no more than their input, which is there anyway."""
+
+
+def _is_one_layer(scope: cst.CSTNode, name: str) -> bool:
+    """Whether all that a name is made of is a single layer: a classifier over embeddings that are kept."""
+    made = [value for each, value, _ in loops.assignments(scope) if each == name and value is not None]
+    calls = [loops.name_of(value.func) or "" for value in made if isinstance(value, cst.Call)]
+    layers = [call.rpartition(".")[2] in _LAYERS for call in calls if not call.startswith(f"{name}.")]
+    return bool(layers) and all(layers) and len(calls) == len(made)
 
 
 def _switched(document: PythonDocument, loop: cst.For | cst.While) -> dict[str, cst.Call]:
