@@ -8,6 +8,7 @@ from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents.cut_commands import Cut
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Edit, Span
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.settings.model import Place
@@ -15,6 +16,8 @@ from lintfit.settings.model import Place
 _CUT_IN_PAGE = re.compile(r"(?<![ \t])[ \t]++(\\)([ \t]++(#[^\r\n]*+)?)(?=\r?\n[ \t>]*+(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, a comment behind it, and the flag that the next line
 begins with, which may stand in a quotation."""
+_CONFLICT = re.compile(r"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)
+"""A marker that git leaves where two branches differ: bash stops at it, and no backslash is missing."""
 _WHY = {
     "blank": "a blank behind this backslash ends the command here",
     "comment": "this comment ends the command",
@@ -32,8 +35,10 @@ _HELP = {
 def breaks_the_command(context: RunContext) -> bool:
     """In a page a blank is a slip that no reader sees; a comment behind a backslash makes it a sketch of a command."""
     launch = context.run.launch
-    if launch is None or not is_page(launch.document.path):
-        return any(check_run(context))
+    if launch is None:
+        return False
+    if not is_page(launch.document.path):
+        return bool(_cuts(launch.document, launch.place.span))
     cut = _cut_in_page(launch.document, launch.place.span)
     return cut is not None and cut[3] is not None
 
@@ -46,8 +51,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if is_page(document.path):
         yield from _in_page(document, span)
         return
-    cuts = [cut for cut in document.cuts if span.start < cut.span.start < span.end and not _folded(document, cut)]
-    if cuts:
+    cuts = _cuts(document, span)
+    if cuts and not _CONFLICT.search(document.text, span.start, span.end):
         first = cuts[0]
         yield Report(
             Place(document, first.span),
@@ -56,6 +61,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
             fix=_joined(document, cuts),
             help=_HELP[first.kind],
         )
+
+
+def _cuts(document: ShellDocument, span: Span) -> list[Cut]:
+    return [cut for cut in document.cuts if span.start < cut.span.start < span.end and not _folded(document, cut)]
 
 
 def _folded(document: Document, cut: Cut) -> bool:
