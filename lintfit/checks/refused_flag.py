@@ -6,6 +6,7 @@ from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.recipes import left_blank
 from lintfit.documents.markdown import is_page
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import stops_at_import
@@ -34,8 +35,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
             surely = surely and not _is_of_another(each, context.run)
-            lost = Severity.INFO if later or (each.ignored and each.name.startswith(_TRACKERS)) else Severity.WARNING
-            yield Report(each.place, message, None if surely and not later else lost, help=_help(each))
+            idle = later or _is_left_blank(each, context.run)
+            lost = Severity.INFO if idle or (each.ignored and each.name.startswith(_TRACKERS)) else Severity.WARNING
+            yield Report(each.place, message, None if surely and not idle else lost, help=_help(each))
 
 
 _TRACKERS = ("comet_", "mlflow_", "swanlab_", "trackio_", "wandb_")
@@ -46,6 +48,17 @@ def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:
     """Whether a parser stops at another flag of the command before it comes to this one."""
     of_one = [other for other in others if other.parser == each.parser and not other.key]
     return not each.key and any(_turn(other) < _turn(each) for other in of_one)
+
+
+_EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
+
+
+def _is_left_blank(each: Refused, run: Run) -> bool:
+    """Whether a flag has no value in a command in which others have an empty one (``--model ' '``), which who hands it
+    on has taken out for its reader to fill in."""
+    flags = run.launch.flags if run.launch is not None and not each.key else ()
+    blank = (flag.value is not None and not flag.value.strip() for flag in flags)
+    return _EXPECTS.search(each.refusal.message) is not None and any(blank)
 
 
 def _is_of_another(each: Refused, run: Run) -> bool:
