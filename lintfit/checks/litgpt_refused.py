@@ -32,7 +32,7 @@ def _quantizes(run: Run, recipe: LitGptRecipe) -> Iterator[Report]:
     if recipe.method != "lora" or not isinstance(quantize.value, str) or not quantize.value.startswith("bnb."):
         return
     stated = precision is not None and precision.value is not None
-    asked = precision.value if precision is not None and stated else "bf16-mixed"
+    asked = precision.value if precision is not None and stated else recipe.keys.default("precision").value
     if isinstance(asked, str) and asked.endswith("-mixed"):
         default = "" if stated else ", LitGPT's default"
         yield Report(
