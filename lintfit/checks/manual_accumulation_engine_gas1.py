@@ -2,14 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
 from lintfit.findings.model import Related
 from lintfit.run.model import Run
 from lintfit.sources.script.reading import loops
-from lintfit.sources.script.reading.loops import Loop
 
 _OWN_WAYS = ("set_gradient_accumulation_boundary", "no_sync")
 
@@ -25,7 +22,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if "%" not in document.text:
         return
     for loop in loops.loops(document):
-        guard = _guard(loop, engine.assigned_to)
+        guard = loops.guarded_step(loop, engine.assigned_to)
         if guard is None:
             continue
         test, step, backward = guard
@@ -48,30 +45,3 @@ def _steps_every_time(run: Run) -> bool:
         return False
     managed = run.deepspeed.node("managed_gradient_accumulation")
     return steps.provenance.kind != "assumed" and (managed is None or managed.value is not False)
-
-
-def _guard(loop: Loop, engine: str) -> tuple[cst.CSTNode, cst.Call, cst.Call] | None:
-    """An ``if … % steps`` around the engine's step, beside a backward that happens every time."""
-    guarded: dict[int, tuple[cst.CSTNode, cst.Call]] = {}
-    backward: cst.Call | None = None
-    for node in loops.inside(loop.node.body, nested_loops=False):
-        if isinstance(node, cst.If) and _counts(node.test):
-            for call in loops.inside(node.body):
-                if isinstance(call, cst.Call) and loops.name_of(call.func) == f"{engine}.step":
-                    guarded[id(call)] = (node.test, call)
-        if isinstance(node, cst.Call) and loops.name_of(node.func) == f"{engine}.backward":
-            backward = node
-    calls = [
-        node
-        for node in loops.inside(loop.node.body, nested_loops=False)
-        if isinstance(node, cst.Call) and loops.name_of(node.func) == f"{engine}.step"
-    ]
-    if backward is None or len(guarded) != 1 or len(calls) != 1:
-        return None
-    (test, step) = next(iter(guarded.values()))
-    return test, step, backward
-
-
-def _counts(test: cst.BaseExpression) -> bool:
-    parts = (test, *loops.inside(test))
-    return any(isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo) for part in parts)

@@ -47,6 +47,7 @@ from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
+from lintfit.sources.script.reading import loops
 from lintfit.verdict.capped import LONG, is_cap, with_shorter
 from lintfit.versions import before
 
@@ -233,6 +234,7 @@ class Feasibility:
         if shown := _brought_back(self.run, candidate.changes):
             return Shown(shown, made)
         reason = reason or _generates_less(self.run, candidate.changes) or _knows_its_batch(self.run, candidate.changes)
+        reason = reason or _accumulates_twice(self.run, candidate.changes)
         if reason:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
@@ -607,6 +609,22 @@ def _knows_its_batch(run: Run, changes: Mapping[str, Any]) -> str:
                 return f"{Place(document, Span(*found.span()))} {does}"
         if document.kind is Kind.PYTHON and (span := _scales_rewards(run, document.text)) is not None:
             return f"{Place(document, span)} holds the rewards of a process's own samples against one another"
+    return ""
+
+
+def _accumulates_twice(run: Run, changes: Mapping[str, Any]) -> str:
+    """Why another accumulation is not written where the loop calls the engine's step only every so many micro-batches:
+    DeepSpeed counts in ``step()`` itself (0.18 ``runtime/engine.py``: ``micro_steps``), so that an update has the one
+    times the other, and what is written once changes it twice, or not as the batch is worked out."""
+    engine = run.script.facts.initialize if run.script is not None else None
+    if "gradient_accumulation_steps" not in changes or run.script is None or engine is None or not engine.assigned_to:
+        return ""
+    document = run.script.document
+    for loop in loops.loops(document) if "%" in document.text else ():
+        if (found := loops.guarded_step(loop, engine.assigned_to)) is not None:
+            test, step, _ = found
+            waits = f"{loops.place(document, step)} waits for {loops.text(document, test)} before {engine.assigned_to}"
+            return f"{waits}.step(), in which DeepSpeed counts what it accumulates as well"
     return ""
 
 

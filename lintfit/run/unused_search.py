@@ -11,6 +11,8 @@ from typing import Any
 
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
+from lintfit.sources.script.reading.collector import sure_none
+from lintfit.sources.script.source import ScriptSource
 
 ARGUMENT = "ddp_find_unused_parameters"
 """A field of ``TrainingArguments`` since transformers 4.3."""
@@ -20,6 +22,9 @@ _KEYWORDS, _SINCE = "gradient_checkpointing_kwargs", (4, 35)
 
 _NOT_REENTRANT = 5
 """The first transformers that checkpoints without reentering where nothing is said."""
+
+_TRL_NOT_REENTRANT = (0, 27)
+"""The first TRL whose configs say ``use_reentrant`` False where a script says nothing (``sft_config.py``)."""
 
 
 def searches_beside_reentrant(run: Run) -> bool:
@@ -37,7 +42,24 @@ def searches_beside_reentrant(run: Run) -> bool:
     known = (script.reading.version(name) for name in ("transformers", "transformers>="))
     if any(version is not None and version >= (_NOT_REENTRANT,) for version in known):
         return False
-    return any(record.name == "get_peft_model" and record.taken is True for record in script.reading.records)
+    if _said_by_trl(run) or run.value("method") != "lora":
+        return False
+    wraps = any(record.name == "get_peft_model" and record.taken is True for record in script.reading.records)
+    return wraps or _is_handed_adapters(script)
+
+
+def _is_handed_adapters(script: ScriptSource) -> bool:
+    """Whether one of TRL's trainers makes the ``PeftModel`` itself, of the config that it is handed (TRL 0.9
+    ``dpo_trainer.py``, ``sft_trainer.py``)."""
+    trainer = script.reading.found.trainer
+    return trainer is not None and script.uses_trl and not sure_none(trainer.keyword("peft_config"))
+
+
+def _said_by_trl(run: Run) -> bool:
+    """Whether TRL's arguments say that nothing reenters where a script does not."""
+    script = run.script
+    version = script.reading.version("trl") if script is not None and script.uses_trl else None
+    return version is not None and version >= _TRL_NOT_REENTRANT
 
 
 def without_reentering(run: Run) -> tuple[tuple[str, Any], ...]:

@@ -645,6 +645,44 @@ def test_a_loss_that_knows_its_batch_keeps_it(tmp_path: Path, loss: str, by_hand
     assert ("micro_batch_size" in plan.fix.changes and not plan.by_hand) is not by_hand
 
 
+LOOP = """\
+import deepspeed
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+model.gradient_checkpointing_enable()
+engine, *_ = deepspeed.initialize(model=model, config="ds_config.json")
+for step, batch in enumerate(DataLoader(data, batch_size=64)):
+    engine.backward(engine(**batch).loss)
+    {step}
+"""
+JSON_OF_LOOP = """\
+{
+    "train_micro_batch_size_per_gpu": 64,
+    "gradient_accumulation_steps": 8,
+    "optimizer": {"type": "AdamW"},
+    "bf16": {"enabled": true},
+    "zero_optimization": {"stage": 2}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "by_hand"), [("if (step + 1) % 8 == 0:\n        engine.step()", True), ("engine.step()", False)]
+)
+def test_accumulation_that_the_loop_counts_beside_deepspeed_is_left_to_a_person(
+    tmp_path: Path, step: str, by_hand: bool
+) -> None:
+    """An update has 8 × 8 micro-batches: the engine counts in its own step()."""
+    (tmp_path / "train.py").write_text(LOOP.format(step=step))
+    (tmp_path / "ds_config.json").write_text(JSON_OF_LOOP)
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 8 train.py\n")
+    plan = _plan(tmp_path / "run.sh", gpus=8)
+    assert plan.fix.changes["gradient_accumulation_steps"] > 8
+    assert ("train.py:11 waits for (step + 1) % 8 == 0 before engine.step()" in plan.by_hand) is by_hand
+
+
 @pytest.mark.parametrize(
     ("scaled", "trl", "by_hand"),
     [

@@ -171,3 +171,27 @@ def test_a_switch_that_opens_the_input_itself_needs_no_further_line(opened: str,
     assert "--gradient_checkpointing" in applied.texts[tmp_path / "run.sh"]
     after = applied.texts.get(tmp_path / "train.py", "")
     assert after.count("enable_input_require_grads()") == added
+
+
+TRLS = """\
+from peft import LoraConfig
+from transformers import AutoModelForCausalLM
+from trl import DPOConfig, DPOTrainer
+
+args = DPOConfig(output_dir="out", bf16=True, gradient_checkpointing=False)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+DPOTrainer(model, args=args, train_dataset=data{adapters}).train()
+"""
+ADAPTERS = ', peft_config=LoraConfig(r=8, target_modules=["q_proj", "v_proj"])'
+
+
+@pytest.mark.parametrize(
+    ("adapters", "trl", "told"), [(ADAPTERS, "0.9.6", True), (ADAPTERS, "0.27.0", False), ("", "0.9.6", False)]
+)
+def test_adapters_that_trl_puts_in_are_checkpointed_without_reentering(
+    adapters: str, trl: str, told: bool, tmp_path: Path
+) -> None:
+    run, options = _run(tmp_path, TRLS.format(adapters=adapters), transformers=f"4.57.1\ntrl=={trl}")
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    assert ('gradient_checkpointing_kwargs={"use_reentrant": False}' in applied.texts[tmp_path / "train.py"]) is told

@@ -189,3 +189,28 @@ def sibling_before(document: PythonDocument, node: cst.CSTNode) -> list[cst.CSTN
     statements = list(getattr(block, "body", ()))
     index = next((i for i, statement in enumerate(statements) if statement is line), 0)
     return statements[:index]
+
+
+def guarded_step(loop: Loop, engine: str) -> tuple[cst.BaseExpression, cst.Call, cst.Call] | None:
+    """An ``if … % steps`` around the one step of a DeepSpeed engine, that step, and a backward that happens every
+    time: the loop counts what it accumulates, as the engine does itself."""
+    guarded: dict[int, tuple[cst.BaseExpression, cst.Call]] = {}
+    backward: cst.Call | None = None
+    steps = 0
+    for node in inside(loop.node.body, nested_loops=False):
+        if isinstance(node, cst.If) and _counts(node.test):
+            for call in inside(node.body):
+                if isinstance(call, cst.Call) and name_of(call.func) == f"{engine}.step":
+                    guarded[id(call)] = (node.test, call)
+        if isinstance(node, cst.Call) and name_of(node.func) == f"{engine}.backward":
+            backward = node
+        steps += isinstance(node, cst.Call) and name_of(node.func) == f"{engine}.step"
+    if backward is None or len(guarded) != 1 or steps != 1:
+        return None
+    (test, step) = next(iter(guarded.values()))
+    return test, step, backward
+
+
+def _counts(test: cst.BaseExpression) -> bool:
+    parts = (test, *inside(test))
+    return any(isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo) for part in parts)
