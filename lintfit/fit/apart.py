@@ -76,6 +76,8 @@ class Apart:
         self.along: dict[str, Path] = {}
         """The other launches that get what the plan writes into a file that they have as well, and that are as well off
         with it: found by :meth:`why_not`."""
+        self._numbered: dict[Path, Path] = {}
+        """New files that no word tells from one that is there by the name that they would have."""
 
     @property
     def aim(self) -> Mapping[str, Any]:
@@ -149,6 +151,8 @@ class Apart:
         changed = self.workspace.with_overlay(texts)
         launch = self._run.launch
         for path in texts:
+            if (there := self._numbered.get(path)) is not None:
+                return f"{there.as_posix()} is there already, and is another: a new config needs a name of its own"
             if not self.workspace.exists(path) or is_list(path):
                 continue
             before, after = self.workspace.read(path), changed.read(path)
@@ -230,11 +234,14 @@ class Apart:
         """A name beside a config that says what the plan makes of it, and that no file has."""
         stem = f"{path.stem}{self._further}" if self._keeps_states(path.stem) else self._named(path.stem)
         found, number = path.with_name(f"{stem}{path.suffix}"), 2
-        if self._taken(found, new) and (more := self._further or self._unscheduled(found, path)) is not None:
+        more = self._further or self._unscheduled(found, path) or self._on_gpu(found)
+        if self._taken(found, new) and more is not None:
             stem = f"{stem}{more}"
             found = path.with_name(f"{stem}{path.suffix}")
+        there = found
         while self._taken(found, new):
             found, number = path.with_name(f"{stem}_{number}{path.suffix}"), number + 1
+            self._numbered[found] = there
         return found
 
     def _keeps_states(self, stem: str) -> bool:
@@ -252,6 +259,11 @@ class Apart:
         if there_has is None or (own_has is not None and own_has["type"] == there_has["type"]):
             return None
         return f"_{own_has['type'].lower()}" if own_has is not None and own_has["type"] else "_no_scheduler"
+
+    def _on_gpu(self, there: Path) -> str | None:
+        """What tells a config that keeps all on the GPU from one of the same stage that does not."""
+        text = self.workspace.file(there).text if self.workspace.exists(there) else ""
+        return "_no_offload" if self._aim["zero_stage"] and not self._offloads and _ON_HOST.search(text) else None
 
     def _taken(self, path: Path, new: Mapping[Path, str]) -> bool:
         # A fix before this one may have made a file that is not written yet.
@@ -296,6 +308,7 @@ class Apart:
 
 
 _SCHEDULE = re.compile(r'"scheduler"(?:\s{0,99}:\s{0,99}\{\s{0,99}"type"\s{0,99}:\s{0,99}"(?P<type>\w{1,40})")?')
+_ON_HOST = re.compile(r"(?:\bdevice[\"']?|offload_\w{1,20}_device)\s{0,99}:\s{0,99}[\"']?(?:cpu|nvme)\b")
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 

@@ -156,6 +156,8 @@ class Feasibility:
             return reason
         if changes.get("method") == "lora" and (reason := self._has_twin()):
             return reason
+        if changes.get("quantization") is not None and (reason := self._has_quantized_twin()):
+            return reason
         if reason := unfit_for_half(self.run, changes):
             return reason
         left = [name for name in self.run.doubtful if name not in changes]
@@ -171,6 +173,15 @@ class Feasibility:
         twins = (path.with_name(f"{name}{path.suffix}") for name in names if path.name)
         twin = next((each for each in twins if self.workspace.exists(each)), None)
         return f"{twin.as_posix()} trains adapters: this one trains all weights" if twin is not None else ""
+
+    def _has_quantized_twin(self) -> str:
+        """That the file of a run with adapters has one beside it that by its name is the same over quantised weights
+        (``sft_qlora.sh`` beside ``sft_lora.sh``)."""
+        path = self.run.recipe.document.path if self.run.recipe is not None else self.run.origin.path
+        twin = path.with_name(_LORA.sub("qlora", path.name)) if path.name else path
+        if twin == path or not self.workspace.exists(twin):
+            return ""
+        return f"{twin.as_posix()} trains adapters over quantised weights: this one leaves them as they are"
 
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`apply_changes` finds out."""
@@ -234,7 +245,7 @@ class Feasibility:
         if shown := _brought_back(self.run, candidate.changes):
             return Shown(shown, made)
         reason = reason or _generates_less(self.run, candidate.changes) or _knows_its_batch(self.run, candidate.changes)
-        reason = reason or _accumulates_twice(self.run, candidate.changes)
+        reason = reason or _accumulates_twice(self.run, candidate.changes) or _trains_other(self.run, made)
         if reason:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
@@ -497,6 +508,7 @@ def _paragraph_before(text: str, inside: Sequence[tuple[int, int]], command: int
     return text[max(0, fence - _BEFORE) : fence].rstrip().rpartition("\n\n")[2]
 
 
+_LORA = re.compile(r"(?<![A-Za-z])lora(?![A-Za-z])")
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
 _STAGE = re.compile(r"(?:^|[-_.])(?:zero|z|ds)[-_]?([1-3])(?=[-_.]|$)", re.IGNORECASE)
 _ENGINE = re.compile(r"(?:^|[-_.])(fsdp|ddp|deepspeed)[0-9]?(?=[-_.]|$)", re.IGNORECASE)
@@ -626,6 +638,16 @@ def _accumulates_twice(run: Run, changes: Mapping[str, Any]) -> str:
             waits = f"{loops.place(document, step)} waits for {loops.text(document, test)} before {engine.assigned_to}"
             return f"{waits}.step(), in which DeepSpeed counts what it accumulates as well"
     return ""
+
+
+def _trains_other(run: Run, made: Applied) -> str:
+    """Why a switch is not written that takes other modules from what is trained along: a script may train the embedding
+    beside adapters, and not beside those over quantised weights."""
+    was, now = run.spec, made.run.spec
+    if was is None or now is None or was.method != "lora" or now.method != "lora":
+        return ""
+    lost = [name for name in was.lora_modules_to_save if name not in now.lora_modules_to_save]
+    return f"with it the script does not train {' and '.join(lost)} any more" if lost else ""
 
 
 def _brought_back(run: Run, changes: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from lintfit.documents.model import Document, Kind, Span
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
+from lintfit.versions import before
 
 if TYPE_CHECKING:
     from lintfit.sources.script.interpreter.values import Record
@@ -27,7 +28,7 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
         if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
             # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
             return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
-        return refusing_stage_3(run.documents) or _saves_shards(run) or _lost(run, "ZeRO-3")
+        return refusing_stage_3(run.documents) or _copies_shards(run) or _saves_shards(run) or _lost(run, "ZeRO-3")
     if changes.get("engine") == "fsdp" and run.spec.engine != "fsdp":
         return _lost(run, "FSDP")
     return ""
@@ -84,6 +85,20 @@ def refusing_stage_3(documents: Sequence[Document]) -> str:
             if asked or _ASKED_FOR not in found["others"] + found["more"]:
                 return f"{Place(document, Span(*found.span('raise')))} may refuse ZeRO-3"
     return ""
+
+
+def _copies_shards(run: Run) -> str:
+    """That PEFT copies the modules that are trained whole beside adapters (``modules_to_save``), of which ZeRO-3 has
+    left a placeholder by then: 0.9 is the first that gathers them (``ModulesToSaveWrapper.update``).
+
+    Where no file says which PEFT there is, one beside an older transformers than it had in its time is older, too.
+    """
+    whole = run.spec.lora_modules_to_save if run.spec is not None and run.spec.method == "lora" else ()
+    peft, transformers = run.versions.get("peft"), run.versions.get("transformers")
+    older = before(peft, "0.9") if peft is not None else before(transformers, "4.38")
+    if not whole or older is not True:
+        return ""
+    return f"PEFT before 0.9 copies modules_to_save ({', '.join(whole)}) from what ZeRO-3 has sharded"
 
 
 def _saves_shards(run: Run) -> str:

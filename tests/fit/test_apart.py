@@ -284,6 +284,29 @@ def test_a_config_that_brings_a_schedule_does_not_come_before_a_new_one(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("there", "made"),
+    [
+        ({"stage": 3, "offload_optimizer": {"device": "cpu"}}, "ds_zero3_no_offload.json"),
+        ({"stage": 2}, ""),  # it says by its name what it is not
+    ],
+)
+def test_a_new_config_is_told_from_one_of_its_name_by_a_word_or_not_made(
+    there: dict[str, Any], made: str, tmp_path: Path
+) -> None:
+    other = {**json.loads(ZERO2), "zero_optimization": there}
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds_zero2.json"), ds_zero2_dot_json=ZERO2)
+    (tmp_path / "ds_zero3.json").write_text(json.dumps(other))
+    options = Options(gpu="A100-SXM4-80GB", seq_len=512, isolated=True)
+    (judged,) = load_runs([tmp_path / "a.sh"], options)[1]
+    applied = apply_changes(judged.run, {"zero_stage": 3}, Workspace(), options)
+    if made:
+        assert isinstance(applied, Applied)
+        assert {path.name for path in applied.texts} == {"a.sh", made}
+    else:
+        assert isinstance(applied, str) and "ds_zero3.json is there already" in applied
+
+
+@pytest.mark.parametrize(
     ("name", "becomes"),
     [("default_offload_opt_param", "default_zero3_offload"), ("ds_offload_params_v2", "ds_v2_zero3_offload")],
 )

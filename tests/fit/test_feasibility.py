@@ -375,3 +375,40 @@ def train(name):
     start = 'import sys\n\nfrom lib.training import train\n\ntrain("Qwen/Qwen2.5-7B")\n'
     reason = _by_hand(train_py=start, lib__training_py=library)
     assert reason == "lib/training.py makes the arguments for all that import it: no place for a path"
+
+
+ADAPTERS = """\
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+args = TrainingArguments("out", bf16=True, deepspeed="ds.json")
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+model = get_peft_model(model, LoraConfig(r=8, target_modules=["q_proj"], modules_to_save={whole}))
+Trainer(model=model, args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("whole", "installed", "refused"),
+    [
+        ('["lm_head"]', "peft==0.8.2", True),
+        ('["lm_head"]', "transformers==4.32.0", True),
+        ('["lm_head"]', "peft==0.9.0\ntransformers==4.32.0", False),
+        ('["lm_head"]', "transformers==4.57.1", False),
+        ('["lm_head"]', "", False),
+        ("None", "peft==0.8.2", False),
+    ],
+)
+def test_what_zero3_has_sharded_is_not_copied(
+    whole: str, installed: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(ADAPTERS.format(whole=whole))
+    Path("ds.json").write_text(
+        '{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}'
+    )
+    Path("run.sh").write_text("deepspeed --num_gpus 2 train.py\n")
+    Path("requirements.txt").write_text(f"{installed}\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    said = unfit_for_shards(judged.run, {"zero_stage": 3})
+    assert said == "PEFT before 0.9 copies modules_to_save (lm_head) from what ZeRO-3 has sharded" * refused

@@ -236,6 +236,52 @@ def test_adapters_are_for_the_file_that_has_them(tmp_path: Path, other: str, twi
     assert (f"{other} trains adapters" in plan.by_hand) is twin
 
 
+ADAPTED = """\
+import argparse
+
+import torch
+from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--q_lora", action="store_true")
+options = parser.parse_args()
+four = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4") if options.q_lora else None
+model = AutoModelForCausalLM.from_pretrained(
+    "Qwen/Qwen-7B", torch_dtype=torch.bfloat16, quantization_config=four, trust_remote_code=True
+)
+whole = {whole}
+if options.q_lora:
+    model = prepare_model_for_kbit_training(model)
+lora = LoraConfig(r=8, target_modules=["c_attn"], modules_to_save=whole)
+model = get_peft_model(model, lora)
+model.enable_input_require_grads()
+args = TrainingArguments("out", per_device_train_batch_size=1, bf16=True, gradient_checkpointing=True)
+Trainer(model=model, args=args).train()
+"""
+
+
+@pytest.mark.parametrize(("other", "twin"), [("run_qlora.sh", True), ("eval_qlora.sh", False)])
+def test_quantised_weights_are_for_the_file_that_has_them(tmp_path: Path, other: str, twin: bool) -> None:
+    (tmp_path / "run_lora.sh").write_text("python train.py\n")
+    (tmp_path / other).write_text("python train.py --q_lora\n")
+    (tmp_path / "train.py").write_text(ADAPTED.format(whole=["wte", "lm_head"]))
+    plan = _plan(tmp_path / "run_lora.sh", gpu="RTX 4080")
+    assert "quantization" in plan.fix.changes
+    assert (f"{other} trains adapters over quantised weights" in plan.by_hand) is twin
+
+
+@pytest.mark.parametrize(
+    ("whole", "lost"), [('None if options.q_lora else ["wte", "lm_head"]', True), ('["wte", "lm_head"]', False)]
+)
+def test_a_switch_that_trains_less_along_is_left_to_a_person(tmp_path: Path, whole: str, lost: bool) -> None:
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    (tmp_path / "train.py").write_text(ADAPTED.format(whole=whole))
+    plan = _plan(tmp_path / "run.sh", gpu="RTX 4080")
+    assert "quantization" in plan.fix.changes
+    assert ("does not train wte and lm_head any more" in plan.by_hand) is lost
+
+
 DISTRIBUTED = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
