@@ -173,6 +173,60 @@ def test_a_switch_that_opens_the_input_itself_needs_no_further_line(opened: str,
     assert after.count("enable_input_require_grads()") == added
 
 
+MAKES = """\
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+def adapted(model, {parameter}):
+    model = {wrap}
+    return model
+
+
+(parsed,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+base = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-3.2-1B", torch_dtype="bfloat16")
+Trainer(model=adapted(base, {handed}), args=parsed).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "handed", "line"),
+    [
+        ("given", "parsed", "    if given.gradient_checkpointing:\n        model.enable_input_require_grads()\n"),
+        ("given", "given=parsed", "    if given.gradient_checkpointing:\n        model.enable_input_require_grads()\n"),
+        ("rank", "8", "\n    model.enable_input_require_grads()\n"),
+    ],
+)
+def test_the_input_is_opened_for_launches_that_checkpoint(
+    parameter: str, handed: str, line: str, tmp_path: Path
+) -> None:
+    run, options = _run(tmp_path, MAKES.format(parameter=parameter, handed=handed, wrap=WRAP), transformers="4.34.0")
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    assert "--gradient_checkpointing True" in applied.texts[tmp_path / "run.sh"]
+    assert f"{line}    model = {WRAP}" in applied.texts[tmp_path / "train.py"]
+
+
+def test_the_input_is_opened_for_launches_that_checkpoint_where_the_script_makes_all(tmp_path: Path) -> None:
+    args = 'args = TrainingArguments("out", bf16=True)\n'
+    script = TRAINER.format(opened="", wrap=WRAP, more="").replace(args, "")
+    script = script.replace("\nmodel = Auto", f"\n{PARSED}\nmodel = Auto")
+    run, options = _run(tmp_path, script, transformers="4.34.0")
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    line = f"if args.gradient_checkpointing:\n    model.enable_input_require_grads()\nmodel = {WRAP}"
+    assert line in applied.texts[tmp_path / "train.py"]
+
+
+def test_an_input_that_the_switch_opens_is_opened_once(tmp_path: Path) -> None:
+    script = MAKES.format(parameter="given", handed="parsed", wrap=WRAP)
+    opened = "if given.gradient_checkpointing:\n        model.enable_input_require_grads()\n    model = get_peft"
+    run, options = _run(tmp_path, script.replace("model = get_peft", opened), transformers="4.34.0")
+    applied = apply_changes(run, {"gradient_checkpointing": True}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    assert {path.name for path in applied.texts} == {"run.sh"}
+
+
 TRLS = """\
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM

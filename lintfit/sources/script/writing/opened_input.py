@@ -6,13 +6,17 @@ for adapters of its own loader, ``PreTrainedModel.gradient_checkpointing_enable`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
 from lintfit.documents import python_edits
+from lintfit.documents.python_layout import step
 from lintfit.errors import CannotWrite
-from lintfit.sources.script.interpreter.values import Record, plain
+from lintfit.sources.script.interpreter.expressions import dotted
+from lintfit.sources.script.interpreter.values import Object, Record, plain
+from lintfit.sources.script.reading.calls import Calls
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited
 
@@ -48,13 +52,19 @@ def opens_input_elsewhere(source: Script) -> bool:
     return any(record.taken is False and _opens(source, record) for record in source.reading.records)
 
 
+def _opened_by_switch(source: Script) -> bool:
+    """Whether the input is opened once checkpointing is on: ``if args.gradient_checkpointing:``."""
+    closed = (record for record in source.reading.records if record.taken is False and _opens(source, record))
+    return any(dotted(test).endswith(".gradient_checkpointing") for record in closed for test in record.tests)
+
+
 def opening(source: Script) -> Edits:
     """The line above the script's own ``get_peft_model`` where checkpointing is switched on elsewhere.
 
     Nothing where transformers opens the input itself or recomputation is not reentrant. Raises CannotWrite where a
     person has to place the line.
     """
-    if not opens_input(source) or not _reentrant(source):
+    if not opens_input(source) or _opened_by_switch(source) or not _reentrant(source):
         return ()
     trainer = source.reading.found.trainer
     if trainer is not None and trainer.name == "GRPOTrainer" and not source.reading.at_least("trl", *_GRPO_OPENS):
@@ -73,7 +83,48 @@ def opening(source: Script) -> Edits:
     except CannotWrite as refusal:
         raise CannotWrite(f"the adapters need {code}.enable_input_require_grads(), too, and {refusal}") from None
     code = f"{code}.enable_input_require_grads()"
+    document = source.reading.calls.document_of(line)
+    if (switch := _switch_at_hand(source, line)) is not None:
+        code = f"if {switch}:\n{step(document)}{code}"
     return edited(source.reading.calls, line, python_edits.insert_statement_before, code)
+
+
+def _switch_at_hand(source: Script, line: cst.SimpleStatementLine) -> str | None:
+    """What a line can ask for whether this launch checkpoints, for other launches of the script do not; None where no
+    flag says so, or the function around it has no name for the arguments."""
+    made, calls = source.reading.found.arguments, source.reading.calls
+    if made is None or not made.parsed:
+        return None
+    document, function = calls.document_of(line), _function_of(calls, line)
+    start, end = (document.span(function).start if function is not None else 0), document.span(line).start
+    above = document.text[start:end]
+    names = (name for name in _names(source, made, function) if re.search(rf"\b{name}\b", above) is not None)
+    name = next(names, None)
+    return f"{name}.gradient_checkpointing" if name is not None else None
+
+
+def _names(source: Script, made: Object, function: cst.FunctionDef | None) -> Iterator[str]:
+    """What a function calls the arguments that somebody hands it, or from which it makes the trainer."""
+    for record in source.reading.records:
+        if record.callee is not None and record.callee.node is function and function is not None:
+            parameters = [each.name.value for each in function.params.params]
+            for index, passed in enumerate(record.passed):
+                if passed.value is made and (passed.name is not None or index < len(parameters)):
+                    yield passed.name or parameters[index]
+    trainer = source.reading.found.trainer
+    if trainer is None or _function_of(source.reading.calls, trainer.node) is not function:
+        return
+    for passed in trainer.passed:
+        if passed.value is made and isinstance(passed.node.value, cst.Name):
+            yield passed.node.value.value
+
+
+def _function_of(calls: Calls, node: cst.CSTNode) -> cst.FunctionDef | None:
+    document = calls.document_of(node)
+    current: cst.CSTNode | None = node
+    while current is not None and not isinstance(current, cst.FunctionDef):
+        current = document.parent(current)
+    return current
 
 
 def _reentrant(source: Script) -> bool:
