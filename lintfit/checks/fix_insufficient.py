@@ -31,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _beside(context: RunContext) -> str:
     """What the steps are judged with: a plan's other changes, as they are said to a person."""
     steps = context.plan.steps if context.plan is not None else ()
-    others = {step.setting: step.after for step in steps if step.setting not in _LADDER}
+    others = {step.setting: step.after for step in steps if step.setting not in _LADDER and step.setting in SETTINGS}
     if not others:
         return "by itself"
     changes = {name: after for name, after in others.items() if SETTINGS[name].by != "zero-section"}

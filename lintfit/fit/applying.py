@@ -91,6 +91,8 @@ Change = tuple[str, Any]
 """The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 
 
+VISIBLE = "visible_devices"
+"""Edits that show a launch some of the GPUs that there are."""
 PATHS = ("engine", "method", "quantization")
 """Changes by which a script may take another way."""
 

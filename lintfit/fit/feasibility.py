@@ -21,6 +21,7 @@ from lintfit.fit.applying import (
     AFTER_FILE,
     MADE_WRITABLE_BY,
     PATHS,
+    VISIBLE,
     Applied,
     Change,
     LeftToPerson,
@@ -140,7 +141,7 @@ class Feasibility:
         edits = launch.set_variable("CUDA_VISIBLE_DEVICES", "0")
         if edits is None:
             return LeftToPerson("one process sees all GPUs: show it one (CUDA_VISIBLE_DEVICES=0)", made)
-        return with_edits(self.run, made, "visible_devices", edits, self.workspace, self.cli)
+        return with_edits(self.run, made, VISIBLE, edits, self.workspace, self.cli)
 
     @cached_property
     def _stops_now(self) -> Mapping[str, Finding]:
@@ -250,6 +251,8 @@ class Feasibility:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
             return Shown(reason, made)
+        if shown := _config_beside(self.run, candidate.changes):
+            return Shown(shown, made)
         if reason := self._written_again(made):
             return LeftToPerson(reason, made)
         if self._makes_a_file(made) and not self._counts_paths():
@@ -582,6 +585,30 @@ _BY_ITS_BATCH = (
     (_OF_ITS_BATCH, "tells samples of a micro-batch from one another"),
     (_SUMMED, "sums over the micro-batch: in smaller ones, whose gradients are averaged, it counts for less"),
 )
+
+
+_SAYS_STEPS = re.compile(r"^[ \t#]*[\"']?gradient_accumulation_steps[\"']?[ \t]*:[ \t]*(?P<steps>\d+)\b", re.MULTILINE)
+_OF_DEEPSPEED = re.compile(r"\bdeepspeed_config[\"']?[ \t]*:|\bzero_optimization[\"']?[ \t]*:")
+_TEXTS = re.compile(r"\"{3}.{0,9999}?\"{3}|'{3}.{0,9999}?'{3}|(?:^[ \t]*#[^\n]*\n)+", re.DOTALL | re.MULTILINE)
+"""Docstrings, and comments of whole lines."""
+
+
+def _config_beside(run: Run, changes: Mapping[str, Any]) -> str:
+    """Where a script that no launch line of the tree starts shows DeepSpeed's config for its launch in its docstring or
+    comments, with an accumulation that would be another: transformers refuses the two beside each other ("Please
+    correct the following DeepSpeed config values that mismatch TrainingArguments values", ``integrations/deepspeed.py``)."""
+    steps = changes.get("gradient_accumulation_steps")
+    if steps is None or run.script is None or run.deepspeed is not None or run.accelerate is not None:
+        return ""
+    document = run.script.document
+    for text in _TEXTS.finditer(document.text) if _OF_DEEPSPEED.search(document.text) is not None else ():
+        found = _SAYS_STEPS.search(text[0]) if _OF_DEEPSPEED.search(text[0]) is not None else None
+        if found is not None and whole(found["steps"]) != steps:
+            start, end = (text.start() + offset for offset in found.span("steps"))
+            return (
+                f"{Place(document, Span(start, end))} shows a config for its launch that accumulates {found['steps']}"
+            )
+    return ""
 
 
 _REWARDS = re.compile(

@@ -17,7 +17,7 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import WRITTEN_WITH, Applied, LeftToPerson, Shown, apply_changes, uncasts
+from lintfit.fit.applying import VISIBLE, WRITTEN_WITH, Applied, LeftToPerson, Shown, apply_changes, uncasts
 from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.existing import has_config
@@ -424,19 +424,27 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     claimed = _claimed(candidate, steps)
     done = actions(run, claimed, applied)
     clips = _clips(run, applied.run) if applied is not None else ()
+    shown = tuple(_shown(applied)) if applied is not None else ()
     if (search.tight or clips) and applicability is Applicability.SAFE:
         applicability = Applicability.UNSAFE
     return Plan(
         applicability=applicability,
-        steps=steps,
+        steps=(*steps, *shown),
         estimate=found.estimate,
         relative_step_time=rounded(found.step_time),
         fix=Fix("; ".join(action.said() for action in done), applicability, edits, claimed, _caution(found, search)),
         actions=done,
         rejected=_ladder_rejected(run, candidate.changes),
-        name=candidate.name,
+        name=f"{candidate.name} on one GPU" if shown else candidate.name,
         effects=(*candidate.notes, *clips),
     )
+
+
+def _shown(applied: Applied) -> Iterator[Step]:
+    """That a plan has the launch see one GPU of several."""
+    edits = tuple(each.edit for each in applied.written if each.change == VISIBLE)
+    if edits:
+        yield Step(VISIBLE, None, "0", edits[0].path, edits)
 
 
 def _clips(before: Run, after: Run) -> tuple[str, ...]:

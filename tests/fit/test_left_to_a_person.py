@@ -475,6 +475,8 @@ def test_a_trainer_in_one_process_is_shown_the_gpu_that_it_is_judged_on(
     assert any("CUDA_VISIBLE_DEVICES=0 python" in text for text in texts) is shown
     said = [action.said() for action in plan.actions]
     assert any(each.startswith("show the one process one GPU") for each in said) is shown
+    assert plan.name.endswith(" on one GPU") is shown
+    assert any(step.setting == "visible_devices" for step in plan.steps) is shown
 
 
 @pytest.mark.parametrize(
@@ -689,6 +691,25 @@ def test_a_loss_that_knows_its_batch_keeps_it(tmp_path: Path, loss: str, by_hand
     script.write_text(more + SCRIPT.format(size="0.5B", micro=32, more=", gradient_checkpointing=True"))
     plan = _plan(script)
     assert ("micro_batch_size" in plan.fix.changes and not plan.by_hand) is not by_hand
+
+
+@pytest.mark.parametrize(
+    ("shown", "by_hand"),
+    [
+        ("deepspeed_config:\n      gradient_accumulation_steps: 1\n      zero_stage: 3\n", True),
+        ("deepspeed_config:\n      gradient_accumulation_steps: auto\n      zero_stage: 3\n", False),
+        ("gradient_accumulation_steps: 1 is the default\n", False),
+    ],
+)
+def test_a_config_that_a_docstring_shows_is_changed_with_the_arguments(
+    tmp_path: Path, shown: str, by_hand: bool
+) -> None:
+    script = tmp_path / "train.py"
+    text = SCRIPT.format(size="0.5B", micro=32, more=", gradient_checkpointing=True")
+    script.write_text(f'"""Trains. A config for accelerate:\n\n    {shown}"""\n\n{text}')
+    plan = _plan(script)
+    assert plan.fix.changes["gradient_accumulation_steps"] > 1
+    assert ("train.py:4 shows a config for its launch that accumulates 1" in plan.by_hand) is by_hand
 
 
 LOOP = """\
