@@ -90,6 +90,8 @@ def _message(each: Refused, versions: Mapping[str, str], later: bool) -> str:
     if each.ignored:
         why = f"no dataclass of {each.parser} has" if each.parser in HUGGING_FACE else f"{each.parser} does not read"
         return f'{why} "{each.name}": the key is ignored, and the default stands{_meant(each)}'
+    if each.unmade:
+        return f"add_argument takes no {each.unmade} for {each.name}: the run stops with TypeError “{each.error}”"
     if each.twice and each.parser not in HUGGING_FACE:
         return f"the parser has {each.name} already: the run stops with ArgumentError “{each.error}”"
     if each.twice:
@@ -113,6 +115,8 @@ def _meant(each: Refused) -> str:
 
 
 def _help(each: Refused) -> str:
+    if each.unmade:
+        return f"take {each.unmade} out"
     if each.twice:
         return f"declare {each.name} {'in one of them alone' if each.parser in HUGGING_FACE else 'once'}"
     if each.refusal.unrecognized and each.lacking:

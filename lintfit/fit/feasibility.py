@@ -596,7 +596,8 @@ _TEXTS = re.compile(r"\"{3}.{0,9999}?\"{3}|'{3}.{0,9999}?'{3}|(?:^[ \t]*#[^\n]*\
 def _config_beside(run: Run, changes: Mapping[str, Any]) -> str:
     """Where a script that no launch line of the tree starts shows DeepSpeed's config for its launch in its docstring or
     comments, with an accumulation that would be another: transformers refuses the two beside each other ("Please
-    correct the following DeepSpeed config values that mismatch TrainingArguments values", ``integrations/deepspeed.py``)."""
+    correct the following DeepSpeed config values that mismatch TrainingArguments values",
+    ``integrations/deepspeed.py``)."""
     steps = changes.get("gradient_accumulation_steps")
     if steps is None or run.script is None or run.deepspeed is not None or run.accelerate is not None:
         return ""

@@ -45,6 +45,7 @@ class Refused:
     libraries of which a version takes it that the project does not have; ``added_by`` is the launcher that adds it.
     ``lacking`` are required options that the command leaves out, ``twice`` says that two dataclasses, or two lines of a
     script, declare the flag.
+    ``unmade`` is the keyword that ``add_argument`` does not take for it, whatever the command line says.
     ``blanks`` are the flags of a command whose values are to be filled in, of which the parser stops at this one.
     ``newer`` are the libraries whose newer releases refuse it, where the project may have an older one as well.
     """
@@ -62,6 +63,7 @@ class Refused:
     added_by: str | None = None
     lacking: tuple[str, ...] = ()
     twice: bool = False
+    unmade: str = ""
     blanks: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
 

@@ -73,9 +73,9 @@ def _of_script(launch: Launch | None, script: ScriptSource, versions: Mapping[st
 
     One that cannot be made refuses nothing else.
     """
-    from lintfit.sources.flag_grammars.scripts import declared_twice
+    from lintfit.sources.flag_grammars.scripts import not_made
 
-    unmade = next(declared_twice(script.walk, script.reading.calls), None)
+    unmade = next(not_made(script.walk, script.reading.calls), None)
     if unmade is not None:
         yield unmade
         return

@@ -242,9 +242,10 @@ def _added(walk: Walk, parser: Parser) -> tuple[list[Option], bool]:
     return options, positional
 
 
-def declared_twice(walk: Walk, calls: Calls) -> Iterator[Refused]:
-    """The first option that a script surely gives an ``ArgumentParser`` which has it: ``add_argument`` itself stops
-    (argparse's ``_check_conflict``, Python 3.11 to 3.14), whatever the command line says."""
+def not_made(walk: Walk, calls: Calls) -> Iterator[Refused]:
+    """The first option that a script surely gives an ``ArgumentParser`` which has it, or with a keyword that its action
+    has no use for (``type=bool, action="store_true"``): ``add_argument`` itself stops (argparse's ``_check_conflict``
+    and ``_StoreTrueAction``, Python 3.11 to 3.14), whatever the command line says."""
     had: dict[int, dict[str, Record]] = {}
     if calls.say(_LETS_PASS):
         return
@@ -256,6 +257,11 @@ def declared_twice(walk: Walk, calls: Calls) -> Iterator[Refused]:
             option = _option(record)
         except _NotWhole:
             continue
+        if option is not None and (keyword := _useless(record)) is not None and calls.is_written(record.node):
+            action = _ACTIONS[_known(record.keyword("action"))]
+            message = f"{action}.__init__() got an unexpected keyword argument '{keyword}'"
+            yield Refused(calls.place(record.node), option.names[-1], _name(parser), Refusal(message), unmade=keyword)
+            return
         names = had.setdefault(id(parser), _help_of(parser))
         strings = option.names if option is not None else ()
         again = [name for name in strings if names.setdefault(name, record).node is not record.node]
@@ -264,6 +270,19 @@ def declared_twice(walk: Walk, calls: Calls) -> Iterator[Refused]:
             message = f"argument {'/'.join(strings)}: conflicting option string{plural}: {', '.join(again)}"
             yield Refused(calls.place(record.node), again[0], _name(parser), Refusal(message), twice=True)
             return
+
+
+_ACTIONS = {"count": "_CountAction", "store_false": "_StoreFalseAction", "store_true": "_StoreTrueAction"}
+"""Actions that take no word of the command line, and none of the keywords that say of what kind it is."""
+_OF_WORDS = frozenset({"choices", "const", "metavar", "nargs", "type"})
+
+
+def _useless(record: Record) -> str | None:
+    """The first keyword of an ``add_argument`` that its action does not take."""
+    action = record.keyword("action")
+    if not isinstance(action, Const) or action.value not in _ACTIONS:
+        return None
+    return next((passed.name for passed in record.passed if passed.name in _OF_WORDS), None)
 
 
 def _help_of(parser: Parser) -> dict[str, Record]:
