@@ -251,6 +251,8 @@ class Feasibility:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
             return Shown(reason, made)
+        if reason := _wired_into_branch(self.run, made):
+            return LeftToPerson(reason, made)
         if shown := _config_beside(self.run, candidate.changes):
             return Shown(shown, made)
         if reason := self._written_again(made):
@@ -585,6 +587,19 @@ _BY_ITS_BATCH = (
     (_OF_ITS_BATCH, "tells samples of a micro-batch from one another"),
     (_SUMMED, "sums over the micro-batch: in smaller ones, whose gradients are averaged, it counts for less"),
 )
+
+
+def _wired_into_branch(run: Run, made: Applied) -> str:
+    """Why checkpointing is not switched on by a statement of a script that has flags, in the branch that one of them
+    takes: every launch that comes by there would get it, and no flag would say so."""
+    script = run.script
+    load = script.reading.found.trained_load if script is not None else None
+    written = (each for each in made.written if each.change == "gradient_checkpointing")
+    if script is None or load is None or not load.tests or not script.walk.parsed:
+        return ""
+    if not any(".gradient_checkpointing_enable()" in each.edit.edit.text for each in written):
+        return ""
+    return "the script has a flag for each way that it takes: checkpointing wants one of its own"
 
 
 _SAYS_STEPS = re.compile(r"^[ \t#]*[\"']?gradient_accumulation_steps[\"']?[ \t]*:[ \t]*(?P<steps>\d+)\b", re.MULTILINE)

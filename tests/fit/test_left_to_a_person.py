@@ -712,6 +712,33 @@ def test_a_config_that_a_docstring_shows_is_changed_with_the_arguments(
     assert ("train.py:4 shows a config for its launch that accumulates 1" in plan.by_hand) is by_hand
 
 
+BY_FLAG = """\
+import argparse
+
+import torch
+from transformers import AutoModelForCausalLM
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--whole", action="store_true")
+args = parser.parse_args()
+name = "TinyLlama/TinyLlama-1.1B-Chat-v1.0"
+{branch}model = AutoModelForCausalLM.from_pretrained(name, torch_dtype=torch.bfloat16).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for batch in torch.utils.data.DataLoader(data, batch_size=1):
+    model(**batch).loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("branch", "by_hand"), [("if not args.whole:\n    ", True), ("", False)])
+def test_checkpointing_is_not_wired_into_the_branch_of_a_flag(tmp_path: Path, branch: str, by_hand: bool) -> None:
+    (tmp_path / "train.py").write_text(BY_FLAG.format(branch=branch))
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    plan = _plan(tmp_path / "run.sh", seq_len=8192)
+    assert plan.fix.changes["gradient_checkpointing"] is True
+    assert plan.by_hand.endswith("checkpointing wants one of its own") is by_hand
+
+
 LOOP = """\
 import deepspeed
 from torch.utils.data import DataLoader
