@@ -106,7 +106,7 @@ class Apart:
             rest = [edit for edit in edits if edit.document is not document]
             text = _TRAILING.sub("", apply(document.text, own).lstrip("\r\n"))
             text = _renamed(_without_old_reasons(document.text, text), document.path.name, path.name)
-            text = self._without_old_engine(text)
+            text = self._without_false_links(self._without_old_engine(text))
             copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
             return following if isinstance(following, str) else [copy, *following]
@@ -118,6 +118,11 @@ class Apart:
         before = self._run.spec.engine if self._run.spec is not None else None
         spoken_of = _SPOKEN_OF.get(before or "")
         return text if spoken_of is None or before == self._aim["engine"] else _without_comments_of(text, spoken_of)
+
+    def _without_false_links(self, text: str) -> str:
+        """A copy's text without the lines that name where the file that is copied is from, by a stage or an engine that
+        the copy has not (``# https://…/deepspeed_zero1.yaml``)."""
+        return _LINK.sub(lambda found: "" if self._is_false(found["stem"]) else found[0], text)
 
     def is_kept(self, document: DataDocument) -> bool:
         """Whether a config stays as it is: others read it, its name would not be true any more, or the run only comes
@@ -309,6 +314,9 @@ class Apart:
 
 _SCHEDULE = re.compile(r'"scheduler"(?:\s{0,99}:\s{0,99}\{\s{0,99}"type"\s{0,99}:\s{0,99}"(?P<type>\w{1,40})")?')
 _ON_HOST = re.compile(r"(?:\bdevice[\"']?|offload_\w{1,20}_device)\s{0,99}:\s{0,99}[\"']?(?:cpu|nvme)\b")
+_LINK = re.compile(
+    r"^[ \t]*#[ \t]*https?://\S{1,300}?/(?P<stem>[\w.-]{1,80})\.(?:ya?ml|json)[ \t]*(?:\n|\Z)", re.MULTILINE
+)
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 

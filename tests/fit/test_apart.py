@@ -823,3 +823,19 @@ def test_a_flag_that_the_launch_has_already_is_not_written_again(
     monkeypatch.chdir(tmp_path)
     outcome = lintfit("check", ".", "--gpu", "RTX 3090", "--gpus", "8", cwd=tmp_path)
     assert "internal error" not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(("linked", "kept"), [("deepspeed_zero1", False), ("deepspeed_zero2", True), ("base", True)])
+def test_a_copy_does_not_say_that_it_is_from_a_file_of_another_stage(linked: str, kept: bool, tmp_path: Path) -> None:
+    link = f"# https://github.com/huggingface/trl/blob/main/examples/accelerate_configs/{linked}.yaml\n"
+    stated = (
+        "deepspeed_config:\n  zero_stage: 1\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 4\n"
+    )
+    tree(tmp_path, a_dot_sh="accelerate launch --config_file zero1.yaml train.py --output_dir out\n")
+    (tmp_path / "zero1.yaml").write_text(link + stated)
+    options = Options(gpu="A100-SXM4-80GB", seq_len=512, isolated=True)
+    (judged,) = load_runs([tmp_path / "a.sh"], options)[1]
+    applied = apply_changes(judged.run, {"zero_stage": 2}, Workspace(), options)
+    assert isinstance(applied, Applied)
+    copy = applied.texts[tmp_path / "zero2.yaml"]
+    assert "zero_stage: 2" in copy and (link in copy) is kept
