@@ -151,6 +151,10 @@ def _places(word: Word) -> list[Span]:
     return list(reversed(word.places))
 
 
+_MOST = 300
+"""Commands of a script whose words are edited: with loops a few lines make thousands, and each edit reads them all."""
+
+
 def _narrowest(
     document: ShellDocument, command: Command, texts: list[str], edits: list[Edit], along: Collection[int] = ()
 ) -> tuple[Edit, ...]:
@@ -160,6 +164,8 @@ def _narrowest(
     but for words that the script works out (``$((BATCH / MICRO))``): these follow, and so do those that are to go
     ``along``, by their index, and what is only printed.
     """
+    if len(document.commands) > _MOST:
+        raise ValueError(f"the script makes more than {_MOST} commands, which would all be read again")
     index = document.commands.index(command)
     printed = {at for at, other in enumerate(document.commands) if shell_computed.prints(other)}
     old = [[word.text for word in other.words] for other in document.commands]

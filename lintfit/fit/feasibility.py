@@ -595,7 +595,10 @@ def _wired_into_branch(run: Run, made: Applied) -> str:
     script = run.script
     load = script.reading.found.trained_load if script is not None else None
     written = (each for each in made.written if each.change == "gradient_checkpointing")
-    if script is None or load is None or not load.tests or not script.walk.parsed:
+    if script is None or load is None or not script.walk.parsed:
+        return ""
+    places = (script.reading.calls.place(test) for test in load.tests)
+    if all("__name__" in place.document.slice(place.span) for place in places):
         return ""
     if not any(".gradient_checkpointing_enable()" in each.edit.edit.text for each in written):
         return ""

@@ -120,7 +120,7 @@ def fits_at(run: Run) -> int | None:
 
 def _usual(micro_batch: int) -> int:
     """Tokens of the longest sample of a micro-batch, where nobody has looked at the data."""
-    return max(SAMPLE * FEW // max(micro_batch, FEW), MEAN)
+    return SAMPLE * FEW // min(max(micro_batch, FEW), 4 * FEW)  # the longest of many is no shorter than a quarter
 
 
 def _of_nobody(run: Run) -> bool:

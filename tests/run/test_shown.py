@@ -32,9 +32,9 @@ bf16: true
 """
 
 
-def severities(folder: Path, *named: str) -> set[str]:
+def severities(folder: Path, *named: str, gpus: int = 8) -> set[str]:
     """Of the findings that a run does not fit."""
-    found = lintfit("check", *named, "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=folder).json
+    found = lintfit("check", *named, "--gpu", "3090", "--gpus", str(gpus), "--output-format", "json", cwd=folder).json
     assert [run["verdict"] for run in found["runs"]] == ["does-not-fit"]
     return {each["severity"] for each in found["findings"] if each["rule"] == "does-not-fit"}
 
@@ -130,17 +130,17 @@ wandb_run: mine
     [
         ("constants.TEMPLATE", "base_model", "info"),
         ('"config/base.yml"', "base_model", "info"),
-        ("constants.TEMPLATE", "run_name", "warning"),
-        ('"config/other.yml"', "base_model", "warning"),
+        ("constants.TEMPLATE", "run_name", "error"),
+        ('"config/other.yml"', "base_model", "error"),
     ],
 )
 def test_a_recipe_that_a_script_fills_in(name: str, key: str, severity: str, tmp_path: Path) -> None:
     constants = 'FOLDER = "config/"\nTEMPLATE = FOLDER + "base.yml"\n' if name.startswith("constants") else ""
     jobs = FILLING.format(name=name, key=key)
     write(tmp_path, {"config/base.yml": ALONE, "constants.py": constants, "jobs.py": jobs})
-    assert severities(tmp_path, ".") == {severity}
+    assert severities(tmp_path, ".", gpus=1) == {severity}
     plans = lintfit("check", ".", "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=tmp_path).json["runs"]
-    assert severity == "warning" or plans[0]["plan"] is None
+    assert severity == "error" or plans[0]["plan"] is None
 
 
 NO_PARSER = """\
