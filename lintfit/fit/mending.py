@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from lintfit.documents.lines import line_start, starts_line
 from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Finding
@@ -79,10 +80,18 @@ class Mending:
 
 
 def _place(edit: FileEdit) -> tuple[object, ...]:
-    """Where an edit writes: in a new file, or between two characters of one that is there."""
-    if edit.document is None:
+    """Where an edit writes: in a new file, or between two characters of one that is there.
+
+    What is written in front of the first word of a line and in front of its blanks is at one place: plans and rules
+    begin the same new line at either.
+    """
+    document, span = edit.document, edit.in_file.span
+    if document is None:
         return (edit.path,)
-    span = edit.in_file.span
+    own = edit.edit.span.start
+    if span.start == span.end and starts_line(document.text, own):
+        start = span.start - (own - line_start(document.text, own))
+        return edit.path, start, start
     return edit.path, span.start, span.end
 
 

@@ -103,6 +103,21 @@ def test_a_second_fix_of_a_run_or_of_a_place_waits_for_the_next_pass(workspace: 
     assert _made(workspace, findings, set()) == ([1, 7], [1, 2])
 
 
+def test_a_line_that_begins_in_front_of_its_blanks_or_behind_them_is_one_place(tmp_path: Path) -> None:
+    """A plan and a rule open the input of adapters by the same line, written at either."""
+    (tmp_path / "a.py").write_text("if x:\n    train()\n")
+    document = Workspace(tmp_path).read(Path("a.py"))
+    findings = []
+    for run, start, text in (("a.sh", 0, "z = 1\n"), ("b.sh", 6, "    y = 1\n"), ("c.sh", 10, "y = 1\n    ")):
+        edit = FileEdit(document.path, Edit(Span(start, start), text), document)
+        fix = Fix("mend it", Applicability.SAFE, (edit,), {"engine": run})
+        place = Place(document, Span(start, start + 1))
+        findings.append(Finding("a-rule", "LF000", Severity.WARNING, "wrong", place, fix=fix, run=run))
+    mending = Mending(cast("Confirmation", _Holding(set())), Workspace(tmp_path))
+    mending.make(findings)
+    assert mending.texts[Path("a.py")] == "z = 1\nif x:\n    y = 1\n    train()\n"
+
+
 def test_a_new_file_is_made_by_one_fix(workspace: Workspace) -> None:
     new = FileEdit(Path("ds-2.json"), Edit(Span(0, 0), "{}"))
     findings = []
