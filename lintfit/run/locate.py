@@ -101,7 +101,7 @@ class Locator:
         """What a path leads to that goes out of the root and in again by another folder
         (``scripts/../../project/scripts/train.py``): that is what the checkout is called where it was written."""
         above = (Path(os.path.normpath(base / path)).parts for base in self.bases() if ".." in (base / path).parts)
-        tails = (Path(*parts[2:]) for parts in above if parts[0] == ".." and len(parts) > 3 and parts[1] != "..")
+        tails = (Path(*parts[2:]) for parts in above if parts[:1] == ("..",) != parts[1:2] and len(parts) > 3)
         return next((tail for tail in tails if self.workspace.exists(tail)), None)
 
     def _calls_checkout(self, folder: str) -> bool:

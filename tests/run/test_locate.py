@@ -204,6 +204,12 @@ def test_a_path_that_goes_out_of_the_checkout_and_in_again(tmp_path: Path) -> No
     assert run(tmp_path / "other", "scripts/run.sh")["verdict"] == "unknown"
 
 
+def test_a_path_that_goes_back_to_the_root_itself_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "run.sh").write_text("cd scripts\npython ..\npython ../scripts/..\n")
+    assert "internal error" not in lintfit("check", ".", cwd=tmp_path).err
+
+
 def test_what_a_script_copies_to_the_folder_that_it_enters_lies_beside_it(tmp_path: Path) -> None:
     begun = f"cd /data/project && torchrun src/train.py {FLAGS}\n"
     write(tmp_path, {"src/train.py": SCRIPT, "project/src/train.py": SCRIPT})
