@@ -256,7 +256,8 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     section, key, value = unknown.path[0], str(unknown.path[-1]), unknown.entry.value.value
     if section == "fsdp_config":
         other = any(root.get(section, name) is not None for name in ("fsdp_sharding_strategy", "sharding_strategy"))
-        return (key == "fsdp" and value == "full_shard" and not other) or (key == "limit_all_gathers" and value is True)
+        whole = key == "fsdp" and value == "full_shard" and not other
+        return whole or (key == "limit_all_gathers" and value is True) or ("offload" in key and value is False)
     if section != "deepspeed_config":
         return False
     if value == "auto" or key in _LOGS:

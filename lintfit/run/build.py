@@ -11,6 +11,7 @@ from lintfit.documents.broken import is_refused
 from lintfit.documents.files import ReadError
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import replace
 from lintfit.options.config import config_for
@@ -139,6 +140,25 @@ def _reads_no_flags(script: ScriptSource) -> bool:
     return all(each.call is None or each.call.name in _BY_FILE for each in script.walk.parsed)
 
 
+_HANDS_ON = lazy_pattern(
+    r"(?:\.|\bget_)deepspeed\b|\bdeepspeed(?:\.|[ \t]*=(?!=))|[\[(]\s{0,20}[\"']deepspeed[\"']\s{0,20}[,\])]"
+    r"|\bdeepspeed_config\b|\bvars\(|__dict__|\*\*(?!kwargs\b)\w|\bsetattr\(|add_config_arguments"
+    r"|parse_args_into_dataclasses|[dD]eep[sS]peedPlugin"
+)
+"""What a script has that takes ``--deepspeed`` further than to its own parser."""
+
+
+def _keeps_to_itself(script: ScriptSource) -> bool:
+    """Whether a script's own parser takes ``--deepspeed``, and the script makes the trainer's arguments by hand and
+    hands it to nobody: then nobody reads the config, whatever starts the script (the Trainer sets DeepSpeed up for
+    ``args.deepspeed`` alone, transformers 5.24 ``TrainingArguments.__post_init__``)."""
+    made = script.reading.found.arguments
+    if made is None or made.parsed or made.call is None or made.call.keyword("deepspeed") is not None:
+        return False
+    texts = [*script.reading.calls.texts()]
+    return any('"--deepspeed"' in text for text in texts) and not any(_HANDS_ON.search(text) for text in texts)
+
+
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
@@ -162,7 +182,7 @@ class _Builder:
         elif launch is not None or self.origin.kind == "script":
             script = self._script(launch)  # which may leave a recipe among the sources
             self.sources = replace(self.sources, script=script)
-            if launch is not None and script is not None and _reads_no_flags(script):
+            if launch is not None and script is not None and (_reads_no_flags(script) or _keeps_to_itself(script)):
                 heard = {name: each for name, each in launch.settings.items() if name != "deepspeed"}
                 self.sources = replace(self.sources, launch=replace(launch, settings=heard))
             if self.files.workspace.work.all.spent:  # and what others have spent hangs on their order

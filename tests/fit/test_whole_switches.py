@@ -151,15 +151,19 @@ def test_flags_at_the_end_of_a_launch_leave_no_blank_line(tmp_path: Path) -> Non
     assert after == launch.replace("bf16", "fp16") + "  --deepspeed ds_zero2.json\n"
 
 
+@pytest.mark.parametrize("switch", ["args.gradient_checkpointing", "gradient_checkpointing"])
 @pytest.mark.parametrize(("opened", "added"), [("    model.enable_input_require_grads()\n", False), ("", True)])
-def test_a_switch_that_opens_the_input_itself_needs_no_further_line(opened: str, added: bool, tmp_path: Path) -> None:
+def test_a_switch_that_opens_the_input_itself_needs_no_further_line(
+    opened: str, added: bool, switch: str, tmp_path: Path
+) -> None:
     (tmp_path / "run.sh").write_text("python train.py\n")
     (tmp_path / "train.py").write_text(
         "import argparse\nimport torch\nfrom peft import LoraConfig, get_peft_model\n"
         "from transformers import AutoModelForCausalLM\n"
         "p = argparse.ArgumentParser()\np.add_argument('--gradient_checkpointing', action='store_true')\n"
-        "args = p.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained('meta-llama/Llama-3.2-1B').cuda()\n"
-        f"model = {WRAP}\nif args.gradient_checkpointing:\n{opened}    model.gradient_checkpointing_enable()\n"
+        "args = p.parse_args()\ngradient_checkpointing = args.gradient_checkpointing\n"
+        "model = AutoModelForCausalLM.from_pretrained('meta-llama/Llama-3.2-1B').cuda()\n"
+        f"model = {WRAP}\nif {switch}:\n{opened}    model.gradient_checkpointing_enable()\n"
         "optimizer = torch.optim.AdamW(model.parameters())\nfor batch in loader:\n"
         "    model(**batch).loss.backward()\n    optimizer.step()\n"
     )

@@ -587,3 +587,30 @@ def test_an_argument_that_is_taken_back_after_it_was_used(tmp_path: Path, given:
     (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
     run = load_runs([tmp_path / "run.sh"], Options())[1][0].run
     assert (run.value("engine"), run.value("zero_stage")) == (engine, 2 if engine == "deepspeed" else None)
+
+
+_UNHANDED = """\
+import argparse
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--deepspeed", default=None)
+options = parser.parse_args()
+args = TrainingArguments("out", bf16=True{handed})
+Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("handed", "engine"),
+    [("", "ddp"), (", deepspeed=options.deepspeed", "deepspeed"), (", **options.more", "deepspeed")],
+)
+def test_a_config_that_a_script_s_own_parser_takes_and_hands_to_nobody(
+    tmp_path: Path, handed: str, engine: str
+) -> None:
+    (tmp_path / "train.py").write_text(_UNHANDED.format(handed=handed))
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}}')
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 2 train.py --deepspeed ds.json\n")
+    run = load_runs([tmp_path / "run.sh"], Options())[1][0].run
+    assert run.value("engine") == engine
+    assert (run.deepspeed is not None) is (engine == "deepspeed")

@@ -53,9 +53,11 @@ def opens_input_elsewhere(source: Script) -> bool:
 
 
 def _opened_by_switch(source: Script) -> bool:
-    """Whether the input is opened once checkpointing is on: ``if args.gradient_checkpointing:``."""
+    """Whether the input is opened once checkpointing is on: ``if args.gradient_checkpointing:``, or a parameter of that
+    name."""
     closed = (record for record in source.reading.records if record.taken is False and _opens(source, record))
-    return any(dotted(test).endswith(".gradient_checkpointing") for record in closed for test in record.tests)
+    tests = (dotted(test) for record in closed for test in record.tests)
+    return any(test.rpartition(".")[2] == "gradient_checkpointing" for test in tests)
 
 
 def opening(source: Script) -> Edits:
