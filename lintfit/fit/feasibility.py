@@ -48,7 +48,6 @@ from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
-from lintfit.sources.script.reading import loops
 from lintfit.verdict.capped import LONG, is_cap, with_shorter
 from lintfit.versions import before
 
@@ -678,7 +677,11 @@ def _accumulates_twice(run: Run, changes: Mapping[str, Any]) -> str:
     if "gradient_accumulation_steps" not in changes or run.script is None or engine is None or not engine.assigned_to:
         return ""
     document = run.script.document
-    for loop in loops.loops(document) if "%" in document.text else ():
+    if "%" not in document.text:
+        return ""
+    from lintfit.sources.script.reading import loops
+
+    for loop in loops.loops(document):
         if (found := loops.guarded_step(loop, engine.assigned_to)) is not None:
             test, step, _ = found
             waits = f"{loops.place(document, step)} waits for {loops.text(document, test)} before {engine.assigned_to}"

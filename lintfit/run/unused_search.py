@@ -7,12 +7,13 @@ recomputed reentrantly as ready twice (peft#313, trl#921).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
-from lintfit.sources.script.reading.collector import sure_none
-from lintfit.sources.script.source import ScriptSource
+
+if TYPE_CHECKING:
+    from lintfit.sources.script.source import ScriptSource
 
 ARGUMENT = "ddp_find_unused_parameters"
 """A field of ``TrainingArguments`` since transformers 4.3."""
@@ -51,6 +52,8 @@ def searches_beside_reentrant(run: Run) -> bool:
 def _is_handed_adapters(script: ScriptSource) -> bool:
     """Whether one of TRL's trainers makes the ``PeftModel`` itself, of the config that it is handed (TRL 0.9
     ``dpo_trainer.py``, ``sft_trainer.py``)."""
+    from lintfit.sources.script.reading.collector import sure_none
+
     trainer = script.reading.found.trainer
     return trainer is not None and script.uses_trl and not sure_none(trainer.keyword("peft_config"))
 

@@ -97,12 +97,12 @@ def test_json_with_comments_gets_one_of_its_kind() -> None:
 
 
 def test_a_finding_about_comments_is_silenced_by_one() -> None:
-    file = write("ds.json", '{\n  "stage": 2,\n  "zero_optimization": {"stage": 2} // two\n}\n')
+    file = write("ds.json", '{\n  "stage": 3,\n  "zero_optimization": {"stage": 2} // two\n}\n')
     assert "invalid-json" in check("ds.json").out
     assert check("ds.json", "--add-ignores").status == 0
     assert check("ds.json").status == 0
     assert file.read_text() == (
-        '{\n  // lintfit: ignore[unknown-top-level-key]\n  "stage": 2,\n'
+        '{\n  // lintfit: ignore[unknown-top-level-key]\n  "stage": 3,\n'
         '  // lintfit: file-ignore[invalid-json]\n  "zero_optimization": {"stage": 2} // two\n}\n'
     )
 
