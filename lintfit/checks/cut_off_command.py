@@ -16,8 +16,6 @@ from lintfit.settings.model import Place
 _CUT_IN_PAGE = re.compile(r"(?<![ \t])[ \t]++(\\)([ \t]++(#[^\r\n]*+)?)(?=\r?\n[ \t>]*+(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, a comment behind it, and the flag that the next line
 begins with, which may stand in a quotation."""
-_CONFLICT = re.compile(r"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)
-"""A marker that git leaves where two branches differ: bash stops at it, and no backslash is missing."""
 _WHY = {
     "blank": "a blank behind this backslash ends the command here",
     "comment": "this comment ends the command",
@@ -52,7 +50,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield from _in_page(document, span)
         return
     cuts = _cuts(document, span)
-    if cuts and not _CONFLICT.search(document.text, span.start, span.end):
+    if cuts:
         first = cuts[0]
         yield Report(
             Place(document, first.span),

@@ -87,9 +87,7 @@ def _severity(context: RunContext, states: bool) -> Severity:
         return Severity.WARNING if _is_shown(run) else Severity.ERROR
     if context.fits_at or _is_shown(run):
         return Severity.INFO
-    if states or exact_length(run):
-        return Severity.WARNING
-    return Severity.WARNING if _is_clear(context) else Severity.INFO
+    return Severity.WARNING if exact_length(run) or _is_clear(context) else Severity.INFO
 
 
 def _certain(context: RunContext, states: bool) -> bool:

@@ -6,7 +6,6 @@ from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.recipes import left_blank
 from lintfit.documents.markdown import is_page
-from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import stops_at_import
@@ -50,15 +49,12 @@ def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:
     return not each.key and any(_turn(other) < _turn(each) for other in of_one)
 
 
-_EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
-
-
 def _is_left_blank(each: Refused, run: Run) -> bool:
     """Whether a flag has no value in a command in which others have an empty one (``--model ' '``), which who hands it
     on has taken out for its reader to fill in."""
     flags = run.launch.flags if run.launch is not None and not each.key else ()
     blank = (flag.value is not None and not flag.value.strip() for flag in flags)
-    return _EXPECTS.search(each.refusal.message) is not None and any(blank)
+    return each.refusal.lacks_value and any(blank)
 
 
 def _is_of_another(each: Refused, run: Run) -> bool:

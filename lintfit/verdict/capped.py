@@ -20,8 +20,8 @@ LONG = 2 * SAMPLE
 MEAN: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sample of public scripts' data in the mean, where that is short."""
 FEW = 4
-"""Samples of a micro-batch that may all be padded to :data:`SAMPLE`: who sets more has shorter ones. Of the runs that
-readers of ``bench/precision/findings.jsonl`` found to fit all the same, all had micro-batches of 8 to 32."""
+"""Samples of a micro-batch that may all be padded to :data:`SAMPLE`: who sets more has shorter ones as a rule. Runs
+that readers found to fit all the same (``bench/precision/findings.jsonl``) had 8 to 32 where they say how many."""
 ONE_LINE = 64
 """Tokens of a sample that is a sentence or two: what does not fit with these fits with no data."""
 STEP = 64

@@ -52,6 +52,9 @@ class Option:
 HELP = Option(("-h", "--help"), nargs=0)
 
 
+_EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
+
+
 @frozen
 class Refusal:
     """What a parser says of a flag, in its own words; ``meant`` is the flag that was probably meant.
@@ -67,6 +70,11 @@ class Refusal:
     """The full name of the option that it knows the flag as."""
     plain: bool = False
     """Whether what is meant is plain: a truth value without its value is true."""
+
+    @property
+    def lacks_value(self) -> bool:
+        """Whether the parser misses a value behind the flag."""
+        return _EXPECTS.search(self.message) is not None
 
     @property
     def ambiguous(self) -> bool:

@@ -25,18 +25,17 @@ _REWRITES = lazy_pattern(
 """Code that changes the command line before a parser reads it."""
 
 
-_EXPECTS = lazy_pattern(r"expected (?:one|at least one|\d+) argument")
 _MORE = lazy_pattern(r"\$\{?[@*1-9]")
 _NAMES_VARIABLE = lazy_pattern(r"\$\{?[A-Za-z_]")
 _VARIABLE = lazy_pattern(r"(?:[\s=]|\\\n)*\"?\$\{?[A-Za-z_]")
 
 
-def _is_to_be_filled_in(flag: Place, message: str) -> bool:
+def _is_to_be_filled_in(flag: Place, refusal: Refusal) -> bool:
     """Whether a parser misses a value behind a flag, or refuses an empty one, where a variable is written that is empty
     as the script stands: its value is left to the user, or to who calls the script."""
-    if message.endswith(": ''"):
+    if refusal.message.endswith(": ''"):
         return _NAMES_VARIABLE.search(flag.document.text, flag.span.start, flag.span.end) is not None
-    return bool(_EXPECTS.search(message) and _VARIABLE.match(flag.document.text, flag.span.end))
+    return bool(refusal.lacks_value and _VARIABLE.match(flag.document.text, flag.span.end))
 
 
 _NAMES_DATA = lazy_pattern(r"(?:^|[-_])(?:ckpt|checkpoint|data|dir|file|folder|image|model|name|out|path|root)")
@@ -45,9 +44,9 @@ _NAMES_DATA = lazy_pattern(r"(?:^|[-_])(?:ckpt|checkpoint|data|dir|file|folder|i
 
 def _is_blank(place: Place, name: str, refusal: Refusal) -> bool:
     """Whether a flag stands without its value: a file's or a folder's, or a variable's that is set to nothing."""
-    if refusal.plain or not _EXPECTS.search(refusal.message):
+    if refusal.plain or not refusal.lacks_value:
         return False
-    return _is_to_be_filled_in(place, refusal.message) or _NAMES_DATA.search(name) is not None
+    return _is_to_be_filled_in(place, refusal) or _NAMES_DATA.search(name) is not None
 
 
 def of_launch(
@@ -62,7 +61,7 @@ def of_launch(
         found += islice(programs.of_launcher(launch, versions), 1)
     if recipe is not None:
         found += recipe.refused
-    found = [each for each in found if not _is_to_be_filled_in(each.place, each.refusal.message)]
+    found = [each for each in found if not _is_to_be_filled_in(each.place, each.refusal)]
     if script is not None and script.walk.parsed:
         found += _of_script(launch, script, versions)
     return tuple(found)
@@ -139,7 +138,7 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
     refusals = [*_refusals(every, parser.grammar)]
     blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(place, given.name, why)]
-    template = len(blank) > 1 and any(not _is_to_be_filled_in(place, why.message) for place, _, why in blank)
+    template = len(blank) > 1 and any(not _is_to_be_filled_in(place, why) for place, _, why in blank)
     if template:
         place, first, why = blank[0]
         blanks = tuple(dict.fromkeys(given.name for _, given, _ in blank))
@@ -149,7 +148,7 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     for place, given, refusal in refusals:
         if given.name in said or len(said) >= _MOST:
             continue
-        if refusal is not None and not _is_to_be_filled_in(place, refusal.message):
+        if refusal is not None and not _is_to_be_filled_in(place, refusal):
             said.add(given.name)
             by = parser.grammar.refused_for(given)
             yield Refused(place, given.name, parser.name, refusal, stops=parser.stops, decided_by=by, lacking=lacking)
