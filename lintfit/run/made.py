@@ -211,12 +211,14 @@ _NAMES_OUTPUT = {
 ``accelerate launch`` reads it)."""
 
 
+@lru_cache(maxsize=64)
 def is_told_to_make(text: str, name: str) -> bool:
     """Whether a command of a page or a script plainly makes the file: ``accelerate config --config_file NAME``,
     ``cp template NAME``, ``… > NAME``, ``tee NAME``, ``wget -O NAME``."""
     path = _without_dots(name)
+    base = posixpath.basename(path)
     commands = _ENDS.split(text.replace("\\\n", " "))
-    return any(_makes(command.lstrip(_PROMPT).split(), path) for command in commands)
+    return any(_makes(command.lstrip(_PROMPT).split(), path) for command in commands if base in command)
 
 
 def _makes(words: list[str], path: str) -> bool:
