@@ -189,7 +189,8 @@ class Apart:
         return any(self._of_others(path, changed, known) for path in there)
 
     def _of_others(self, path: Path, changed: Workspace, known: Collection[str] = ()) -> str:
-        for other in self._sharing.others(path, self._run).runs:
+        others = self._sharing.others(path, self._run)
+        for other in others.runs:
             if other.id in known:
                 continue
             after = self._sharing.after(other, changed)
@@ -200,7 +201,7 @@ class Apart:
             elif names:
                 what = ", ".join(name.replace("_", " ") for name in names[:2])
                 return f"{other.id} has {path.as_posix()} as well, and would change its {what}"
-        return ""
+        return f"more launches may have {path.as_posix()} than are read" if others.more else ""
 
     def _mends(self, other: Run, after: Run, names: Collection[str]) -> bool:
         """Whether another launch is as well off with what a plan writes into code that both run: it does not fit these

@@ -7,7 +7,7 @@ lines and recipes that have it are read as runs, the nearest first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import Document, Kind
 from lintfit.documents.paths import resolved
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.steps import OF_RUN
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
@@ -35,7 +36,10 @@ MAX_FILES = 3000
 """Files whose text is searched, those nearest to the file that is asked for first."""
 
 MAX_RUNS = 8
-"""Other runs of one file that are read. One that changes is enough to leave the file alone."""
+"""Other runs of one file that are told of. One that changes is enough to leave the file alone."""
+
+MAX_READ = 48
+"""Launches and recipes that are read to see whether they have a file: where more may have it, it is left alone."""
 
 _LONGEST = 1 << 22
 """Characters of a file that is searched: launches, recipes and modules are far shorter, notebooks hold pictures."""
@@ -54,7 +58,7 @@ _SEARCHED = frozenset(
 
 @frozen
 class Others:
-    """Runs beside one that read a file. ``more``: the tree has launches that name it and were not read."""
+    """Runs beside one that read a file. ``more``: the tree has launches that may read it and were not looked at."""
 
     runs: tuple[Run, ...] = ()
     more: bool = False
@@ -87,10 +91,9 @@ class Sharing:
         """The other runs that read a file as this one does."""
         where = resolved(self._workspace.root / path)
         found: list[Run] = []
-        for origin in self._origins(where):
-            if _same(origin, run.origin):
-                continue
-            if len(found) == MAX_RUNS:
+        others = [each for each in self._origins(where) if not _same(each, run.origin)]
+        for count, origin in enumerate(others):
+            if len(found) == MAX_RUNS or count == MAX_READ:
                 return Others(tuple(found), more=True)
             other = self._run(origin)
             if (
@@ -106,7 +109,10 @@ class Sharing:
         where = resolved(self._workspace.root / path)
         name = where.name
         for each in self._tree(where):
-            if name in each.text and resolved(self._top / each.path) != where and _writes(each.text, name):
+            path = resolved(self._top / each.path)
+            if name not in each.text or path == where or not _writes(each.text, name):
+                continue
+            if _are_in_line(path.parent, where.parent) or f"{where.parent.name}/{name}" in each.text:
                 return each.path
         return None
 
@@ -142,21 +148,42 @@ class Sharing:
 
     def _search(self, where: Path) -> Iterator[Origin]:
         texts = self._tree(where)
-        names = _names(where, texts)
-        stems = {Path(name).stem for name in names}
-        pattern = re.compile("|".join(_mention(name) for name in sorted(names)))
+        meant = {where, *(resolved(self._top / each) for each in _bringing(where, texts))}
+        stems = {path.name: path.stem for path in sorted(meant)}
         for each in texts:
             # Of a notebook the commands count, as a script's do: its cells are one run alone.
             commands = each.path.suffix in (NOTEBOOK, _NOTES)
             kind = Kind.SHELL if commands else kind_of(each.path, each.text)
-            if kind not in (Kind.SHELL, Kind.YAML) or not any(stem in each.text for stem in stems):
+            if kind not in (Kind.SHELL, Kind.YAML):
                 continue
-            if pattern.search(each.text) is None:
+            names = [name for name, stem in stems.items() if stem in each.text]
+            if not names or not self._may_mean(each, names, meant):
                 continue
             if kind is Kind.SHELL and detect.maybe_launch(each.text):
                 yield from self._launches(each.path)
             elif kind is Kind.YAML and front_end_of(each.text, kind) is not None:
                 yield Origin("recipe", each.path)
+
+    def _may_mean(self, text: _Text, called: Iterable[str], meant: Collection[Path]) -> bool:
+        """Whether a text names one of these files, ``called`` so, and not only others that are called alike and lie
+        where its own words lead: ``train.py`` of an example is its own ``train.py``."""
+        found = (each for name in called for each in re.finditer(_mention(name), text.text))
+        names = dict.fromkeys(_word(text.text, each) for each in found)
+        if not names:
+            return False
+        entered = _entered(text.text)
+        if entered is None or len(names) > _MOST_NAMES:
+            return True
+        here = self._top / text.path.parent
+        bases = [here, *(base for base in here.parents if base.is_relative_to(self._top))]
+        bases += [base / folder for base in bases for folder in entered]
+        for name in names:
+            paths = [base / name for base in bases] if name is not None else []
+            there = [resolved(path) for path in paths if self._workspace.exists(path)]
+            # Whoever enters no folder takes the nearest, as ``Locator.bases`` has it.
+            if not there or any(path in meant for path in (there if entered else there[:1])):
+                return True
+        return False
 
     def _launches(self, path: Path) -> Iterator[Origin]:
         from lintfit.sources.launchers.launcher import count_launches
@@ -243,19 +270,55 @@ def _same(one: Origin, other: Origin) -> bool:
     return (one.kind, one.index, resolved(one.path)) == (other.kind, other.index, resolved(other.path))
 
 
-def _names(where: Path, texts: tuple[_Text, ...]) -> set[str]:
-    """A file's name, and those of the files that import or name it, and so on."""
-    names = {where.name}
+def _bringing(where: Path, texts: tuple[_Text, ...]) -> tuple[Path, ...]:
+    """The files that import a file or name it, those that do so with them, and so on."""
+    names, paths = {where.name}, dict[Path, None]()
     for _ in range(_STEPS):
-        found = {
-            each.path.name
-            for each in texts
-            if each.path.name not in names and any(_takes(each, name) for name in names)
-        }
+        found = [each.path for each in texts if each.path not in paths and any(_takes(each, name) for name in names)]
         if not found:
             break
-        names |= found
-    return names
+        paths.update(dict.fromkeys(found))
+        names.update(path.name for path in found)
+    return tuple(paths)
+
+
+_MOST_NAMES = 50
+"""Ways in which one text names files that are looked up; a text with more may mean any."""
+
+_AROUND_WORDS = lazy_pattern(r"[\s\"'`=:,;|&()<>\[\]]")
+_LONGEST_WORD = 300
+
+_ENTERS = lazy_pattern(
+    r"\b(?:cd|pushd)[ \t]+(\"?\$\(dirname|[^\s;&|]+)|\b(?:working[-_]?dir(?:ectory)?|WORKDIR|chdir)\b|[ \t]-C[ \t]"
+)
+
+
+def _entered(text: str) -> list[Path] | None:
+    """Folders that a text's own ``cd`` leads to, from where it starts; None where that cannot be told."""
+    folders: list[Path] = []
+    for found in _ENTERS.finditer(text):
+        folder = (found[1] or "$").strip("\"'")
+        if folder.startswith("$(dirname"):
+            continue  # its own folder, or one above
+        if folder.startswith(("/", "~", "-")) or "$" in folder or "`" in folder or len(folders) == _MOST_NAMES:
+            return None
+        folders.append(Path(folder))
+    return folders
+
+
+def _word(text: str, found: re.Match[str]) -> str | None:
+    """The path that a name is a part of in a text, or that of a module; None where the shell or the machine decides."""
+    if found[0].startswith("-m"):
+        return f"{found[0][2:].strip().replace('.', '/')}.py"
+    before = _AROUND_WORDS.split(text[max(0, found.start() - _LONGEST_WORD) : found.start()])[-1]
+    behind = _AROUND_WORDS.split(text[found.end() : found.end() + _LONGEST_WORD], maxsplit=1)[0]
+    word = before + found[0] + behind
+    return None if word.startswith(("/", "~")) or any(mark in word for mark in "$*?{}") else word
+
+
+def _are_in_line(one: Path, other: Path) -> bool:
+    """Whether one of two folders is the other or lies in it: what is written by a name alone lies there, or below."""
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 _TO_FILE = r"(?:open\({0}\s*,\s*[\"']w|Path\({0}\)\.write_text\(|\b{0}\.write_text\()"
@@ -277,14 +340,18 @@ def _writes(text: str, name: str) -> bool:
 
 
 def _takes(text: _Text, name: str) -> bool:
-    """Whether a file is a part of runs only by what it brings along: a module, or an Accelerate YAML."""
+    """Whether a file is a part of runs only by what it brings along: a module, or a config that a script or an
+    Accelerate YAML names itself."""
     stem = Path(name).stem
     if stem not in text.text:
         return False
-    if text.path.suffix == ".py" and name.endswith(".py"):
+    is_module = name.endswith(".py")
+    if text.path.suffix == ".py" and is_module:
         return re.search(rf"^[ \t]*(?:from|import)\b.*\b{re.escape(stem)}\b", text.text, re.MULTILINE) is not None
-    is_config = text.path.suffix in (".yaml", ".yml") and not name.endswith(".py")
-    return is_config and name in text.text and front_end_of(text.text, Kind.YAML) is None
+    if is_module or name not in text.text:
+        return False
+    is_config = text.path.suffix in (".yaml", ".yml") and front_end_of(text.text, Kind.YAML) is None
+    return is_config or text.path.suffix == ".py"
 
 
 def _mention(name: str) -> str:
