@@ -52,7 +52,6 @@ _TEMPLATE = lazy_pattern(r"(?:^|[._-])(?:examples?|templates?)(?:[._-]|$)|\.samp
 _TRAINED = lazy_pattern(r"model|data", re.IGNORECASE)
 """Keys of a recipe that say what is trained, and on what."""
 
-_CLONES = lazy_pattern(r"\bgit\s+clone\s")
 
 _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
 _ARGUMENT = lazy_pattern(r"\$\{?[1-9@*]")
@@ -130,7 +129,7 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if _is_template(place, launch):
         return "elsewhere"
-    if launch is not None and (_is_copied_into_a_clone(launch, locator) or _folder_is_to_be_copied(launch, locator)):
+    if launch is not None and (_is_copied_elsewhere(launch, locator) or _folder_is_to_be_copied(launch, locator)):
         return "elsewhere"
     of_a_folder = "/" in _plain(Path(name)).as_posix() or name.endswith(".py")
     if of_a_folder and _is_below(name, locator):
@@ -180,15 +179,12 @@ def _is_cloned(name: str, locator: Locator) -> bool:
     return any("clone" in text and cloned.search(text) is not None for text in _told(locator))
 
 
-def _is_copied_into_a_clone(launch: Launch, locator: Locator) -> bool:
-    """Whether a page or a script beside the launch, or above it, copies the launch's own file after a ``git clone``: it
-    is run there, among that repository's files."""
-    copied = re.compile(rf"\b(?:cp|mv|rsync)\s[^\n]*[/\s\"']{re.escape(launch.document.path.name)}(?=[\s\"'])")
-    for text in _told(locator):
-        clone = _CLONES.search(text)
-        if clone is not None and copied.search(text, clone.end()) is not None:
-            return True
-    return False
+def _is_copied_elsewhere(launch: Launch, locator: Locator) -> bool:
+    """Whether a page or a script beside the launch, or above it, copies the launch's own file into another folder: it
+    is run where the copy is, among another project's files."""
+    name = launch.document.path.name
+    copied = re.compile(rf"\b(?:cp|mv|rsync)\s[^\n]*[/\s\"']{re.escape(name)}[\"']?[ \t]+[^\s;&|]*[/$]")
+    return any(name in text and copied.search(text) is not None for text in _told(locator))
 
 
 def _folder_is_to_be_copied(launch: Launch, locator: Locator) -> bool:
