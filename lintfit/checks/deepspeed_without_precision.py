@@ -28,15 +28,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.mentions("autocast", "Float8", "fp8", "cuda.amp", "apex"):
         return
     place = stated_at(run, "mixed_precision", "zero_stage")
-    severity = _severity(context)
-    if place is None or severity is None:
+    if place is None or _is_said(context):
         return
     left = _left_to_the_trainer(run)
     why = left[1] if left is not None else "neither bf16 nor fp16"
     yield Report(
         left[0] if left is not None else place,
         f"ZeRO-{stage} with {why}: {_consequence(run)}, and computes in it",
-        severity=severity,
+        severity=Severity.INFO,
         related=(Related(run.launch.place, "and is not told here"),) if left is not None and run.launch else (),
         fix=_fix(run),
         help=f'write "bf16": {{"enabled": "auto"}} and pass {_asks(run)}',
@@ -81,12 +80,11 @@ def _flag(run: Run, name: str) -> str:
     return (run.recipe.spelled(name, True) if run.recipe is not None else None) or f"--{name}"
 
 
-def _severity(context: RunContext) -> Severity | None:
-    """Where memory is short and the model is in fp32, ``full-precision-training`` reports it with its numbers."""
-    if context.verdict not in (Verdict.TIGHT, Verdict.DOES_NOT_FIT):
-        return Severity.INFO
+def _is_said(context: RunContext) -> bool:
+    """Whether ``full-precision-training`` reports it with its numbers: memory is short and the model is in fp32."""
     spec = context.run.spec
-    return None if spec is not None and spec.weights_dtype == "fp32" else Severity.WARNING
+    short = context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT)
+    return short and spec is not None and spec.weights_dtype == "fp32"
 
 
 def _fix(run: Run) -> Fix | None:

@@ -158,7 +158,7 @@ def _deprecated(document: DataDocument, root: Node, section: Node, outdated: Out
         )
     if section.entry(new) is not None:
         return _both(document, outdated, new)
-    off = key in _OFFLOAD and outdated.removed_in is None and outdated.entry.value.value is False
+    off = outdated.removed_in is None and outdated.entry.value.value in (False, None)
     fate = f"deprecated{' and off' if off else ''}: DeepSpeed warns at every start"
     if outdated.removed_in is not None:
         fate = f"ignored by DeepSpeed {outdated.removed_in} and later"
@@ -257,7 +257,7 @@ def _accelerate(
         yield Report(
             place,
             f'"{dotted(outdated.path)}" is ignored by accelerate {outdated.removed_in} and later; "{new}" replaced it',
-            severity=Severity.INFO if outdated.path[0] == "fsdp_config" and _has_one_process(root, runs) else None,
+            severity=Severity.INFO if _costs_nothing(root, outdated, runs) else None,
             fix=renamed(document, outdated.entry.key_span, new, Applicability.UNSAFE)
             if mapping is not None and mapping.entry(new) is None
             else None,
@@ -269,6 +269,13 @@ def _accelerate(
         severity=Severity.INFO,
         fix=_translated(document, root, outdated),
     )
+
+
+def _costs_nothing(root: Node, outdated: OutdatedKey, runs: Sequence[Run]) -> bool:
+    """Whether nothing is lost by a forgotten key: it asks for nothing, or FSDP has nobody to share with."""
+    asked = outdated.entry.value.value
+    off = asked in (False, None) or str(asked).lower() in ("no_prefetch", "none", "auto")
+    return off or (outdated.path[0] == "fsdp_config" and _has_one_process(root, runs))
 
 
 def _has_one_process(root: Node, runs: Sequence[Run]) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.readers import milder, older
+from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.script_calls import arguments_call, calls_of
 from lintfit.documents.patterns import lazy_pattern
@@ -29,13 +29,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if (packing is not None and packing.value is not False) or _cuts_images(run):
         return
-    spared = older((run,), "trl", _SINCE.get(kind, "0.16"))
-    if spared:
+    if older((run,), "trl", _SINCE.get(kind, "0.16")):
         return
     yield Report(
         place,
         "max_length=None: nothing is cut, so that the longest sample decides the peak",
-        severity=Severity.WARNING if spared is False else milder(Severity.WARNING),
+        severity=Severity.INFO,
         help="set max_length to what the GPUs hold; lintfit estimate --seq-len N says it",
     )
 

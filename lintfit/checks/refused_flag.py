@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lintfit.checks import bare_optional_flag
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.moves import is_nothing
 from lintfit.checks.helpers.recipes import left_blank
 from lintfit.documents.markdown import is_page
+from lintfit.documents.model import DataDocument
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import stops_at_import
@@ -35,12 +37,27 @@ def check_run(context: RunContext) -> Iterator[Report]:
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
             surely = surely and not _is_of_another(each, context.run)
             idle = later or _is_left_blank(each, context.run)
-            lost = Severity.INFO if idle or (each.ignored and each.name.startswith(_TRACKERS)) else Severity.WARNING
+            lost = Severity.INFO if idle or _costs_nothing(each) else Severity.WARNING
             yield Report(each.place, message, None if surely and not idle else lost, help=_help(each))
 
 
 _TRACKERS = ("comet_", "mlflow_", "swanlab_", "trackio_", "wandb_")
 """How the keys begin that say where a run is logged, and change nothing in its training."""
+
+
+def _costs_nothing(each: Refused) -> bool:
+    """Whether nothing is lost by a key that its parser passes over: it says where the run is logged, asks for nothing,
+    or another key has its very words (``dataset_name`` beside ``dataset_id_or_path``)."""
+    if not each.ignored or each.name.startswith(_TRACKERS):
+        return each.ignored
+    root = each.place.document.root if isinstance(each.place.document, DataDocument) else None
+    found = root.get(each.name) if root is not None else None
+    if root is None or found is None:
+        return False
+    if is_nothing(found, {}) or found.value == "auto":
+        return each.refusal.meant is None or found.value is None
+    others = (entry.value.value for entry in root.entries if entry.key != each.name)
+    return isinstance(found.value, str) and "/" in found.value and found.value in others
 
 
 def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.moves import hint, rename
+from lintfit.checks.helpers.moves import hint, is_default, is_nothing, rename
 from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, older, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.checks.helpers.wording import listed
@@ -254,10 +254,12 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     """Whether nothing is lost by a key that nobody reads: it says what happens without it, waits to be filled in, tells
     what to print, or how to offload what stays where it is, or speaks of another stage of ZeRO than the file's."""
     section, key, value = unknown.path[0], str(unknown.path[-1]), unknown.entry.value.value
+    meant = unknown.section.get("properties", {}).get(unknown.suggestion, {})
     if section == "fsdp_config":
         other = any(root.get(section, name) is not None for name in ("fsdp_sharding_strategy", "sharding_strategy"))
         whole = key == "fsdp" and value == "full_shard" and not other
-        return whole or (key == "limit_all_gathers" and value is True) or ("offload" in key and value is False)
+        limits = key.removeprefix("fsdp_") == "limit_all_gathers"
+        return whole or (value is True if limits else is_nothing(unknown.entry.value, meant))
     if section != "deepspeed_config":
         return False
     if value == "auto" or key in _LOGS:
@@ -269,25 +271,18 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
         said = root.get("mixed_precision")
         return value is (said is not None and said.value == key.partition("_")[0])
     if key in ("bf16", "fp16"):  # what takes its place is mixed_precision
-        said, enabled = root.get("mixed_precision"), unknown.entry.value.get("enabled")
+        said, block = root.get("mixed_precision"), unknown.entry.value
+        enabled = block.get("enabled") if block.shape == "mapping" else block
         return enabled is not None and enabled.value is (said is not None and said.value == key)
     stage = root.get(section, "zero_stage")
-    if key == "overlap_comm" and stage is not None and stage.value == 3:
-        return value is True
+    if key == "overlap_comm":
+        return value is None or value is (stage is not None and stage.value == 3)
     whole = load("deepspeed")["properties"]
     known = whole["zero_optimization"]["properties"].get(key) or whole.get(key, {})
     at = stage.value if stage is not None else _UNSAID_STAGE
     if at in (0, 1, 2, 3) and at not in known.get("x-stages", (at,)):
         return True
-    return "default" in known and known["default"] in (value, _number(value))
-
-
-def _number(value: object) -> object:
-    """``1e5``, which is a word in YAML 1.1, as the number that is meant."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    return is_nothing(unknown.entry.value, known or meant) or is_default(value, known)
 
 
 def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import asks, hint, is_foreign, moved, rename, stands_at_home
+from lintfit.checks.helpers.moves import costs_nothing, hint, is_foreign, moved, rename
 from lintfit.checks.helpers.readers import installed, reader_of
-from lintfit.checks.helpers.trees import data_of, dotted, without
+from lintfit.checks.helpers.trees import data_of, dotted, without, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
@@ -30,7 +30,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if len(unknown.path) > 1 and _is_of_pipeline(unknown) and not piped:
             yield _of_pipeline(document, unknown)
         elif len(unknown.path) > 1:
-            report = _report(document, root, unknown, beyond)
+            report = _report(document, root, _unmoved(root, unknown), beyond)
             read = context.read_by(unknown.path) if is_foreign(unknown) and not unknown.never_read else None
             if read is None:
                 yield report
@@ -55,6 +55,13 @@ def _of_pipeline(document: DataDocument, unknown: UnknownKey) -> Report:
         severity=Severity.INFO,
         help="delete it",
     )
+
+
+def _unmoved(root: Node, unknown: UnknownKey) -> UnknownKey:
+    """The same without the place that it belongs at, where DeepSpeed would stop at it there (``stage3.py`` asserts that
+    gradients are not scaled before they are reduced)."""
+    prescales = unknown.entry.key == "prescale_gradients" and unknown.entry.value.value is True
+    return replace(unknown, home=None) if prescales and zero_stage(root) == 3 else unknown
 
 
 def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bool) -> Report:
@@ -95,11 +102,9 @@ def _read_first(report: Report, read: Read) -> Report:
 
 def _severity(root: Node, unknown: UnknownKey, *, sure: bool, beyond: bool) -> Severity:
     """A key that nobody knows may be one of a release after the schema's. A loss scale that bf16 has no use for is
-    missed by nobody, and neither is what is off, what DeepSpeed has no key for that it might have meant, or a section
-    that stands where it belongs as well."""
+    missed by nobody, and neither is what asks for nothing, or stands where it belongs as well."""
     unneeded = unknown.path[0] == "bf16" and unknown.home == ("fp16",)
-    off = unknown.never_read and not asks(unknown.entry.value)
-    if not unknown.forbidden and (unneeded or off or stands_at_home(root, unknown) or is_foreign(unknown)):
+    if not unknown.forbidden and (unneeded or is_foreign(unknown) or costs_nothing(root, unknown)):
         return Severity.INFO
     return Severity.ERROR if unknown.forbidden and (sure or not beyond) else Severity.WARNING
 

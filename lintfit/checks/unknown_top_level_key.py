@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import asks, hint, is_foreign, moved, place_name, rename, stands_at_home
+from lintfit.checks.helpers.moves import costs_nothing, hint, is_foreign, moved, place_name, rename, stands_at_home
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node
@@ -26,8 +26,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         own = is_foreign(unknown) and context.read_by(unknown.path) is not None
         if len(unknown.path) == 1 and not own:
             report = _report(document, root, unknown)
-            idle = _holds(context.runs, unknown) or not asks(unknown.entry.value)
-            idle = idle or stands_at_home(root, unknown) or _saves_as_asked(root, unknown)
+            idle = costs_nothing(root, unknown) or _holds(context.runs, unknown) or _saves_as_asked(root, unknown)
             yield replace(report, severity=Severity.INFO) if idle else report
 
 

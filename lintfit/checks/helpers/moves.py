@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lintfit.checks.helpers.trees import assigned, dotted, renamed
+from lintfit.checks.helpers.trees import assigned, dotted, of_higher_stage, renamed, zero_stage
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix
-from lintfit.schema.sections import UnknownKey, load, section_at
+from lintfit.schema.sections import Schema, UnknownKey, load, section_at
 from lintfit.suggest import is_typo
 
 _ZERO = "zero_optimization"
@@ -75,3 +75,75 @@ def moved(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None
     changes: dict[KeyPath, Any] = {unknown.path: REMOVE, target: unknown.entry.value.plain()}
     applicability = Applicability.SAFE if unknown.forbidden or harmless else Applicability.UNSAFE
     return assigned(document, f"move it to {place_name(unknown.home)}", applicability, changes)
+
+
+_EMPTY = (None, "", "none", "None")
+"""Words of a key that asks for nothing."""
+_UNUSED = frozenset({"find_unused_parameters"})
+"""Settings of DDP, which ZeRO has no need of."""
+_DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}
+_DTYPE_KEYS = frozenset({"dtype", "torch_dtype", "precision", "mixed_precision"})
+
+
+def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
+    """Whether nothing is lost by a key of a DeepSpeed JSON that DeepSpeed ignores: it asks for nothing, or for what
+    happens anyway; it is said where it belongs as well; or it is of a stage of ZeRO that is not on."""
+    key, value = str(unknown.entry.key), unknown.entry.value
+    if stands_at_home(root, unknown) or _is_said(root, unknown) or key in _UNUSED:
+        return True
+    meant = _meant(root, unknown)
+    of_zero = unknown.home == (_ZERO,)
+    if of_zero and of_higher_stage(root, key):
+        return True
+    if unknown.home is not None and root.get(*unknown.home, key) is not None:
+        return False  # the library does what stands there, which is another thing
+    left = value.value == "auto" and (of_zero or not meant)
+    return left or is_nothing(value, meant) or is_default(value.value, meant)
+
+
+def is_nothing(value: Node, meant: Schema) -> bool:
+    """Whether a value asks for nothing of the key that is meant: it is empty, or off where that is off by itself."""
+    if value.shape != "scalar":
+        return not asks(value) and not (meant and value.entries)
+    return value.value in _EMPTY or (value.value is False and meant.get("default") is not True)
+
+
+def is_default(value: object, meant: Schema) -> bool:
+    """Whether a library does by itself what a value asks for; ``1e5`` is a word in YAML 1.1."""
+    known = meant.get("default")
+    same_kind = isinstance(value, bool) is isinstance(known, bool)
+    return known is not None and same_kind and known in (value, _number(value))
+
+
+def _meant(root: Node, unknown: UnknownKey) -> Schema:
+    """What the schema says of the key that is meant, as far as there is one."""
+    key = str(unknown.entry.key)
+    if unknown.home is not None:
+        found: Schema = section_at(load("deepspeed"), *(str(step) for step in unknown.home))["properties"][key]
+    else:
+        found = unknown.section.get("properties", {}).get(unknown.suggestion or key, {})
+    overlaps = _OVERLAP in (key, unknown.suggestion)
+    return {**found, "default": zero_stage(root) == 3} if overlaps else found
+
+
+_OVERLAP = "overlap_comm"
+"""Whose default hangs on the stage (``zero/config.py:DeepSpeedZeroConfig.overlap_comm_valid``)."""
+
+
+def _is_said(root: Node, unknown: UnknownKey) -> bool:
+    """Whether another key of the file says the same in DeepSpeed's words."""
+    key, value = str(unknown.entry.key), unknown.entry.value.value
+    if key == "max_grad_norm":
+        clipped = root.get("gradient_clipping")
+        return clipped is not None and clipped.value == value
+    if key in _DTYPE_KEYS and (block := _DTYPES.get(str(value))) is not None:
+        enabled = root.get(block, "enabled")
+        return enabled is not None and enabled.value is True
+    return key == "is_deepspeed_zero3_enabled" and value is True and zero_stage(root) == 3
+
+
+def _number(value: object) -> object:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
