@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -8,6 +9,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import one_load
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
+from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.script.model import Call
@@ -42,6 +44,7 @@ def _wrapped(run: Run, script: ScriptSource) -> Iterator[Report]:
             yield Report(
                 call.place,
                 f"nn.DataParallel: {_WHY}",
+                severity=Severity.INFO if _is_switched(run, script, call) else Severity.WARNING,
                 help="DistributedDataParallel, one process for each GPU (torchrun)",
             )
 
@@ -50,6 +53,25 @@ def _shows_one(launch: Launch) -> bool:
     """Whether a launch shows its script one GPU: on one the wrapper calls the model itself, and copies nothing
     (``torch/nn/parallel/data_parallel.py:DataParallel.forward``)."""
     return launch.seen_gpus is not None and launch.seen_gpus.value == 1
+
+
+_SWITCH = re.compile(r"(?i)n_?gpus?\b|num_gpus?|gpu_num|gpu_count|device_count|device_ids|data_?parallel|multi_?gpu")
+"""What a test asks for that wraps the model only where there are several GPUs."""
+
+
+def _is_switched(run: Run, script: ScriptSource, call: Call) -> bool:
+    """Whether a test for several GPUs stands before it, and no launch says that there are."""
+    seen = run.launch.seen_gpus if run.launch is not None else None
+    if seen is not None and isinstance(seen.value, int) and seen.value > 1:
+        return False
+    record = script.reading.calls.records[id(call)]
+    document = script.reading.calls.document_of(record.node)
+    current = document.parent(record.node)
+    while current is not None:
+        if isinstance(current, (cst.If, cst.IfExp)) and _SWITCH.search(document.slice(document.span(current.test))):
+            return True
+        current = document.parent(current)
+    return False
 
 
 _LOOKED_AT = 5

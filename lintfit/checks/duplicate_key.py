@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.readers import installed, reader_of
+from lintfit.checks.helpers.readers import flag_given, installed, reader_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.schema.sections import load, unknown_keys
@@ -28,7 +28,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
     unread = frozenset[Entry]() if stops else _unread(context, document.root)
     for node, index, earlier in found:
         if earlier not in unread and node.entries[index] not in unread:
-            loses = _says_otherwise(earlier, node.entries[index])
+            given = document.kind is Kind.YAML and node is document.root and flag_given(context, earlier.key)
+            loses = _says_otherwise(earlier, node.entries[index]) and not given
             mild = Severity.WARNING if loses else Severity.INFO
             yield _report(document, node, index, earlier, None if stops else mild)
 

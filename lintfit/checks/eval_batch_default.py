@@ -30,12 +30,18 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"evaluation runs with batch {batch}{_whose(run)}, training with {spec.micro_batch_size}: its logits take "
             f"{gib(now.components.get('logits', 0))}, the peak is {of_gib(now.total, estimate.capacity_bytes)}; "
             f"with {size} the run takes {gib(result.peak.likely)}",
-            severity=Severity.INFO,
+            severity=_severity(context, now.total <= estimate.capacity_bytes),
             related=related(stated_at(run, "micro_batch_size"), "the training batch"),
             fix=change(run, f"evaluate with batch {size}", Applicability.SAFE, {"eval_batch_size": size}),
             help=f"{_said(run, size)}; training stays as it is",
         )
         return
+
+
+def _severity(context: RunContext, likely_fits: bool) -> Severity:
+    """Information where the run likely fits as it is: a smaller batch is then only more room. No error, as nobody sees
+    whether there is anything to evaluate."""
+    return Severity.INFO if likely_fits and context.verdict is not Verdict.DOES_NOT_FIT else Severity.WARNING
 
 
 def _said(run: Run, size: int) -> str:

@@ -10,7 +10,8 @@ from lintfit.checks.helpers.fixes import spliced
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.findings.model import Applicability, Fix, Related
+from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.frozen import replace
 from lintfit.sources.script.reading import evaluation_loops, loops
 from lintfit.sources.script.reading.evaluation_loops import Evaluation
 from lintfit.sources.script.source import ScriptSource
@@ -20,6 +21,18 @@ def check_file(context: FileContext) -> Iterator[Report]:
     source = context.source
     if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
         return
+    severity = None if _is_of_language(context, source) else Severity.INFO
+    for report in _reports(source):
+        yield replace(report, severity=severity)
+
+
+def _is_of_language(context: FileContext, source: ScriptSource) -> bool:
+    """Whether the script may train a language model: the graph of a small net of its own costs little."""
+    known = any(run.facts is not None for run in context.runs)
+    return known or any(load.taken is not False for load in source.facts.loads)
+
+
+def _reports(source: ScriptSource) -> Iterator[Report]:
     left = {id(record.node) for record in source.reading.records if record.taken is False}
     for found in evaluation_loops.with_graphs(source.document):
         if found.function is not None:

@@ -109,7 +109,7 @@ def _gathers_again(run: Run) -> bool:
     of the tree whose own code checkpoints without reentering does so whatever the Trainer asks for; a layer that
     checkpoints itself does so within its unit.
     """
-    if older((run,), "transformers", _LAYERS_THEMSELVES) is not True:
+    if older((run,), "transformers", _LAYERS_THEMSELVES) is False:
         return False
     fsdp = run.value("fsdp")
     sharded = isinstance(fsdp, Fsdp) and fsdp.gathers == 2
@@ -126,7 +126,7 @@ def _outside(run: Run, argument: Setting) -> Report:
         place,
         f"{name} under FSDP's full sharding recomputes outside of FSDP's units: every layer's weights are "
         "gathered once more in the backward pass",
-        severity=Severity.WARNING,
+        severity=Severity.WARNING if older((run,), "transformers", _LAYERS_THEMSELVES) else Severity.INFO,
         fix=_moved(run),
         help="use activation_checkpointing of fsdp_config instead",
     )

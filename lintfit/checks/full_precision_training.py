@@ -18,7 +18,9 @@ from lintfit.checks.helpers.runs import (
     up_to,
 )
 from lintfit.checks.helpers.wording import rough, spot
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Severity
+from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import AUTO
 from lintfit.verdict.capped import exact_length
@@ -61,12 +63,24 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _severity(context: RunContext) -> Severity:
-    """A warning where a config waits for a flag, or the run does not fit with samples that are as long as is said;
-    information where the launch says no to both."""
+    """A warning where a command or a recipe starts the run, and it does not fit with samples that are as long as is
+    said (where a config waits for a flag, with short ones, too); information where the launch says no to both."""
     run = context.run
-    sure = exact_length(run) and not engine_assumed(run)
+    stated = run.spec is not None and "seq_len" in run.spec.stated and exact_length(run)
+    anyway = context.at_short is not None and context.at_short.verdict is Verdict.DOES_NOT_FIT
+    started = run.launch is not None or run.recipe is not None
+    sure = (stated or (anyway and bool(_left_open(run)))) and not engine_assumed(run)
     refused = run.launch is not None and any(run.launch.flag(name) is not None for name in ("bf16", "fp16"))
-    return Severity.WARNING if not refused and (_left_open(run) or sure) else Severity.INFO
+    return Severity.WARNING if sure and started and not refused and not _is_trial(run) else Severity.INFO
+
+
+_TRIAL = lazy_pattern(r"(?i)(?:^|[_\W])(?:tests?|benchmarks?|bench|profil\w*|measure\w*|debug)(?:[_\W]|$)")
+"""Names of scripts that try something out, or measure it."""
+
+
+def _is_trial(run: Run) -> bool:
+    """Whether a script, by its name, trains nothing that is kept."""
+    return run.script is not None and _TRIAL.search(run.script.document.path.stem) is not None
 
 
 def _left_open(run: Run) -> str:

@@ -58,7 +58,8 @@ def _is_stated(context: RunContext, setting: str, argument: str) -> bool:
 def _report(context: RunContext, each: Met) -> Report:
     bug = each.bug
     close = context.verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) or _dies_saving(context, each)
-    matters = close and (each.bytes >= _WORTH or not each.bytes)
+    offloads = "offloaded" not in bug.what or stated_at(context.run, "offload_optimizer") is not None
+    matters = close and offloads and (each.bytes >= _WORTH or not each.bytes)
     cost = f", {gib(each.bytes)}" if each.bytes else ""
     return Report(
         place_of(context.run, each.bug.stated_by[0]) if each.bug.stated_by[0] else anchor(context.run),

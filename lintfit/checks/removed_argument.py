@@ -122,10 +122,8 @@ def _dropped(
     if spared or (spared is None and from_commit(runs, "transformers")):
         return None
     off = argument.value in (False, None)
-    # A checkpoint's own code is mostly written for the transformers of its time, and what is off asks for nothing.
-    remote = call.argument("trust_remote_code")
-    bound = off and remote is not None and remote.value is True
-    unsure = milder(Severity.ERROR) if call.taken is True and not bound else Severity.INFO
+    # What is off asks for nothing, and a project that still writes it mostly has the transformers of its time.
+    unsure = milder(Severity.ERROR) if call.taken is True and not off else Severity.INFO
     return Report(
         argument.whole,
         f"{call.name}({argument.name}=…) stops with TypeError in transformers 5"

@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import fits, most, stated_at, up_to
+from lintfit.checks.helpers.runs import fits, most, names_unread_file, stated_at, up_to
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Severity
-from lintfit.memory.result import Verdict
+from lintfit.memory.result import Estimate, Verdict
 from lintfit.verdict.capped import exact_length
 
 _SHORTEST = 256
@@ -33,10 +33,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         f"samples of {spec.seq_len:,} tokens take {up_to(context)}{rough(most(estimate, 'activations', 'logits'))} of "
-        f"activations and logits; about {length:,} fit ({rough(most(shorter, 'activations', 'logits'))})",
+        f"activations and logits{_room(context, length, shorter)}",
         severity=Severity.WARNING if exact_length(run) and not as_long else Severity.INFO,
         help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
     )
+
+
+def _room(context: RunContext, length: int, shorter: Estimate) -> str:
+    """How long samples may be, where all else that takes memory is known."""
+    if names_unread_file(context.run) or context.run.doubtful or shorter.not_modelled:
+        return ""
+    return f"; about {length:,} fit ({rough(most(shorter, 'activations', 'logits'))})"
 
 
 def _longest(context: RunContext, length: int) -> int | None:

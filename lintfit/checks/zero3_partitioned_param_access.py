@@ -78,10 +78,37 @@ def _shape(source: ScriptSource, call: Call) -> Iterator[Report]:
         Place(document, span),
         f"{text} is {'0' if whole is not None else 'torch.Size([0])'} under ZeRO-3: the embedding is partitioned here, "
         "and what is decided by its size goes wrong",
-        severity=Severity.WARNING,  # as a rule the embedding is only resized to the tokenizer once more
+        severity=Severity.WARNING if _decides(document, whole or read) else Severity.INFO,
         fix=_config_size(document, record.node, whole),
         help="use model.config.vocab_size, or read it inside deepspeed.zero.GatheredParameters",
     )
+
+
+def _decides(document: PythonDocument, read: cst.CSTNode) -> bool:
+    """Whether a test of the code surely asks for a size, or for the one variable that holds it, and not only to resize
+    to a tokenizer that has just got another token."""
+    assert document.module is not None
+    size = document.slice(document.span(read))
+    around = document.parent(read)
+    if isinstance(around, cst.Assign) and isinstance(around.targets[0].target, cst.Name):
+        size = around.targets[0].target.value
+    name = re.compile(rf"(?<![\w.]){re.escape(size)}(?!\w)")
+    tests = [
+        node
+        for node in walk(document.module)
+        if isinstance(node, (cst.If, cst.IfExp, cst.While, cst.Assert))
+        and name.search(document.slice(document.span(node.test)))
+    ]
+    grown = _GROWN.search(document.text) is not None
+    return any(
+        not (grown and isinstance(node, cst.If) and _RESIZE in document.slice(document.span(node.body)))
+        for node in tests
+    )
+
+
+_GROWN = re.compile(r"\.add_(?:special_)?tokens\(|smart_tokenizer_and_embedding_resize")
+"""What makes a tokenizer longer, so that the embedding is resized whatever its size is."""
+_RESIZE = "resize_token_embeddings"
 
 
 def _index(document: PythonDocument, read: cst.Attribute) -> cst.CSTNode | None:
@@ -117,7 +144,7 @@ def _resizes(document: PythonDocument, node: cst.If, size: str) -> bool:
         return False
     match node.body.body:
         case [cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value=name))))])]:
-            return name == "resize_token_embeddings"
+            return name == _RESIZE
     return False
 
 

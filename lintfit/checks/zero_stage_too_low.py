@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,10 +47,27 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place_of(context.run, "zero_stage"),
         f"{strategy(spec)} on {cards(context.run)} keeps more of the model on each GPU than one has room for"
         + (f"; the peak with {peaks}" if peaks else ""),
-        severity=of_cause(context, alone) if fits(alone) else Severity.INFO,
+        severity=of_cause(context, alone) if fits(alone) and _has_the_choice(context) else Severity.INFO,
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
+
+
+_FOR_ONE = re.compile(r"(?i)(?<![a-z0-9])(?:single|one|1)[-_]?(?:gpu|card|device)(?![a-z])")
+"""Names of files that are written for one GPU."""
+
+
+def _has_the_choice(context: RunContext) -> bool:
+    """Whether nothing speaks against sharding more: LLaMA-Factory takes it, no file is written for one GPU, and no vLLM
+    beside the trainer keeps the weights whole."""
+    run = context.run
+    colocated = (
+        run.spec is not None
+        and (generation := run.spec.generation) is not None
+        and (generation.vllm_gpu_memory_utilization > 0)
+    )
+    alone = any(_FOR_ONE.search(document.path.name) for document in run.documents)
+    return not (colocated or alone or refuses_stage_3(run))
 
 
 def _states(estimate: Estimate) -> int:

@@ -42,7 +42,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
         f"ZeRO-{stage} with one process shards nothing: weights, gradients and optimizer states stay whole on its GPU"
         f"{_buffers(context)}",
-        severity=Severity.WARNING if costs and context.verdict is not Verdict.FITS else Severity.INFO,
+        severity=Severity.WARNING
+        if costs and context.verdict is not Verdict.FITS and not _is_tried_out(run, stated)
+        else Severity.INFO,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
     )
 
@@ -61,6 +63,23 @@ def _is_for_several(run: Run) -> bool:
     root = run.deepspeed.document.root if run.deepspeed is not None else None
     sizes = triple(root) if root is not None else None
     return sizes is not None and sizes[0] > sizes[1] * sizes[2]
+
+
+def _is_tried_out(run: Run, stated: Place | None) -> bool:
+    """Whether the launch, or what stands above the number, says that it is for debugging."""
+    places = [each for each in (stated, run.launch.place if run.launch is not None else None) if each is not None]
+    return any(_DEBUG.search(_with_line_above(each)) for each in places)
+
+
+_DEBUG = re.compile(r"(?i)debug")
+
+
+def _with_line_above(place: Place) -> str:
+    text = place.document.text
+    line = text.rfind("\n", 0, place.span.start)
+    above = text.rfind("\n", 0, max(line, 0))
+    end = text.find("\n", place.span.end)
+    return f"{place.document.path.name}\n{text[above + 1 : end if end >= 0 else len(text)]}"
 
 
 def _is_fallback(place: Place) -> bool:
