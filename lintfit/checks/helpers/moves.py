@@ -122,10 +122,15 @@ def _meant(root: Node, unknown: UnknownKey) -> Schema:
         found: Schema = section_at(load("deepspeed"), *(str(step) for step in unknown.home))["properties"][key]
     else:
         found = unknown.section.get("properties", {}).get(unknown.suggestion or key, {})
-    overlaps = _OVERLAP in (key, unknown.suggestion)
-    return {**found, "default": zero_stage(root) == 3} if overlaps else found
+    if _OVERLAP in (key, unknown.suggestion):
+        return {**found, "default": zero_stage(root) == 3}
+    if _CLIPS in (key, unknown.suggestion):
+        return {name: value for name, value in found.items() if name != "default"}
+    return found
 
 
+_CLIPS = "gradient_clipping"
+"""Whose default changed (0 before 0.19.3, then 1.0): no value asks for what every release does."""
 _OVERLAP = "overlap_comm"
 """Whose default hangs on the stage (``zero/config.py:DeepSpeedZeroConfig.overlap_comm_valid``)."""
 
