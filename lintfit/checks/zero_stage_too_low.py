@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -53,21 +52,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     )
 
 
-_FOR_ONE = re.compile(r"(?i)(?<![a-z0-9])(?:single|one|1)[-_]?(?:gpu|card|device)(?![a-z])")
-"""Names of files that are written for one GPU."""
-
-
 def _has_the_choice(context: RunContext) -> bool:
-    """Whether nothing speaks against sharding more: LLaMA-Factory takes it, no file is written for one GPU, and no vLLM
-    beside the trainer keeps the weights whole."""
-    run = context.run
-    colocated = (
-        run.spec is not None
-        and (generation := run.spec.generation) is not None
-        and (generation.vllm_gpu_memory_utilization > 0)
-    )
-    alone = any(_FOR_ONE.search(document.path.name) for document in run.documents)
-    return not (colocated or alone or refuses_stage_3(run))
+    """Whether nothing speaks against sharding more: LLaMA-Factory takes it, and no vLLM beside the trainer keeps the
+    weights whole."""
+    generation = context.run.spec.generation if context.run.spec is not None else None
+    colocated = generation is not None and generation.vllm_gpu_memory_utilization > 0
+    return not colocated and not refuses_stage_3(context.run)
 
 
 def _states(estimate: Estimate) -> int:
