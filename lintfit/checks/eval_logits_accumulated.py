@@ -28,7 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             place,
             f"the logits of every batch are put into a list, which keeps them on the GPU{_cost(context)}",
-            severity=Severity.INFO,
+            severity=_severity(context),
             help="keep what is made of them (argmax, a sum), or move them to the host first (.cpu())",
         )
         return
@@ -36,7 +36,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         f"{why} has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
-        severity=Severity.INFO,
+        severity=_severity(context),
         fix=change(
             run,
             f"move them to the host after each batch{_there(context)}",
@@ -45,6 +45,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
         ),
         help=f"eval_accumulation_steps=1 moves them to the host{_there(context)}; prediction_loss_only keeps none",
     )
+
+
+def _severity(context: RunContext) -> Severity:
+    """A warning where a command starts the run: what nobody starts is often tried out on a few samples."""
+    return Severity.WARNING if context.run.launch is not None or context.run.recipe is not None else Severity.INFO
 
 
 def _there(context: RunContext) -> str:

@@ -84,7 +84,7 @@ def _report(
         loops.place(document, kept),
         f"{target} keeps {kept.value} with its graph: the nodes of every step stay in host memory"
         f"{' until it starts anew' if anew else ''}",
-        severity=Severity.INFO,
+        severity=Severity.INFO if anew else Severity.WARNING,
         related=(Related(loops.place(document, steps[0]), "the graph's tensors are freed here, its nodes are not"),),
         fix=_fix(document, kept),
         help=f"keep {kept.value}.detach()",

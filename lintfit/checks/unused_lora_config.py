@@ -24,11 +24,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         made.place,
         f"{made.name} is handed to nothing: the run trains {count}, no adapters",
-        severity=Severity.INFO,
+        severity=Severity.INFO if _SWITCHED_OFF.search(run.script.document.text) else None,
         help=_help(run),
     )
 
 
+_SWITCHED_OFF = lazy_pattern(r"(?m)^[ \t]*#.*\b(?:get_peft_model\(|peft_config[ \t]*=)")
+"""Code that wraps the model, or hands the config to the trainer, and is commented out: it is meant for now."""
 _NONE = lazy_pattern(r"\bpeft_config\s*=\s*None\s*[,)]")
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.readers import older
+from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import place_of
 from lintfit.checks.helpers.trees import assigned
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -32,13 +32,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     block = run.facts.code.moe_block if run.facts is not None else ""
     if not block or not run.training.trains or run.mentions(*_WAYS):
         return
-    if not _may_hang(run):
+    severity = _severity(run)
+    if severity is None:
         return
     yield Report(
         place_of(run, "zero_stage"),
         f"{block} is no leaf of ZeRO-3: a rank whose tokens visit other experts does not join the gathering of their "
         "weights, and the run hangs",
-        severity=Severity.INFO,
+        severity=severity,
         fix=_fix(run, block),
         help=f"name {block} in deepspeed_moe_layer_cls_names of the Accelerate file"
         if run.recipe is not None
@@ -46,16 +47,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
     )
 
 
-def _may_hang(run: Run) -> bool:
-    """Whether each expert is a module of its own, which those ranks alone gather whose tokens visit it (transformers 5
-    keeps all experts of a layer in one tensor)."""
+def _severity(run: Run) -> Severity | None:
+    """transformers 5 keeps all experts of a layer in one tensor, which every rank gathers."""
     assert run.facts is not None
     if older((run,), "transformers", _ALL) is False and older((run,), "transformers", _VISITED) is True:
-        return False
+        return None
     separate = older((run,), "transformers", "5")
     since = run.facts.code.moe_leaf_since
     marked = older((run,), "deepspeed", since) if since else True
-    return separate is not False and marked is not False
+    if separate is False or marked is False:
+        return None
+    return Severity.WARNING if separate and marked else milder(Severity.WARNING)
 
 
 def _fix(run: Run, block: str) -> Fix | None:

@@ -18,6 +18,7 @@ trainer = Trainer(
         per_device_eval_batch_size=4,
         eval_strategy="epoch",
         gradient_checkpointing=True,
+        eval_accumulation_steps=1,
     ),
     train_dataset=train,
     eval_dataset=valid,
