@@ -6,7 +6,7 @@ from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.trees import data_of, without
 from lintfit.checks.helpers.wording import listed
-from lintfit.documents.model import Entry, KeyPath, Node
+from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.run.model import Run
 from lintfit.schema.sections import load, section_at
@@ -50,7 +50,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         f"{listed(entry.key for _, entry in clashing)} cannot stand beside deepspeed_config_file: accelerate stops "
         'with ValueError "When using `deepspeed_config_file`, the following accelerate config variables will be '
         'ignored"',
-        severity=None if _is_run(context.runs) else Severity.WARNING,
+        severity=None if _is_started(document, context.runs) else Severity.INFO,
         related=(
             *(Related(Place(document, entry.key_span), "and here") for _, entry in clashing[1:]),
             Related(Place(document, file.span), "the file is named here"),
@@ -65,10 +65,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
     )
 
 
-def _is_run(runs: tuple[Run, ...]) -> bool:
-    """Whether a launch or a script is known that takes the file: it is the ``DeepSpeedPlugin`` of a Trainer or an
-    ``Accelerator`` that stops, not the launcher."""
-    return any(run.launch is not None or run.script is not None for run in runs)
+def _is_started(document: DataDocument, runs: tuple[Run, ...]) -> bool:
+    """Whether a launch starts with this very file: it is the ``DeepSpeedPlugin`` of a Trainer or an ``Accelerator``
+    that stops, not the launcher."""
+    return any(
+        run.launch is not None and run.accelerate is not None and run.accelerate.document is document for run in runs
+    )
 
 
 def _clashing(root: Node, section: Node, runs: tuple[Run, ...]) -> list[tuple[tuple[str, ...], Entry]]:

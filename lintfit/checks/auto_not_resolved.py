@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.readers import Reader, older, overwrites, reader_of, written_by_script
+from lintfit.checks.helpers.launched import leads_to
+from lintfit.checks.helpers.readers import Reader, handed_over, older, overwrites, reader_of, written_by_script
 from lintfit.checks.helpers.trees import data_of, dotted, entries, of_higher_stage, without
 from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import DataDocument, Entry, Kind, Node
 from lintfit.findings.model import Applicability, Related, Severity
+from lintfit.frozen import replace
+from lintfit.run.model import Run
 from lintfit.schema.sections import Key, Schema, keys, load
 from lintfit.settings.model import Place
 
@@ -18,13 +22,18 @@ _AUTO_IS_A_VALUE = frozenset({"zenflow", "autotuning", "tensor_parallel", "compi
 _OFFLOAD_DEVICES = frozenset({("offload_param", "device"), ("offload_optimizer", "device")})
 """Their default is ``none`` (``runtime/zero/offload_config.py``), which is also what accelerate fills in where nobody
 asks for more (``DeepSpeedPlugin.__post_init__``): the word asks for nothing that is lost."""
+_CALCULATED = re.compile(
+    r"steps_per_print|gradient_clipping|optimizer\.params\.(?:lr|betas|eps|weight_decay)"
+    r"|scheduler\.params\.(?:warmup_\w+(?<!type)|total_num_steps)"
+)
+"""What DeepSpeed compares and multiplies as it makes its optimizer and its schedule, or with each step: TypeError."""
 _ZERO = "zero_optimization"
 _NAMED = 3
 """How many keys a message names."""
 
 _Auto = tuple[tuple[str, ...], Entry]
 """A key whose value is the word, and its path."""
-Outcome = Literal["not found in kwargs", "batch", "precision", "default", "no offload", "word"]
+Outcome = Literal["not found in kwargs", "batch", "precision", "default", "no offload", "calculated", "word"]
 """What comes of a word that nobody replaces. All keys of one outcome have one cause and are one finding."""
 
 
@@ -44,6 +53,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
                 continue
             if reader == "deepspeed" and (
                 written_by_script(context.runs, path)
+                or _is_not_built(context.runs, path)
                 or _is_off(root, path)
                 or any(path[: len(above)] == above for above in unread)
             ):
@@ -54,13 +64,45 @@ def check_file(context: FileContext) -> Iterator[Report]:
             if outcome is not None and not (reader == "deepspeed" and _is_filled(context, path[-1])):
                 groups.setdefault(outcome, []).append((path, entry))
     for outcome, autos in groups.items():
-        yield _report(document, outcome, autos, older(context.runs, "deepspeed", "0.17.1"))
+        report = _report(document, outcome, autos, older(context.runs, "deepspeed", "0.17.1"))
+        yield report if _is_sure(context.runs, document, outcome) else replace(report, severity=Severity.INFO)
+
+
+def _is_sure(runs: Sequence[Run], document: DataDocument, outcome: Outcome) -> bool:
+    """Whether a word surely has its effect: by a launch that hands the file to accelerate's plugin and to nobody else,
+    or by a script that is started and hands it to DeepSpeed, which calculates with it. That all trains in fp32 is
+    said wherever a script hands the file on."""
+    match outcome:
+        case "precision":
+            return True
+        case "not found in kwargs":
+            return any(_is_of_plugin(run, document) for run in runs)
+        case "batch" | "calculated":
+            return any(map(leads_to, runs))
+    return False
+
+
+def _is_of_plugin(run: Run, document: DataDocument) -> bool:
+    """Whether `accelerate launch` starts a run with an Accelerate YAML or flags that name this file. Arguments of the
+    trainer's that name one fill it in first, and the plugin may get another."""
+    launch, file = run.launch, run.deepspeed
+    if launch is None or launch.launcher != "accelerate" or file is None or file.document is not document:
+        return False
+    named = "deepspeed" in run.training.settings if run.training is not None else False
+    return not named and not any(flag.name == "deepspeed" for flag in launch.flags)
 
 
 def _ignores(section: Schema) -> bool:
     """Whether DeepSpeed reads none but the known keys of a section: a "scheduler" inside of "optimizer", and all that
     stands in it, is looked at by nobody (``get_optimizer_params`` in ``runtime/config.py``)."""
     return section.get("x-unknown-keys") == "ignored"
+
+
+def _is_not_built(runs: Sequence[Run], path: tuple[str, ...]) -> bool:
+    """Whether a key is one of an optimizer or a schedule in whose place the script hands over its own."""
+    if path[0] == "optimizer":
+        return handed_over(runs, "optimizer")
+    return path[0] == "scheduler" and handed_over(runs, "lr_scheduler")
 
 
 def _is_filled(context: FileContext, name: str) -> bool:
@@ -97,8 +139,9 @@ def _raw(path: tuple[str, ...], key: Key | None) -> Outcome | None:
         return "precision"
     if path[0] == "zero_optimization" and path[1:] in _OFFLOAD_DEVICES:
         return "no offload"
-    refused = key is not None and key.section.get("x-unknown-keys") == "refused"
-    return "default" if refused else "word"
+    if key is not None and key.section.get("x-unknown-keys") == "refused":
+        return "default"
+    return "calculated" if _CALCULATED.fullmatch(dotted(path)) else "word"
 
 
 def _report(document: DataDocument, outcome: Outcome, autos: Sequence[_Auto], before_0_17_1: bool | None) -> Report:
@@ -149,7 +192,7 @@ def _report(document: DataDocument, outcome: Outcome, autos: Sequence[_Auto], be
                 related=related,
                 help="write true or false",
             )
-        case "word":
+        case "word" | "calculated":
             ends = 'stays the word "auto" and fails' if one else 'stay the word "auto" and fail'
             what = f"{names} {ends} where used"
             todo = "write a value, or delete the key"

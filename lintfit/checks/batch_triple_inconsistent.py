@@ -13,6 +13,8 @@ from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.settings.registry import SPLITS
 
+OF_HANDED_ON = True
+
 
 def check_file(context: FileContext) -> Iterator[Report]:
     """Without a known world size: whether any number of GPUs makes the three agree."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change
 from lintfit.checks.helpers.wording import gib
+from lintfit.checks.helpers.zero3_loads import loads_in_parts
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Related, Severity
 from lintfit.run.model import Run
@@ -18,7 +19,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or not run.script.facts.trains or not _loaded_in_fp32(run):
         return
-    if run.spec is not None and run.spec.made_in_parts:
+    if loads_in_parts(run) or (run.spec is not None and run.spec.made_in_parts):
         return
     facts = run.script.facts
     moves = [move.call for move in facts.moves if move.call.taken is True and not move.call.device_guarded]

@@ -50,6 +50,9 @@ class _Mismatch:
     severity: Severity = Severity.ERROR
 
 
+OF_HANDED_ON = True
+
+
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or reader_of((run,)) != "transformers" or older((run,), "transformers", COMPARES):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
+from lintfit.checks.helpers.launched import leads_to
 from lintfit.checks.helpers.readers import flag_given, installed, reader_of
 from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Related, Severity
@@ -20,7 +21,10 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
     if not isinstance(document, DataDocument) or document.root is None or context.source is None:
         return
-    stops = document.kind is Kind.JSON and reader_of(context.runs) not in ("transformers", "accelerate")
+    reader = reader_of(context.runs)
+    stops = document.kind is Kind.JSON and reader not in ("transformers", "accelerate")
+    led_to = any(map(leads_to, context.runs))
+    surely = stops and reader == "deepspeed" and led_to
     found = [*_repeated(document.root)]
     if not found:
         return
@@ -30,8 +34,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if earlier not in unread and node.entries[index] not in unread:
             given = document.kind is Kind.YAML and node is document.root and flag_given(context, earlier.key)
             loses = _says_otherwise(earlier, node.entries[index]) and not given
-            mild = Severity.WARNING if loses else Severity.INFO
-            yield _report(document, node, index, earlier, None if stops else mild)
+            mild = Severity.WARNING if loses and (led_to or not stops) else Severity.INFO
+            yield _report(document, node, index, earlier, None if surely else mild)
 
 
 def _says_otherwise(earlier: Entry, entry: Entry) -> bool:

@@ -7,6 +7,7 @@ from lintfit.checks.helpers.readers import older
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import evaluates_nothing
+from lintfit.versions import COMMIT, FLOOR
 
 _AT_ONCE = "4.46"
 """The transformers whose ``Trainer.__init__`` first looks (``sources/script/reading/stopping.py``)."""
@@ -16,14 +17,25 @@ def check_run(context: RunContext) -> Iterator[Report]:
     found = evaluates_nothing(context.run)
     if found is None:
         return
-    surely = older([context.run], "transformers", _AT_ONCE) is False or not _by_steps(context.run)
-    when = "" if surely else f" at once with transformers {_AT_ONCE} and later, else only if an evaluation comes"
+    severity = _severity(context.run)
+    at_once = f" at once with transformers {_AT_ONCE} and later, else only if an evaluation comes"
     yield Report(
         found.place,
-        f"the trainer is to evaluate as it trains and has no eval_dataset: it stops with ValueError{when}",
-        severity=None if surely else Severity.INFO,
+        "the trainer is to evaluate as it trains and has no eval_dataset: it stops with ValueError"
+        f"{'' if severity is Severity.ERROR else at_once}",
+        severity=severity,
         help="pass one, or leave out eval_strategy",
     )
+
+
+def _severity(run: Run) -> Severity:
+    """An error where the constructor is known to look; where nobody states a release, an install gets the newest."""
+    if older([run], "transformers", _AT_ONCE) is False:
+        return Severity.ERROR
+    if _by_steps(run):
+        return Severity.INFO
+    stated = any(f"transformers{mark}" in run.versions for mark in ("", FLOOR, COMMIT))
+    return Severity.WARNING if stated else Severity.ERROR
 
 
 def _by_steps(run: Run) -> bool:

@@ -7,6 +7,7 @@ from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import SMALL, breaks_or_strains, change, copies, fits
 from lintfit.checks.helpers.script_calls import trained_load
 from lintfit.checks.helpers.wording import billions, gib
+from lintfit.checks.helpers.zero3_loads import loads_in_parts
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
@@ -17,7 +18,7 @@ from lintfit.sources.script.model import Call, Statement
 
 def check_run(context: RunContext) -> Iterator[Report]:
     script = context.run.script
-    if script is None or not script.facts.trains or _is_fp32_already(context):
+    if script is None or not script.facts.trains or loads_in_parts(context.run) or _is_fp32_already(context):
         return
     for upcast in script.facts.upcasts:
         if upcast.call.taken is not False and not upcast.call.device_guarded:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import SMALL, anchor, breaks_or_strains, change, enough
 from lintfit.checks.helpers.wording import billions, gib
+from lintfit.checks.helpers.zero3_loads import loads_in_parts
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
@@ -24,7 +25,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if weights.value != "fp32" or weights.provenance.kind != "default" or facts.checkpoint_dtype not in _HALF:
         return
     place = _load(run)
-    if place is None or facts.parameters < SMALL or spec.quantization is not None:
+    if place is None or facts.parameters < SMALL or spec.quantization is not None or loads_in_parts(run):
         return
     severity = _severity(context, spec)
     if severity is None:

@@ -12,6 +12,8 @@ from lintfit.settings.model import Place, Setting
 
 _MOST_STEPS = 1024
 
+OF_LAUNCHES = True
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
@@ -65,7 +67,7 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
         _place(run, group, micro, steps),
         f"{counted(run, gpus, 'GPUs')} × micro-batch {micro.value} × accumulation {steps.value} = {samples} "
         f"completions are not a multiple of num_generations {group.value}: TRL stops with ValueError",
-        severity=_severity(run, gpus, micro.value * steps.value, group.value, older((run,), "trl", "0.15") is False),
+        severity=_severity(run, older((run,), "trl", "0.15") is False),
         fix=_fix(run, gpus * micro.value, steps.value, group.value),
         help="make the product a multiple of num_generations",
     )
@@ -74,7 +76,7 @@ def _training(run: Run, gpus: int) -> Iterator[Report]:
 def _too_few(run: Run, group: Setting, micro: Setting, steps: Setting, gpus: int) -> Report:
     """Information where only TRL's commit is known, and a newer one would fill the groups over the steps."""
     open_version = from_commit((run,), "trl") and gpus * micro.value * steps.value % group.value == 0
-    severity = _severity(run, gpus, micro.value, group.value, not from_commit((run,), "trl"))
+    severity = _severity(run, not from_commit((run,), "trl"))
     return Report(
         _place(run, group, micro),
         f"{counted(run, gpus, 'GPUs')} × micro-batch {micro.value} = {gpus * micro.value} completions are not a "
@@ -97,17 +99,17 @@ def _evaluation(run: Run, gpus: int) -> Iterator[Report]:
         _place(run, micro, group, when),
         f"{counted(run, gpus, 'GPUs')} × evaluation batch {micro.value} = {gpus * micro.value} are not a multiple of "
         f"num_generations {group.value}: TRL stops with ValueError",
-        severity=_severity(run, gpus, micro.value, group.value, older((run,), "trl", "0.15") is False),
+        severity=_severity(run, older((run,), "trl", "0.15") is False),
         help="make per_device_eval_batch_size × GPUs a multiple of num_generations",
     )
 
 
-def _severity(run: Run, gpus: int, each: int, group: int, sure: bool) -> Severity:
-    """An error where the version is known to check, and the number of GPUs is not only that of the machine: as many as
-    a group has completions always do. Information where fewer of the machine's would do: nobody says that all train."""
-    if by_machine(run) and any(number * each % group == 0 for number in range(1, gpus)):
+def _severity(run: Run, sure: bool) -> Severity:
+    """An error where the version is known to check. Information where the number of GPUs is only that of the machine:
+    nobody says that all of them train."""
+    if by_machine(run):
         return Severity.INFO
-    return Severity.ERROR if sure and not by_machine(run) else milder(Severity.ERROR)
+    return Severity.ERROR if sure else milder(Severity.ERROR)
 
 
 def _argument(run: Run, *names: str) -> Setting | None:

@@ -39,7 +39,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
         f"{what} takes {gib(host.peak)} of host memory on each node{pinned}, {against} killed with exit code -9",
-        severity=Severity.ERROR if there is not None else Severity.INFO,
+        severity=Severity.INFO if there is None or host.decided_by == "loading" else Severity.ERROR,
         fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
     )

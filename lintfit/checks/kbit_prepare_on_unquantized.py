@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.readers import older, only_load
 from lintfit.checks.helpers.wording import billions, gib
-from lintfit.checks.helpers.zero3_loads import is_partitioned
+from lintfit.checks.helpers.zero3_loads import loads_in_parts
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.loading import CASTS_ALL
@@ -65,10 +65,9 @@ def _keeps_fp32(run: Run) -> bool:
     ``ds_tensor``); and DeepSpeed casts the whole module to the half precision that is enabled before it goes to the GPU
     (``engine.py:_configure_distributed_model``).
     """
-    load = only_load(run)
-    if run.value("engine") != "deepspeed" or load is None:
+    if run.value("engine") != "deepspeed":
         return True
-    return run.value("mixed_precision") not in ("bf16", "fp16") and not is_partitioned(run, load)
+    return run.value("mixed_precision") not in ("bf16", "fp16") and not loads_in_parts(run)
 
 
 def _checkpoints(run: Run) -> bool:

@@ -18,6 +18,7 @@ _PASSED_BY = ("conv1d", "out_proj")
 _MOST = 6
 """Names of modules that a message lists."""
 
+OF_LAUNCHES = True
 DECIDED_BY = ("model", "lora_targets")
 
 

@@ -7,6 +7,7 @@ from lintfit.checks.helpers.runs import decisive, trap
 from lintfit.checks.helpers.script_calls import knows_deepspeed, may_quantize, trained_load
 from lintfit.checks.helpers.script_edits import without_argument, without_call
 from lintfit.checks.helpers.wording import gib
+from lintfit.checks.helpers.zero3_loads import loads_in_parts
 from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.memory.engines.loading import loaded_bytes
 from lintfit.memory.tensors.parameters import inventory
@@ -48,6 +49,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _made_in_parts(run: Run) -> bool:
     """Whether ``zero.Init`` has sharded the model as it was loaded, or may have where the model is not known."""
+    if loads_in_parts(run):
+        return True
     if run.spec is not None:
         return run.spec.made_in_parts
     load = trained_load(run.script) if run.script is not None else None

@@ -12,6 +12,7 @@ from lintfit.run.model import Run
 _MENDED = "0.19.4"
 """The first release of DeepSpeed with #8148: frozen parameters stay whole while a layer is recomputed."""
 
+OF_LAUNCHES = True
 DECIDED_BY = ("gradient_checkpointing", "use_reentrant", "method")
 
 

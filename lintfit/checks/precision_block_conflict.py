@@ -12,6 +12,8 @@ from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import bf16_section
 
+OF_HANDED_ON = True
+
 
 def check_file(context: FileContext) -> Iterator[Report]:
     found = data_of(context, "deepspeed")

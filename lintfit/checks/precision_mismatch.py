@@ -15,6 +15,8 @@ from lintfit.sources.deepspeed import bf16_section
 
 _PRECISIONS = ("bf16", "fp16")
 
+OF_HANDED_ON = True
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

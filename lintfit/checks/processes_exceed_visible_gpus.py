@@ -53,19 +53,31 @@ def _lacking(run: Run, processes: int, there: int) -> Report:
             place_of(run, "visible_devices", "gpus"),
             f"{VISIBLE} names GPUs beyond the {there} that there are: "
             f"{launcher if refused is not None else _with_those_before(processes, shown_before(run, there) or 0)}",
+            severity=Severity.INFO if _is_for_another(run) else None,
             help="name GPUs that there are, or state how many there are",
         )
-    origin = run.options.origins["gpus" if run.options.stated("gpus") else "gpu"]
+    origin = _teller(run)
     nodes = run.hardware.nodes
     machines = "the machine has" if nodes == 1 else f"the {nodes} machines have"
     stops = launcher if refused is not None else _without_gpu(processes - there)
     return Report(
         place_of(run, "gpus"),
         f"{processes} processes, but {machines} {plural(there, 'GPU')} ({origin}): {stops}",
-        severity=Severity.INFO if _is_for_as_many(run, processes) else None,
+        severity=Severity.INFO if _is_for_another(run) or _is_for_as_many(run, processes) else None,
         help=f"start {there} process{'' if there == 1 else 'es'}, and raise the accumulation if the batch is to stay; "
         "or state how many GPUs there are",
     )
+
+
+def _teller(run: Run) -> str:
+    """What says how many GPUs there are."""
+    return run.options.origins["gpus" if run.options.stated("gpus") else "gpu"]
+
+
+def _is_for_another(run: Run) -> bool:
+    """Whether only the command line says how many GPUs there are: the files are for a machine that has what they
+    start, which need not be that one. A project's own config speaks of the machine that the files are for."""
+    return _teller(run).startswith("--")
 
 
 def _with_those_before(processes: int, shown: int) -> str:

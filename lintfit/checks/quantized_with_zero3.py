@@ -19,6 +19,8 @@ _NEEDED = (
 )
 """The oldest versions that shard a 4-bit model (peft's DeepSpeed guide)."""
 
+OF_LAUNCHES = True
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run

@@ -14,6 +14,7 @@ _ADAPTERS = ("add_adapter", "load_adapter", "get_peft_model", "PeftModel", "inje
 _REFUSES = "4.34"
 """The first transformers whose ``Trainer.__init__`` raises; up to 4.33 it logs that such a model can be trained."""
 
+OF_LAUNCHES = True
 DECIDED_BY = ("quantization", "method")
 
 

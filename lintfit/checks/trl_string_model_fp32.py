@@ -6,6 +6,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.runs import SMALL, anchor
 from lintfit.checks.helpers.wording import billions, gib
+from lintfit.checks.helpers.zero3_loads import loads_in_parts
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
@@ -40,7 +41,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _cast_by_engine(run: Run) -> bool:
     """Whether DeepSpeed may have the weights in 16 bits whatever they are loaded in
     (``engine.py:_configure_distributed_model``); ZeRO-3's ``zero.Init`` makes them so."""
-    return bool(run.value("engine") == "deepspeed" and run.value("mixed_precision") != "no")
+    by_engine = run.value("engine") == "deepspeed" and run.value("mixed_precision") != "no"
+    return by_engine or loads_in_parts(run)
 
 
 def _loader(run: Run, weights: Setting) -> tuple[str, Place] | None:

@@ -167,7 +167,7 @@ def _server(run: Run) -> Iterator[Report]:
                 launch.place,
                 f"GPU{'' if one else 's'} {gpus} of the trainer {'is' if one else 'are'} also used by "
                 "the vLLM server, which reserves most of a GPU: whoever starts second runs out of memory",
-                severity=Severity.WARNING if is_page(launch.document.path) else Severity.ERROR,
+                severity=Severity.INFO if is_page(launch.document.path) else Severity.ERROR,
                 related=(Related(Place(launch.document, command.span), "the server is started here"),),
                 help=f"give each of the two its own {_VARIABLE}",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def _is_training(run: Run) -> bool:
     if run.launch is None or run.broken:
         return True
     if run.launch.sure:
-        return not _only_runs_a_model(run) and not _only_asks_trainer(run)
+        return not (_only_runs_a_model(run) or _only_asks_trainer(run) or _is_commented_out(run))
     if run.recipe is not None and is_front_end(run.recipe.dialect):
         return True
     return run.script is not None and run.script.facts.trains and not _only_evaluates(run)
@@ -50,6 +51,29 @@ def _only_asks_trainer(run: Run) -> bool:
     if run.script is None or run.script.facts.trainer is None or not _ASKS.search(run.script.document.text):
         return False
     return not any(_TRAINS.search(document.text) for document in run.documents if document.kind is Kind.PYTHON)
+
+
+_COMMENT = lazy_pattern(r"^[ \t]*#.*$", re.MULTILINE)
+_OUT = lazy_pattern(r"^[ \t]*#[# \t]*(?:[\w.]*trainer\w*\.train\(|\w+[ \t]*=[ \t]*[\w.]*Trainer\()", re.MULTILINE)
+_STEPS = lazy_pattern(
+    r"Trainer\w*\(|(?<!model)\.train\b|\.train\([^)\s]|\.backward\b|\.(?:step|fit|learn|train_batch)\("
+    r"|\.(?:inner_training_loop|hyperparameter_search)\b|\brun_(?:exp|training)\b"
+)
+_ASKED = lazy_pattern(
+    r"(?<!def )\b((?!train_test_split)(?:(?:run|do|start|launch)_)?_?(?:pre)?(?:train|fine_?tune|sft)(?:ing|_\w+)?)\("
+)
+"""A function by whose name it trains: one that the run's own files define is read there."""
+
+
+def _is_commented_out(run: Run) -> bool:
+    """Whether all that trains in a script is commented out (``# trainer.train()``), and no file of the run trains."""
+    if run.script is None or run.script.facts.trains or not _OUT.search(run.script.document.text):
+        return False
+    texts = [_COMMENT.sub("", document.text) for document in run.documents if document.kind is Kind.PYTHON]
+    if any(_STEPS.search(text) for text in texts):
+        return False
+    asked = {name for text in texts for name in _ASKED.findall(text)}
+    return all(any(re.search(rf"\bdef {name}\(", text) for text in texts) for name in asked)
 
 
 def _only_evaluates(run: Run) -> bool:

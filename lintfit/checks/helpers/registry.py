@@ -7,6 +7,9 @@ define ``breaks_the_command``: whether what it reports makes a run another than 
 
 ``AFTER_TRAINING = True`` says of a rule that a run with its error trains, and stops when it is done.
 
+``OF_LAUNCHES = True`` says of a rule that what it reports is information where no launch leads to the run, and
+``OF_HANDED_ON = True`` where a config is handed to nothing by any launch, recipe or script.
+
 ``DECIDED_BY`` names the settings that make what a rule reports of a run true. Where a script on its own has one of them
 from its parser's default, nobody may ever train with it: what is reported is information.
 """
@@ -20,6 +23,7 @@ from types import ModuleType
 
 from lintfit.boundary import Apart, to_the_end
 from lintfit.checks.helpers.context import FileContext, Report, RunContext, UnusedContext
+from lintfit.checks.helpers.launched import is_handed_on, is_used, leads_to
 from lintfit.checks.helpers.readers import takes_effect
 from lintfit.findings.model import Applicability, Finding, Fix, Severity
 from lintfit.frozen import replace
@@ -71,7 +75,8 @@ def run_file_checks(
             with apart(context.document.path.as_posix()):
                 for report in _first(check(context)):
                     if takes_effect(context, report.place):
-                        yield _finding(rule, report, None)
+                        unused = getattr(module, "OF_HANDED_ON", False) and not is_handed_on(context)
+                        yield _finding(rule, _as_known(rule, report, _UNUSED) if unused else report, None)
 
 
 MOST_REPORTS = 2000
@@ -187,7 +192,8 @@ def _of_run(rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart
             with apart(context.run.id):
                 for report in check(context):
                     names = report.decided_by or getattr(module, "DECIDED_BY", ())
-                    yield _finding(rule, _of_defaults(report, context.run, names), context.run.id)
+                    told = _of_defaults(report, context.run, names)
+                    yield _finding(rule, _of_start(rule, module, told, context.run), context.run.id)
 
 
 def _of_defaults(report: Report, run: Run, names: Collection[str]) -> Report:
@@ -198,6 +204,24 @@ def _of_defaults(report: Report, run: Run, names: Collection[str]) -> Report:
 
 
 _UNSEEN = "by the script's defaults: no launch line is known"
+_NOT_LED_TO = "no launch line leads to it"
+_UNUSED = "nothing is seen to be started with this config"
+
+
+def _of_start(rule: Rule, module: ModuleType, report: Report, run: Run) -> Report:
+    """A report as information where it counts only for what is started, and nothing starts it."""
+    if getattr(module, "OF_LAUNCHES", False) and not leads_to(run):
+        return _as_known(rule, report, _NOT_LED_TO)
+    if getattr(module, "OF_HANDED_ON", False) and not is_used(run):
+        return _as_known(rule, report, _UNUSED)
+    return report
+
+
+def _as_known(rule: Rule, report: Report, why: str) -> Report:
+    severity = rule.severity if report.severity is None else report.severity
+    if severity is Severity.INFO:
+        return report
+    return replace(report, severity=Severity.INFO, message=f"{report.message} ({why})")
 
 
 def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:

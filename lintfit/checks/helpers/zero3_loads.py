@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.readers import init_is_off, older
-from lintfit.checks.helpers.script_calls import knows_deepspeed
+from lintfit.checks.helpers.script_calls import knows_deepspeed, trained_load
 from lintfit.run.model import Run
 from lintfit.sources.script.model import Argument, Call
 
@@ -21,6 +21,21 @@ def refused_loads(run: Run) -> Iterator[tuple[Call, Argument]]:
         argument = _refused(run, load)
         if argument is not None and is_partitioned(run, load):
             yield load, argument
+
+
+def loads_in_parts(run: Run) -> bool:
+    """Whether the trained model is surely partitioned as it loads: ``zero.Init`` makes its parameters in the config's
+    dtype, each rank's share alone, so that no cast, move or dtype of the load is of a whole model.
+
+    A model that TRL's trainer loads by its name comes after the arguments, which tell transformers of ZeRO-3.
+    """
+    if run.value("engine") != "deepspeed" or run.value("zero_stage") != 3 or run.value("quantization") is not None:
+        return False
+    load = trained_load(run.script) if run.script is not None else None
+    if load is not None:
+        return is_partitioned(run, load)
+    by_name = run.training is not None and run.training.uses_trl and run.training.uses_trainer
+    return by_name and not init_is_off(run) and (run.script is None or not run.script.facts.loads)
 
 
 def is_partitioned(run: Run, load: Call) -> bool:

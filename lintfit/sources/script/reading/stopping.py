@@ -43,12 +43,9 @@ def without_data(reading: Reading) -> Record | None:
     if not sure_none(trainer.value(4, "eval_dataset")) or reading.calls.say(_OWN_EVALUATION):
         return None
     at_once = reading.at_least("transformers", 4, 46) and reading.version("transformers") is not None
-    return trainer if at_once or _comes_to_evaluate(reading, trainer) else None
-
-
-def _comes_to_evaluate(reading: Reading, trainer: Record) -> bool:
-    """Whether the library's own loop of a Trainer is started."""
-    return not reading.calls.say(_OWN_TRAIN) and any(is_of(record, trainer) for record in reading.called("train"))
+    if not any(is_of(record, trainer) for record in reading.called("train")):
+        return None
+    return trainer if at_once or not reading.calls.say(_OWN_TRAIN) else None
 
 
 def on_current_gpu(reading: Reading) -> list[Record]:
