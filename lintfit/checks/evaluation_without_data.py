@@ -7,7 +7,7 @@ from lintfit.checks.helpers.readers import older
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import evaluates_nothing
-from lintfit.versions import COMMIT, FLOOR
+from lintfit.versions import COMMIT
 
 _AT_ONCE = "4.46"
 """The transformers whose ``Trainer.__init__`` first looks (``sources/script/reading/stopping.py``)."""
@@ -29,12 +29,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _severity(run: Run) -> Severity:
-    """An error where the constructor is known to look; where nobody states a release, an install gets the newest."""
+    """An error where the constructor is known to look; where nobody states a release, or only the oldest that will do,
+    an install gets the newest."""
     if older([run], "transformers", _AT_ONCE) is False:
         return Severity.ERROR
     if _by_steps(run):
         return Severity.INFO
-    stated = any(f"transformers{mark}" in run.versions for mark in ("", FLOOR, COMMIT))
+    stated = "transformers" in run.versions or "transformers" + COMMIT in run.versions
     return Severity.WARNING if stated else Severity.ERROR
 
 
