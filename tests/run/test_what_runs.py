@@ -227,6 +227,38 @@ def test_a_trainer_that_nobody_has_train_is_no_run(tmp_path: Path, line: str, ru
     assert len(json.loads(out)["runs"]) == runs
 
 
+COMMENTED_OUT = """
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+def train():
+    (args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+    # trainer = Trainer(model=model, args=args, train_dataset=data)
+    # trainer.train()
+    LAST
+
+train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "runs"),
+    [
+        ("print(model)", 0),
+        ("Trainer(model=model, args=args, train_dataset=data).train()", 1),
+        ("model(**batch).loss.backward()", 1),
+        ("engine.fit(model)", 1),
+        ("train_by_another_package(model)", 1),
+        ("train_test_split(data)", 0),
+    ],
+)
+def test_a_script_of_whose_training_comments_are_left_is_no_run(tmp_path: Path, last: str, runs: int) -> None:
+    (tmp_path / "train.py").write_text(COMMENTED_OUT.replace("LAST", last))
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out --bf16 true\n")
+    out = lintfit("check", "run.sh", "--output-format", "json", cwd=tmp_path).out
+    assert len(json.loads(out)["runs"]) == runs
+
+
 @pytest.mark.parametrize(
     ("fsdp", "processes", "engine"),
     [
