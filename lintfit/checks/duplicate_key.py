@@ -21,13 +21,13 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
     if not isinstance(document, DataDocument) or document.root is None or context.source is None:
         return
-    reader = reader_of(context.runs)
-    stops = document.kind is Kind.JSON and reader not in ("transformers", "accelerate")
-    led_to = any(map(leads_to, context.runs))
-    surely = stops and reader == "deepspeed" and led_to
     found = [*_repeated(document.root)]
     if not found:
         return
+    reader = reader_of(context.runs)
+    stops = document.kind is Kind.JSON and reader not in ("transformers", "accelerate")
+    led_to = context.named or any(map(leads_to, context.runs))
+    surely = stops and led_to and (context.named or reader == "deepspeed")
     # HF's Trainer and Accelerate load a JSON with json.load, which keeps the last; DeepSpeed itself stops.
     unread = frozenset[Entry]() if stops else _unread(context, document.root)
     for node, index, earlier in found:
