@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.launched import leads_to
 from lintfit.checks.helpers.runs import (
     SMALL,
     arguments_of,
@@ -63,12 +64,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _severity(context: RunContext) -> Severity:
-    """A warning where a command or a recipe starts the run, and it does not fit with samples that are as long as is
-    said (where a config waits for a flag, with short ones, too); information where the launch says no to both."""
+    """A warning where it is known how the run is started, and it does not fit with samples that are as long as is said
+    (where a config waits for a flag, with short ones, too); information where the launch says no to both."""
     run = context.run
     stated = run.spec is not None and "seq_len" in run.spec.stated and exact_length(run)
     anyway = context.at_short is not None and context.at_short.verdict is Verdict.DOES_NOT_FIT
-    started = run.launch is not None or run.recipe is not None
+    by_itself = run.script is not None and not run.script.walk.parses
+    started = leads_to(run) or run.recipe is not None or by_itself
     sure = (stated or (anyway and bool(_left_open(run)))) and not engine_assumed(run)
     refused = run.launch is not None and any(run.launch.flag(name) is not None for name in ("bf16", "fp16"))
     return Severity.WARNING if sure and started and not refused and not _is_trial(run) else Severity.INFO
