@@ -26,6 +26,7 @@ from lintfit.fit.host import beyond_job, unstated
 from lintfit.fit.listing import LIST
 from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
+from lintfit.fit.own_loss import undivided
 from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
 from lintfit.fit.search import Fitting, Search, at_least, more_likely_than_not, widened
@@ -423,7 +424,7 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     edits = applied.edits if applied is not None else ()
     claimed = _claimed(candidate, steps)
     done = actions(run, claimed, applied)
-    clips = _clips(run, applied.run) if applied is not None else ()
+    clips = (*_clips(run, applied.run), *undivided(run, applied.run)) if applied is not None else ()
     shown = tuple(_shown(applied)) if applied is not None else ()
     if (search.tight or clips) and applicability is Applicability.SAFE:
         applicability = Applicability.UNSAFE

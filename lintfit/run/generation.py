@@ -14,6 +14,7 @@ from lintfit.settings.registry import TRAINERS, default
 from lintfit.versions import COMMIT, FLOOR, before
 
 if TYPE_CHECKING:
+    from lintfit.memory.spec import Spec
     from lintfit.run.model import Run
 
 COMPLETION = 512
@@ -52,6 +53,11 @@ def fills_groups(run: Run, micro: int, ranks: int) -> bool:
     pinned = "trl" + COMMIT in run.versions and before(run.versions.get("trl" + FLOOR), _BY_STEP) is not False
     old = pinned or before(run.versions.get("trl"), _BY_STEP) is True
     return run.value("trainer") != "grpo" or not old or micro * ranks % group_size(run) == 0
+
+
+def ranks_known(run: Run, spec: Spec) -> int:
+    """Ranks that surely make a step: one where no launch of the run itself says how many there are."""
+    return 1 if run.unlaunched or run.usual_command is not None else spec.data_parallel
 
 
 def generates_by_vllm(run: Run) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from lintfit.commands.check import load_runs
 from lintfit.fit.axes import evaluation as batches
-from lintfit.fit.axes import predictions
+from lintfit.fit.axes import micro_batch, predictions
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
@@ -46,6 +46,23 @@ def test_grpo_evaluates_whole_groups_on_any_number_of_ranks_where_no_launch_says
     (judged,) = load_runs([tmp_path / "train.py"], options)[1]
     assert judged.run.unlaunched and judged.run.spec is not None
     assert list(batches.smaller(judged.run, judged.run.spec)) == [16, 8]
+
+
+@pytest.mark.parametrize(("trl", "sizes"), [("0.16.0", [16]), ("0.18.0", [1, 2, 4, 16])])
+def test_an_old_trl_gets_whole_groups_on_any_number_of_ranks_where_no_launch_says_one(
+    tmp_path: Path, trl: str, sizes: list[int]
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        "args = GRPOConfig('out', bf16=True, gradient_accumulation_steps=2, num_generations=8)\n"
+        "GRPOTrainer(model='Qwen/Qwen2.5-1.5B', args=args, train_dataset=d, reward_funcs=f).train()\n"
+    )
+    (tmp_path / "requirements.txt").write_text(f"trl=={trl}\n")
+    options = Options(gpu="RTX 4090", gpus=8, isolated=True, origins={"gpu": "--gpu", "gpus": "--gpus"})
+    (judged,) = load_runs([tmp_path / "train.py"], options)[1]
+    assert judged.run.spec is not None
+    found = micro_batch.options(Subject(judged.run, judged.run.spec))
+    assert sorted(each.changes["micro_batch_size"] for each in found) == sizes
 
 
 @pytest.mark.parametrize(("gpus", "sizes"), [(1, [16, 8]), (4, [16, 8, 4, 2]), (8, [16, 8, 4, 2, 1])])

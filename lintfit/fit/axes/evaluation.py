@@ -8,7 +8,7 @@ from pathlib import Path
 from lintfit.documents.model import Span
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.spec import Spec
-from lintfit.run.generation import group_size
+from lintfit.run.generation import group_size, ranks_known
 from lintfit.run.model import Run
 from lintfit.settings.model import is_count
 
@@ -23,7 +23,7 @@ def smaller(run: Run, spec: Spec) -> Iterator[int]:
     """Half, a quarter, … of the evaluation's batch, down to one sequence; whole groups of answers for GRPO and RLOO, on
     any number of ranks where no launch says how many there are."""
     size, group = spec.eval_batch_size or 0, _group(run, spec)
-    ranks = 1 if run.unlaunched or run.usual_command is not None else spec.data_parallel
+    ranks = ranks_known(run, spec)
     while size > 1:
         size //= 2
         if not size * ranks % group:
