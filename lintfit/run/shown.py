@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from lintfit.documents import door
 from lintfit.documents.markdown import is_page
 from lintfit.documents.model import DataDocument
 from lintfit.documents.paths import resolved
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import word_set
 from lintfit.run.model import Run
@@ -29,11 +31,18 @@ _OF_OTHERS = word_set(
 """Folders of what others have written, of which a project starts nothing but what its own files name."""
 
 
+_ARCHIVED = lazy_pattern(
+    r"(?:^|[\W\d_])(?:archived?|archives|deprecated|obsolete|attic|graveyard)(?:$|[\W_])", re.IGNORECASE
+)
+"""Names of folders of what a project keeps, and does not start any more (``docs/99_archive``)."""
+
+
 def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     """Whether a launch stands in a branch that does not run as its script is; and, in a file that the user has not
-    ``named``, in a folder of others' sources (``third_party``), in a page or a docstring of a library of which the
-    project has a copy, or in the docstring of a script that was copied from elsewhere. So does a recipe that code of
-    the tree loads as a template, to write its model or its data over: the values that it has are placeholders.
+    ``named``, in a folder of others' sources (``third_party``) or of what is kept (``archive``), in a page or a
+    docstring of a library of which the project has a copy, or in the docstring of a script that was copied from
+    elsewhere. So does a recipe that code of the tree loads as a template, to write its model or its data over: the
+    values that it has are placeholders.
 
     So is what comes of a script that bears the name of the one that a launch starts elsewhere (:func:`_is_another`)."""
     launch = run.launch
@@ -44,7 +53,8 @@ def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     if launch is None or launch.command.idle or named:
         return launch is not None and launch.command.idle
     path, root = resolved(workspace.root / run.origin.path), resolved(workspace.root)
-    if any(folder.name.lower() in _OF_OTHERS for folder in _below_top(path, root)):
+    names = [folder.name for folder in _below_top(path, root)]
+    if any(name.lower() in _OF_OTHERS or _ARCHIVED.search(name) for name in names):
         return True
     if path.suffix == ".py" and launch.script and Path(launch.script).name == path.name:
         return not _leads_to(launch.script, path) or any(_is_copy(folder, root) for folder in _below_top(path, root))

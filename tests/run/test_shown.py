@@ -91,12 +91,13 @@ def test_a_docstring_in_a_package_that_was_copied(folder: str, other: str, sever
     assert severities(tmp_path, f"{folder}/scripts/sft.py") == {"warning"}
 
 
-def test_a_launch_of_what_others_wrote(tmp_path: Path) -> None:
-    files = {"third_party/voice/run.sh": "torchrun --nproc_per_node 8 train.py\n", "setup.py": ""}
+@pytest.mark.parametrize("folder", ["third_party/voice", "docs/99_archive/handoffs", "deprecated_runs"])
+def test_a_launch_of_what_others_wrote_or_of_what_is_kept(tmp_path: Path, folder: str) -> None:
+    files = {f"{folder}/run.sh": "torchrun --nproc_per_node 8 train.py\n", "setup.py": ""}
     write(tmp_path, files)
     found = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["findings"]
     assert {each["severity"] for each in found if each["rule"] == "missing-file"} == {"info"}
-    named = lintfit("check", "third_party/voice/run.sh", "--output-format", "json", cwd=tmp_path).json["findings"]
+    named = lintfit("check", f"{folder}/run.sh", "--output-format", "json", cwd=tmp_path).json["findings"]
     assert {each["severity"] for each in named if each["rule"] == "missing-file"} == {"error"}
 
 
