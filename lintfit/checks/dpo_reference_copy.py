@@ -23,6 +23,9 @@ _ROOM = 0.15
 """Share of the GPU that must be left for a waste to be information only."""
 _ASKED_FOR = "force_use_ref_model"
 """What TRL's trainers (0.9 and later) have to be told to take a reference model beside adapters: somebody wants it."""
+_TRAINED_BEFORE = ("PeftModel.from_pretrained(", "AutoPeftModel", "load_adapter(", "merge_and_unload(")
+"""How a policy goes on with adapters that were trained before, or a reference has some: the base without adapters is
+another model."""
 _WORTH = 0.05
 """And the share that a sharded reference model must take to be worth a word."""
 
@@ -33,7 +36,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.script is not None and run.value("method") == "lora":
         handed = _handed(run.script)
-        if handed is not None:
+        if handed is not None and not run.mentions(*_TRAINED_BEFORE):
             yield _beside_adapters(context, handed)
     elif run.value("method") == "full" and run.value("reference_model") is True:
         yield from _beside_full(context)

@@ -8,13 +8,14 @@ from lintfit.checks.helpers.runs import (
     at_length,
     breaks_or_strains,
     enough,
+    likely_fits,
     most,
     of_cause,
     stated_at,
     up_to,
 )
 from lintfit.checks.helpers.wording import rough
-from lintfit.findings.model import Applicability
+from lintfit.findings.model import Applicability, Severity
 
 _WORTH_IT = 0.05
 """Share of the GPU that checkpointing must give back to be mentioned."""
@@ -48,7 +49,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}{at_length(context)}, with it "
         f"{rough(then)}, "
         "for a second forward pass in every step",
-        severity=of_cause(context, checkpointed),
+        severity=Severity.INFO if likely_fits(context) else of_cause(context, checkpointed),
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

@@ -19,6 +19,8 @@ _MOST = 6
 """Names of modules that a message lists."""
 
 OF_LAUNCHES = True
+_OTHER_MODELS = ("diffusers", "Transformer2DModel", "FluxTransformer", "UNet2DConditionModel")
+"""What is said where adapters are those of an image model, beside a language model that only encodes or judges."""
 DECIDED_BY = ("model", "lora_targets")
 
 
@@ -77,6 +79,8 @@ def _surely(run: Run) -> Place | None:
     if run.recipe is not None:
         return _asked_of_trl(run.recipe, anchor(run))
     if run.script is None:
+        return None
+    if run.mentions(*_OTHER_MODELS):
         return None
     config, load = run.script.facts.peft_config, only_load(run)
     if config is None or config.taken is not True or not config.function.startswith("peft."):

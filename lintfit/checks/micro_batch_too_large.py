@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import at_length, change, fits, most, of_samples, place_of, up_to
+from lintfit.checks.helpers.runs import at_length, change, fits, likely_fits, most, of_samples, place_of, up_to
 from lintfit.checks.helpers.wording import rough
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.divisors import divisors
-from lintfit.memory.result import Verdict
+from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.generation import fills_groups
 
 
@@ -31,7 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f"{smaller} with accumulation {changes['gradient_accumulation_steps']} takes "
             f"{rough(most(result, 'activations', 'logits'))}, "
             f"fits, and keeps {samples} samples per step",
-            severity=of_samples(context, result) if "seq_len" in spec.stated else Severity.INFO,
+            severity=_severity(context, result),
             fix=change(
                 run,
                 f"micro-batch {smaller} with accumulation {changes['gradient_accumulation_steps']}",
@@ -40,3 +40,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
             ),
         )
         return
+
+
+def _severity(context: RunContext, smaller: Estimate) -> Severity:
+    spec = context.run.spec
+    stated = spec is not None and "seq_len" in spec.stated
+    return of_samples(context, smaller) if stated and not likely_fits(context) else Severity.INFO

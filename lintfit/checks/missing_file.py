@@ -8,6 +8,7 @@ from lintfit.checks.helpers.runs import anchor
 from lintfit.findings.model import Severity
 from lintfit.run.lacking import SCRIPT
 from lintfit.run.model import Run
+from lintfit.run.stopping import refuses_its_command
 
 if TYPE_CHECKING:
     from lintfit.run.missing import Missing
@@ -22,7 +23,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             yield Report(
                 each.place or anchor(run),
                 f"{each.what}, {each.name}, does not exist: {_stops(each)}{_meant(each)}",
-                Severity.INFO if _by_default(run, each) else None,
+                Severity.INFO if _by_default(run, each) or _comes_too_late(run, each) else None,
                 help="it is looked for beside this file and above it",
             )
 
@@ -56,6 +57,11 @@ def _by_default(run: Run, missing: Missing) -> bool:
     """Whether only a script's own default names a file, which whoever starts it may name otherwise."""
     in_script = run.script is not None and missing.place is not None and missing.place.document is run.script.document
     return in_script and run.launch is None and run.script is not None and run.script.walk.parses
+
+
+def _comes_too_late(run: Run, missing: Missing) -> bool:
+    """Whether the script's parser refuses the command first, so that nothing ever looks for what it names."""
+    return missing.what != SCRIPT and refuses_its_command(run)
 
 
 def _stops(missing: Missing) -> str:

@@ -172,6 +172,14 @@ def of_samples(context: RunContext, without: Estimate | None) -> Severity:
     return of_cause(context, without)
 
 
+def likely_fits(context: RunContext) -> bool:
+    """Whether a run that is close likely fits as it is: nobody pays with time for what it has room for."""
+    trained = context.trained
+    if context.verdict_of_training is not Verdict.TIGHT or trained is None or trained.capacity_bytes is None:
+        return False
+    return trained.peak.likely <= trained.capacity_bytes
+
+
 def at_length(context: RunContext) -> str:
     """The length that such a size is of, where nobody knows whether samples have it."""
     spec = context.run.spec
