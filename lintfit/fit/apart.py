@@ -201,7 +201,7 @@ class Apart:
             elif names:
                 what = ", ".join(name.replace("_", " ") for name in names[:2])
                 return f"{other.id} has {path.as_posix()} as well, and would change its {what}"
-        return f"more launches may have {path.as_posix()} than are read" if others.more else ""
+        return f"more launches may have {path.as_posix()} than are read" if others.unread else ""
 
     def _mends(self, other: Run, after: Run, names: Collection[str]) -> bool:
         """Whether another launch is as well off with what a plan writes into code that both run: it does not fit these

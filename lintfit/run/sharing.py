@@ -58,10 +58,12 @@ _SEARCHED = frozenset(
 
 @frozen
 class Others:
-    """Runs beside one that read a file. ``more``: the tree has launches that may read it and were not looked at."""
+    """Runs beside one that read a file. ``more``: there are launches that may read it as well and were not looked at,
+    as these are enough; ``unread``: as too many had to be read to find these."""
 
     runs: tuple[Run, ...] = ()
     more: bool = False
+    unread: bool = False
 
 
 @frozen
@@ -94,7 +96,7 @@ class Sharing:
         others = [each for each in self._origins(where) if not _same(each, run.origin)]
         for count, origin in enumerate(others):
             if len(found) == MAX_RUNS or count == MAX_READ:
-                return Others(tuple(found), more=True)
+                return Others(tuple(found), more=True, unread=len(found) < MAX_RUNS)
             other = self._run(origin)
             if (
                 other is not None
