@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import installed, reader_of
-from lintfit.checks.helpers.trees import assigned, data_of, dotted, of_higher_stage, renamed, without
+from lintfit.checks.helpers.trees import assigned, data_of, dotted, renamed, without, zero_stage
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import Older, OutdatedKey, keys, load, outdated_keys
@@ -64,7 +64,7 @@ def _deepspeed(
         yield _alias(document, root, outdated.entry, runs)
     elif outdated.path[-1] != "max_grad_norm":  # that one has a rule of its own
         section = root.get(*outdated.path[:-1]) or root
-        yield _deprecated(document, root, section, outdated)
+        yield _deprecated(document, root, section, outdated, runs)
 
 
 def _removed(document: DataDocument, root: Node, outdated: OutdatedKey) -> Report:
@@ -133,7 +133,9 @@ def _asks_for_disk(root: Node) -> bool:
     return any(device is not None and str(device.value).lower() == "nvme" for device in devices)
 
 
-def _deprecated(document: DataDocument, root: Node, section: Node, outdated: OutdatedKey) -> Report:
+def _deprecated(
+    document: DataDocument, root: Node, section: Node, outdated: OutdatedKey, runs: Sequence[Run]
+) -> Report:
     key, new = outdated.path[-1], outdated.renamed_to
     place = Place(document, outdated.entry.key_span)
     zero = section.get(_ZERO)
@@ -162,11 +164,28 @@ def _deprecated(document: DataDocument, root: Node, section: Node, outdated: Out
     fate = f"deprecated{' and off' if off else ''}: DeepSpeed warns at every start"
     if outdated.removed_in is not None:
         fate = f"ignored by DeepSpeed {outdated.removed_in} and later"
-    idle = (outdated.path[0] == "aio" and not _asks_for_disk(root)) or (
-        outdated.path[0] == _ZERO and of_higher_stage(root, new)
-    )
-    message, severity = f'"{key}" is {fate}; "{new}" replaced it', Severity.INFO if off or idle else None
-    return Report(place, message, severity, fix=_successor(document, outdated, new))
+    missed = not off and _is_missed(root, str(key), runs)
+    message = f'"{key}" is {fate}; "{new}" replaced it' + (_MISSED if missed else "")
+    # An old name that DeepSpeed reads still costs a line of the log.
+    idle = (outdated.removed_in is None and not missed) or (outdated.path[0] == "aio" and not _asks_for_disk(root))
+    return Report(place, message, Severity.INFO if idle else None, fix=_successor(document, outdated, new))
+
+
+_MISSED = (
+    ", and accelerate, which looks for that alone, leaves the script's optimizer as it is: "
+    "DeepSpeed stops with ZeRORuntimeException"
+)
+
+
+def _is_missed(root: Node, key: str, runs: Sequence[Run]) -> bool:
+    """Whether the old name is one that accelerate does not know where it has to: it puts DeepSpeedCPUAdam in place of
+    an optimizer that the config does not build only under the new one (1.15 ``accelerator.py:_prepare_deepspeed``),
+    and DeepSpeed offloads no other (``engine.py:_configure_optimizer``)."""
+    forced = root.get("zero_force_ds_cpu_optimizer")
+    if key != "cpu_offload" or root.states("optimizer") or (forced is not None and forced.value is False):
+        return False
+    own = any(run.mentions("DeepSpeedCPUAdam") for run in runs)
+    return not own and zero_stage(root) in (1, 2, 3) and reader_of(runs) in ("transformers", "accelerate")
 
 
 def _both(document: DataDocument, outdated: OutdatedKey, new: str) -> Report:
