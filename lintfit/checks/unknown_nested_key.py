@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import costs_nothing, hint, is_foreign, moved, rename
+from lintfit.checks.helpers.moves import costs_nothing, hint, is_comment, is_foreign, moved, rename
 from lintfit.checks.helpers.readers import installed, reader_of
 from lintfit.checks.helpers.trees import data_of, dotted, without, zero_stage
 from lintfit.documents.model import DataDocument, Node
@@ -78,6 +78,9 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: boo
             severity=_severity(root, unknown, sure=True, beyond=False),
             help=f"ask for deepspeed>={unknown.since}, or delete the key",
         )
+    if not unknown.forbidden and is_comment(root, unknown):
+        message = f'"{key}" is not a key of DeepSpeed, which ignores it: it reads like a comment'
+        return Report(place, message, severity=Severity.INFO)
     meant = "" if unknown.never_read else hint(unknown)
     stop = "stop" if gate else "stops"
     fate = f"{stop} with a ValidationError (extra inputs are not permitted)" if unknown.forbidden else "ignores it"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import costs_nothing, hint, is_foreign, moved, place_name, rename, stands_at_home
+from lintfit.checks.helpers.moves import costs_nothing, hint, is_comment, is_foreign, moved, place_name, rename, stands_at_home
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node
@@ -56,6 +56,8 @@ def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
             help=f"ask for deepspeed>={unknown.since}, or delete the key",
         )
     ignored = f'DeepSpeed has no top-level key "{key}" and ignores it'
+    if is_comment(root, unknown):
+        return Report(place, f"{ignored}: it reads like a comment", severity=Severity.INFO)
     if stands_at_home(root, unknown) and unknown.home is not None:
         return Report(place, f"{ignored}; {place_name(unknown.home)} has it already", help="delete it")
     if unknown.home is not None:

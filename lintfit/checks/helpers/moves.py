@@ -6,6 +6,7 @@ from typing import Any
 
 from lintfit.checks.helpers.trees import assigned, dotted, of_higher_stage, renamed, zero_stage
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Fix
 from lintfit.schema.sections import Schema, UnknownKey, load, section_at
 from lintfit.suggest import is_typo
@@ -98,7 +99,28 @@ def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
     if unknown.home is not None and root.get(*unknown.home, key) is not None:
         return False  # the library does what stands there, which is another thing
     left = value.value == "auto" and (of_zero or not meant)
+    if is_foreign(unknown) and type(value.value) in (int, float) and value.value in (0, 1):
+        return True  # once, or not at all
     return left or is_nothing(value, meant) or is_default(value.value, meant)
+
+
+_AROUND = "?!:_-#/*. "
+"""What stands around the name of a key in one that is a comment on it."""
+_SAYS = lazy_pattern(r"^(?:comments?|notes?|desc(?:ription)?|doc|help|info)[\W_]+|[\W_]+(?:notes?|desc(?:ription)?|doc|help|info)$")
+_SENTENCE = lazy_pattern(r"(?:\S+\s+){3}\S|[\u3040-\u9fff\uac00-\ud7a3]{4}")
+"""Four words, or as many signs of a script that has no spaces."""
+
+
+def is_comment(root: Node, unknown: UnknownKey) -> bool:
+    """Whether a key is an explanation: of the key that stands beside it (``"fp16?"``, ``"stage_note"``), or a sentence
+    under a name that is like none of the library's."""
+    key = str(unknown.entry.key)
+    section = root.get(*unknown.path[:-1]) if len(unknown.path) > 1 else root
+    name = _SAYS.sub("", key).strip(_AROUND)
+    if section is not None and name != key and section.entry(name) is not None:
+        return True
+    said = unknown.entry.value.value
+    return is_foreign(unknown) and isinstance(said, str) and _SENTENCE.search(said) is not None
 
 
 def is_nothing(value: Node, meant: Schema) -> bool:
