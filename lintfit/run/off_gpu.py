@@ -1,4 +1,4 @@
-"""Runs that use none of the machine's GPUs: they train on the CPU, or on a TPU, and no GPU's memory decides.
+"""Runs that use none of the machine's GPUs: they train on the CPU, on a Mac, or on a TPU, and no GPU's memory decides.
 
 Accelerate 1.15: ``commands/launch.py`` starts the one process of its simple launcher wherever ``--cpu`` is given, and
 ``utils/launch.py:prepare_simple_launcher_cmd_env`` alone tells that process of the ``use_cpu`` of a file
@@ -6,6 +6,8 @@ Accelerate 1.15: ``commands/launch.py`` starts the one process of its simple lau
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import Place
@@ -16,12 +18,21 @@ _DEVICES = ("device", "accelerator", "tpu")
 """Words of a flag's name that says on what a script trains (``--distribution_device``)."""
 _CPU_FLAGS = ("device", "accelerator", "device_type")
 """Names of flags that say so for all of a script, not for what it offloads."""
+_CPU_SWITCHES = ("use_cpu", "no_cuda")
+_APPLE = frozenset({"mps", "mlx"})
+_APPLE_SWITCHES = ("use_mlx", "use_mps", "use_mps_device")
+"""Words for Apple's chips, whose memory is that of the machine."""
+_NO_GPU = ("", "none", "nodevfiles")
+"""Values of ``CUDA_VISIBLE_DEVICES`` that name none; CUDA takes no GPU from the first number on that it lacks (-1)."""
 _XLA_CALLS = ("xla_device", "device", "spawn", "launch", "use_spmd")
 """What a script takes from torch_xla to train on a TPU."""
 
 
 def off_gpu(sources: Sources) -> str | None:
     """Why a run uses no GPU, as a clause; None where nothing says so."""
+    where = _on_apple(sources)
+    if where is not None:
+        return f"a GPU: it trains on a Mac ({where})"
     where = _on_cpu(sources)
     if where is not None:
         return f"a GPU: it trains on the CPU ({where})"
@@ -35,7 +46,7 @@ def _on_cpu(sources: Sources) -> str | None:
         return "--cpu"
     if (place := _by_file(sources)) is not None:
         return f"use_cpu at {place}"
-    for name in ("use_cpu", "no_cuda"):
+    for name in _CPU_SWITCHES:
         said = training.argument(name) if training is not None else None
         if said is not None and said.value is True:
             at = f" at {said.provenance.place}" if said.provenance.place is not None else ""
@@ -44,7 +55,28 @@ def _on_cpu(sources: Sources) -> str | None:
     cpu = made.argument("cpu") if made is not None and made.taken is True else None
     if cpu is not None and cpu.value is True:
         return f"cpu=True at {cpu.place}"
-    return _flag_of(sources, "cpu", _CPU_FLAGS) or _by_map(sources)
+    by_flag = _switch_of(sources, _CPU_SWITCHES) or _flag_of(sources, ("cpu",), _CPU_FLAGS)
+    return by_flag or _by_hiding(sources) or _by_map(sources)
+
+
+def _by_hiding(sources: Sources) -> str | None:
+    """Where a launch hides all GPUs from what it starts (``export CUDA_VISIBLE_DEVICES=""``). The deepspeed launcher
+    takes an empty value for none at all (``launcher/runner.py``); what a variable leaves empty is to be filled in."""
+    launch = sources.launch
+    shown = launch.settings.get("visible_devices") if launch is not None else None
+    place = shown.provenance.place if shown is not None else None
+    if launch is None or place is None or launch.launcher == "deepspeed" or "$" in place.text:
+        return None
+    value = launch.environment.get(_VISIBLE)
+    hidden = value is not None and (value.strip().lower() in _NO_GPU or value.strip().startswith("-1"))
+    return f"{_VISIBLE} at {place}" if hidden else None
+
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def _on_apple(sources: Sources) -> str | None:
+    return _switch_of(sources, _APPLE_SWITCHES) or _flag_of(sources, _APPLE, _CPU_FLAGS)
 
 
 def _by_map(sources: Sources) -> str | None:
@@ -70,9 +102,15 @@ def _by_file(sources: Sources) -> Place | None:
     return Place(file.document, node.span) if alone else None
 
 
-def _flag_of(sources: Sources, device: str, names: tuple[str, ...]) -> str | None:
+def _switch_of(sources: Sources, names: tuple[str, ...]) -> str | None:
     flags = sources.launch.flags if sources.launch is not None else ()
-    said = (each for each in flags if each.name in names and (each.value or "").lower() == device)
+    said = (each for each in flags if each.name in names and each.is_on and not each.doubtful)
+    return next((f"--{each.name}" for each in said), None)
+
+
+def _flag_of(sources: Sources, devices: Collection[str], names: tuple[str, ...]) -> str | None:
+    flags = sources.launch.flags if sources.launch is not None else ()
+    said = (each for each in flags if each.name in names and (each.value or "").lower() in devices)
     return next((f"--{each.name} {each.value}" for each in said), None)
 
 

@@ -31,6 +31,19 @@ NO_CPU = FILE.format(kind="'NO'", n=1, cpu="false")
         ("python train.py", "", "", ", no_cuda=True", "CPU"),
         ("python train.py", "", "", ", use_cpu=False", None),
         ("python train.py --device cpu", "", "", "", "CPU"),
+        ("python train.py --device mps", "", "", "", "Mac"),
+        ("python train.py --use-mlx", "", "", "", "Mac"),
+        ("python train.py --use_mlx false", "", "", "", None),
+        ("python train.py --no_cuda", "", "", "", "CPU"),
+        ("python train.py --use_cpu true", "", "", "", "CPU"),
+        ("python train.py --use_cpu false", "", "", "", None),
+        ('export CUDA_VISIBLE_DEVICES=""\npython train.py', "", "", "", "CPU"),
+        ("CUDA_VISIBLE_DEVICES=-1 python train.py", "", "", "", "CPU"),
+        ("CUDA_VISIBLE_DEVICES=none python train.py", "", "", "", "CPU"),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py", "", "", "", None),
+        ("CUDA_VISIBLE_DEVICES=$1 python train.py", "", "", "", None),
+        ("GPU=\nCUDA_VISIBLE_DEVICES=$GPU python train.py", "", "", "", None),
+        ("CUDA_VISIBLE_DEVICES= deepspeed train.py", "", "", "", None),
         ("python train.py --device cuda", "", "", "", None),
         ("python train.py --offload_device cpu", "", "", "", None),
         ("accelerate launch --cpu train.py", "", "", "", "CPU"),
@@ -68,7 +81,7 @@ def test_runs_without_a_gpu(tmp_path: Path, launch: str, file: str, head: str, m
     (tmp_path / "run.sh").write_text(launch + "\n")
     _, results = load_runs([tmp_path], Options(gpu="RTX 3090", seq_len=512))
     (found,) = [result for result in results if result.run.launch is not None]
-    the = "a" if device == "TPU" else "the"
+    the = "the" if device == "CPU" else "a"
     reasons = [reason for reason in found.run.unknown if reason.startswith("a GPU: it trains on ")]
     assert [f"on {the} {device}" in reason for reason in reasons] == [True] * (device is not None)
     assert (found.run.spec is None) is (device is not None)
