@@ -19,6 +19,7 @@ from lintfit.findings.model import Severity
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
+from lintfit.run.called import model_name
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words
 from lintfit.verdict.capped import exact_length, is_cap, shortest
@@ -45,7 +46,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     labels = "; with logits of few labelled tokens alone it fits" if waits_for_labels(context) else ""
     yield Report(
         anchor(context.run),
-        f"{spec.facts.name}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
+        f"{model_name(context.run)}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
         f"{states or _peak(context, spec, estimate)}{doubts}{labels}{_on_any_number(context)}",
         severity=_severity(context, bool(states)),
         fix=context.plan.fix if context.plan is not None else None,
@@ -97,9 +98,18 @@ def _certain(context: RunContext, states: bool) -> bool:
 
 
 def _waits_for_evaluation(context: RunContext) -> bool:
-    """Whether the training has room, and only an evaluation has none."""
+    """Whether the training has room, and only an evaluation has none: where the length is a cap, with samples as long
+    as the message says."""
     estimate = context.estimate
-    return estimate is not None and estimate.peaks_in_evaluation and context.verdict_of_training in _ENOUGH
+    if estimate is None or not estimate.peaks_in_evaluation:
+        return False
+    if context.verdict_of_training in _ENOUGH:
+        return True
+    short = _with_short_samples(context, estimate) if context.at_shortest is not None else None
+    if short is None or not short[0].peaks_in_evaluation:
+        return False
+    trained = context.what_if(eval_batch_size=0, seq_len=short[1])
+    return trained is not None and trained.verdict in _ENOUGH
 
 
 def _is_shown(run: Run) -> bool:
@@ -129,6 +139,8 @@ def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
     if context.fits_at is not None:
         return f"{size} ({_parts(low, 2)}); with {context.fits_at:,} it fits"
     more = f", and {_more(context, spec, rough(estimate.peak.likely))}" if short is not None else ""
+    if more and estimate.peaks_in_evaluation:
+        return f"{size}{more}"  # its batch is named already, which decides
     return f"{size} ({_parts(low)}){more}"
 
 

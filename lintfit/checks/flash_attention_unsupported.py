@@ -8,8 +8,8 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import change
 from lintfit.checks.helpers.wording import capability
 from lintfit.findings.model import Applicability
-from lintfit.memory.spec import Spec
 from lintfit.memory.versions import release, transformers_versions
+from lintfit.run.called import model_name
 from lintfit.run.model import Run
 
 
@@ -18,7 +18,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     attention = run.settings.get("attention")
     if attention is None or attention.value != "flash_attention_2" or attention.provenance.place is None:
         return
-    reason = _card(run.hardware.gpu) or _model(run.spec) or _precision(run)
+    reason = _card(run.hardware.gpu) or _model(run) or _precision(run)
     if reason is None:
         return
     message, other, decided_by = reason
@@ -59,15 +59,16 @@ def _card(gpu: Gpu | None) -> Reason | None:
     )
 
 
-def _model(spec: Spec | None) -> Reason | None:
+def _model(run: Run) -> Reason | None:
     """A model whose class has no FlashAttention 2 in the version that is stated, or in any."""
+    spec = run.spec
     if spec is None:
         return None
     code, versions = spec.facts.code, transformers_versions(spec, CHOOSES)
     torch = release(spec.versions.get("torch"))
     if code.flash_by_another_kernel or any(has_flash(code, version) for version in versions):
         return None
-    name = spec.facts.name or spec.facts.model_type
+    name = model_name(run) or spec.facts.model_type
     return (
         f'{name} has no FlashAttention 2 in transformers: loading stops with "does not support Flash Attention 2"',
         "sdpa" if all(has_sdpa(code, version, torch) for version in versions) else "eager",

@@ -7,6 +7,7 @@ from lintfit.checks.helpers.runs import stated_at
 from lintfit.errors import CannotWrite
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import word_set
+from lintfit.run.called import model_name
 from lintfit.run.model import Run
 from lintfit.run.precision_switch import swapped
 
@@ -34,7 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     without = run.hardware.gpu is not None and run.hardware.gpu.native_bf16 is False
     yield Report(
         place,
-        f"{run.facts.name} was trained in bf16, and fp16 is on: an activation beyond 65,504 overflows: {_then(run)}",
+        f"{model_name(run)} was trained in bf16, and fp16 is on: an activation beyond 65,504 overflows: {_then(run)}",
         severity=severity,
         fix=_fix(run) if severity is Severity.WARNING else None,
         help="this GPU has no bf16: watch the loss scale, or train adapters in fp32"

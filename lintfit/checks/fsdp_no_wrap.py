@@ -9,6 +9,7 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.engines import wrap_policy
+from lintfit.run.called import model_name
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
 from lintfit.settings.values import Fsdp
@@ -136,7 +137,7 @@ def _wrong_class(run: Run) -> Iterator[Report]:
     )
     yield Report(
         named.provenance.place,
-        f"{facts.name} has no {wrong[0]}: FSDP stops with ValueError "
+        f"{model_name(run)} has no {wrong[0]}: FSDP stops with ValueError "
         f"(Could not find the transformer layer class {wrong[0]} in the model)",
         severity=Severity.ERROR,
         fix=None if sees else fix,

@@ -7,6 +7,7 @@ from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.report import Line, View
 from lintfit.report.runs import engine, evaluates, flowed, what_runs
+from lintfit.run.called import model_name
 from lintfit.run.model import Run
 from lintfit.settings.model import spoken
 
@@ -36,7 +37,7 @@ def run_words(run: Run) -> list[str]:
         return [*what_runs(run), _started(run)]
     beside = [f"beside it {_short(name_of(each))} ({each.weights_dtype})" for each in spec.frozen_models]
     trained = [_method(run, spec), _weights(spec), _optimizer(run, spec), _on(run, spec)]
-    return [_short(spec.facts.name), *beside, _roles(spec), *trained, _started(run)]
+    return [_short(model_name(run)), *beside, _roles(spec), *trained, _started(run)]
 
 
 def _roles(spec: Spec) -> str:

@@ -11,6 +11,7 @@ from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.report import Line, View
 from lintfit.report.bars import CELLS, VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
+from lintfit.run.called import model_name
 from lintfit.run.model import Run
 from lintfit.verdict.scaling import Scaling
 
@@ -33,7 +34,7 @@ def what_runs(run: Run) -> list[str]:
     """``Llama-3-8B (8.0 B)``, ``LoRA r=16``, ``weights bf16``, ``DDP``, ``8 × RTX 3090``; the unknown is left out."""
     hardware = run.hardware
     facts = run.facts or (run.spec.facts if run.spec else None)
-    model = f"{facts.name} ({facts.parameters / 1e9:.1f} B)" if facts else _text(run.value("model"))
+    model = f"{model_name(run)} ({facts.parameters / 1e9:.1f} B)" if facts else _text(run.value("model"))
     card = hardware.gpu.name if hardware.gpu else "GPU"
     cards = f"{hardware.gpus} × {card}" if hardware.gpus else card if hardware.gpu else ""
     nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
