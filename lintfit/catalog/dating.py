@@ -59,10 +59,13 @@ IMPORTS: Mapping[tuple[str, str], Taken] = {
     ("trl", "DataCollatorForCompletionOnlyLM"): Taken("trl", gone="0.20"),
     ("trl", "setup_chat_format"): Taken("trl", gone="0.26"),
     ("transformers", "AdamW"): Taken("transformers", gone="4.51"),
+    ("transformers", "AutoModelForVision2Seq"): Taken("transformers", gone="5.0"),
+    ("transformers", "AutoModelWithLMHead"): Taken("transformers", gone="5.0"),
     ("peft", "prepare_model_for_int8_training"): Taken("transformers", gone="5.0"),
 }
 """Names that packages themselves once had: ``trl/__init__.py`` of TRL 0.19.1 and 0.20.0, of 0.25.1 and 0.26.0;
-``transformers/__init__.py`` of 4.48.0, which has it, and 4.51.3; ``peft/__init__.py`` of 0.9.0 and 0.10.0, whose
+``transformers/__init__.py`` of 4.48.0, which has ``AdamW``, and 4.51.3; all modules of 5.0.0, of which none has the
+other two, classes of ``modeling_auto.py`` of 4.57.6; ``peft/__init__.py`` of 0.9.0 and 0.10.0, whose
 releases are years before transformers 5 and the peft that it asks for (0.22 of 5.24, ``integrations/peft.py``)."""
 
 NEW_TRAINERS: Mapping[str, Taken] = {"GRPOTrainer": Taken("trl", first="0.14")}

@@ -12,6 +12,7 @@ from lintfit.versions import FLOOR, Versions, before
 
 if TYPE_CHECKING:
     from lintfit.catalog.dating import Taken
+    from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.script.model import Argument, Call
 
 _LIBRARIES = ("transformers.", "trl.")
@@ -23,7 +24,7 @@ def dated_by(run: Run, versions: Versions, workspace: Workspace) -> Versions:
     A bound that would leave no version counts for nothing: then the argument is a mistake, and no date.
     """
     found = _new_enough(run, versions)
-    for taken, called in (*_dates(run), *_in_files(run), *_in_readers(run, workspace)):
+    for taken, called in (*_dates(run), *_in_modules(run), *_in_files(run), *_in_readers(run, workspace)):
         source = f"{called} in {run.script.document.path.as_posix()}" if run.script is not None else called
         if taken.gone is not None and _newer_than(found, taken.library, taken.gone):
             found = found.with_bound(taken.library, taken.gone, source)
@@ -82,20 +83,13 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
         return
     from lintfit.catalog.dating import (
         ARGUMENTS_OF_TRANSFORMERS,
-        IMPORTS,
         taken_by_config,
         taken_by_load,
         taken_by_trainer,
     )
-    from lintfit.documents.python_imports import imported_from
 
     facts = run.script.facts
-    found = [
-        (IMPORTS[package, name], f"{name} of {package}")
-        for package in dict.fromkeys(package for package, _ in IMPORTS)
-        for name in dict.fromkeys(imported_from(run.script.document, package))
-        if (package, name) in IMPORTS
-    ]
+    found = [*_imported(run.script.document)]
     for load in facts.loads:
         if load.name != "from_pretrained" or load.taken is False or not load.function.startswith("transformers."):
             continue
@@ -116,6 +110,27 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
         if first is not None and made.function in ("transformers.TrainingArguments", "TrainingArguments"):
             found.append((first, f"{trainer.name}(args=TrainingArguments(…))"))
     yield from sorted(found, key=lambda date: date[0].gone is None)
+
+
+def _in_modules(run: Run) -> Iterator[tuple[Taken, str]]:
+    """What the modules import that a run's script has beside it, each named as its own."""
+    if run.script is None:
+        return
+    from lintfit.documents.python_reader import PythonDocument
+
+    for document in run.documents:
+        if isinstance(document, PythonDocument) and document is not run.script.document:
+            yield from ((taken, f"{called} ({document.path.as_posix()})") for taken, called in _imported(document))
+
+
+def _imported(document: PythonDocument) -> Iterator[tuple[Taken, str]]:
+    """The names that a module takes from packages which only some releases have."""
+    from lintfit.catalog.dating import IMPORTS
+    from lintfit.documents.python_imports import imported
+
+    if any(name in document.text for _, name in IMPORTS):  # a text is searched faster than it is parsed
+        names = (each for each in dict.fromkeys(imported(document)) if each in IMPORTS)
+        yield from ((IMPORTS[package, name], f"{name} of {package}") for package, name in names)
 
 
 def _in_files(run: Run) -> Iterator[tuple[Taken, str]]:
