@@ -8,8 +8,8 @@ from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
-from lintfit.run.engines import wrap_policy
 from lintfit.run.called import model_name
+from lintfit.run.engines import wrap_policy
 from lintfit.run.model import Run
 from lintfit.settings.model import Setting
 from lintfit.settings.values import Fsdp

@@ -3,7 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report
-from lintfit.checks.helpers.moves import costs_nothing, hint, is_comment, is_foreign, moved, place_name, rename, stands_at_home
+from lintfit.checks.helpers.moves import (
+    costs_nothing,
+    hint,
+    is_comment,
+    is_foreign,
+    moved,
+    place_name,
+    rename,
+    stands_at_home,
+)
 from lintfit.checks.helpers.readers import installed
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents.model import DataDocument, Node

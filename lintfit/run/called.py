@@ -7,7 +7,9 @@ from lintfit.frozen import word_set
 from lintfit.run.model import Run
 
 _ID = lazy_pattern(r"(?P<owner>[A-Za-z\d][\w.-]*)/[A-Za-z\d][\w.-]*")
-_FOLDERS = word_set("ckpt ckpts checkpoint checkpoints data hf llm llms model models out output outputs pretrained weights")
+_FOLDERS = word_set(
+    "ckpt ckpts checkpoint checkpoints data hf llm llms model models out output outputs pretrained weights"
+)
 """Names of folders, which are nobody's on Hugging Face that trains models: ``models/Llama-2-7b``."""
 
 

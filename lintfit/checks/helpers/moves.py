@@ -106,7 +106,9 @@ def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
 
 _AROUND = "?!:_-#/*. "
 """What stands around the name of a key in one that is a comment on it."""
-_SAYS = lazy_pattern(r"^(?:comments?|notes?|desc(?:ription)?|doc|help|info)[\W_]+|[\W_]+(?:notes?|desc(?:ription)?|doc|help|info)$")
+_SAYS = lazy_pattern(
+    r"^(?:comments?|notes?|desc(?:ription)?|doc|help|info)[\W_]+|[\W_]+(?:notes?|desc(?:ription)?|doc|help|info)$"
+)
 _SENTENCE = lazy_pattern(r"(?:\S+\s+){3}\S|[\u3040-\u9fff\uac00-\ud7a3]{4}")
 """Four words, or as many signs of a script that has no spaces."""
 

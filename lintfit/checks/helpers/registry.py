@@ -132,12 +132,13 @@ _VERDICT = "does-not-fit"
 
 def _waits(finding: Finding, run: Run) -> bool:
     """Whether a finding is a warning of a training, or the verdict of its memory where its parser refuses the command;
-    what ``--fix`` mends along with the error is no reason to wait."""
+    what ``--fix`` mends along with the error is no reason to wait, but it mends no command."""
     if finding.rule == _VERDICT:
         return finding.severity is not Severity.INFO and refuses_its_command(run)
     if finding.severity is not Severity.WARNING:
         return False
-    return finding.fix is None or finding.fix.applicability is not Applicability.SAFE
+    mended = finding.fix is not None and finding.fix.applicability is Applicability.SAFE
+    return not mended or refuses_its_command(run)
 
 
 def _stopping(run: Run) -> set[str]:
@@ -146,7 +147,8 @@ def _stopping(run: Run) -> set[str]:
 
 
 def _in_waiting(finding: Finding, stop: str) -> Finding:
-    return replace(finding, severity=Severity.INFO, message=f"{finding.message} (the run stops before that: {stop})")
+    message = f"{finding.message} (the run stops before that: {stop})"
+    return replace(finding, severity=Severity.INFO, message=message, fix=_of_weight(finding.fix, Severity.INFO))
 
 
 def breaks_the_command(context: RunContext) -> bool:
