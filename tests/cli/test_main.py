@@ -406,7 +406,7 @@ def test_on_a_terminal_there_are_colours_and_its_width(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_is_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "名前": 1}')
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "名前": 2}')
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "lintfit", "check", "ds.json"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)

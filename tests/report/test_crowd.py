@@ -77,7 +77,7 @@ def test_many_runs_that_do_not_fit_are_told_by_file(folder: Path) -> None:
 
 def test_many_kinds_of_warnings_are_counted(folder: Path) -> None:
     names = ("alpha", "beta", "gamma", "delta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu")
-    keys = ", ".join(f'"{name}_of_ours": 1' for name in names)
+    keys = ", ".join(f'"{name}_of_ours": 2' for name in names)
     (folder / "ds_config.json").write_text(
         f'{{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {{}}, {keys}}}'
     )
