@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import recipe_of, stated
 from lintfit.findings.model import Applicability, Fix
-from lintfit.sources.recipes.llamafactory_model import BITSANDBYTES, quantises_nothing, stored
+from lintfit.sources.recipes.llamafactory_model import BITSANDBYTES, quantises_nothing, stored, words_release
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -22,7 +22,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     written = arguments.write(("quantization_method",), right)
     yield Report(
         place,
-        f"quantization_method {word} is not LLaMA-Factory {arguments.version}'s word for bitsandbytes: "
+        f"quantization_method {word} is not the word for bitsandbytes of LLaMA-Factory {words_release(arguments)}: "
         "quantization_bit quantises nothing, and nobody says so",
         fix=Fix(f"write {right}", Applicability.UNSAFE, written) if written else None,
         help=f"write {right}, or take quantization_method out: bitsandbytes is the default",

@@ -20,6 +20,7 @@ from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar,
 from lintfit.sources.recipes.trainer import Arguments
 from lintfit.sources.training_arguments import field_of, of_text
 from lintfit.sources.training_defaults import fields_of
+from lintfit.versions import FLOOR
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
@@ -58,6 +59,11 @@ class LlamaFactoryArguments(Arguments):
     def dated(self) -> bool:
         """Whether somebody states the version."""
         return self.versions.get(catalog.PACKAGE) is not None
+
+    @property
+    def floored(self) -> bool:
+        """Whether somebody states the oldest version that will do, and no other."""
+        return not self.dated and catalog.PACKAGE + FLOOR in self.versions
 
     def since(self, version: str) -> bool:
         """Whether the version is no older than this one."""

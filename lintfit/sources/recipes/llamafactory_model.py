@@ -145,17 +145,25 @@ def _kind(arguments: LlamaFactoryArguments, bits: Any) -> Any:
 def by_bitsandbytes(arguments: LlamaFactoryArguments) -> bool:
     """Whether ``quantization_method`` is the word for bitsandbytes that this release compares with.
 
-    Where nobody states the release, a recipe is taken to be one that knows the word.
+    Where nobody states the release, a recipe is taken to be one that knows the word, unless other keys of it came with
+    the new word, or only the oldest release that will do is stated: an install gets the newest then.
     """
     word = arguments.value("quantization_method")
-    if not arguments.since("0.8.3") or (not arguments.dated and word in BITSANDBYTES):
+    if not arguments.since("0.8.3"):
         return True
+    if not arguments.dated and word in BITSANDBYTES:
+        return bool(word == BITSANDBYTES[0]) or not (arguments.floored or arguments.since(_BNB))
     return bool(word == BITSANDBYTES[0 if arguments.since(_BNB) else 1])
 
 
 def quantises_nothing(arguments: LlamaFactoryArguments) -> bool:
     """Whether the word is that of the other releases, which none of the branches compares with."""
     return arguments.value("quantization_method") in BITSANDBYTES and not by_bitsandbytes(arguments)
+
+
+def words_release(arguments: LlamaFactoryArguments) -> str:
+    """The release that a word for bitsandbytes was compared with: as stated, else those of the new word."""
+    return arguments.version if arguments.dated else f"{_BNB} and later"
 
 
 # -- what is trained ------------------------------------------------------------------------------------------------
