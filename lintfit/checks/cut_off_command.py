@@ -36,7 +36,8 @@ def breaks_the_command(context: RunContext) -> bool:
     if launch is None:
         return False
     if not is_page(launch.document.path):
-        return bool(_cuts(launch.document, launch.place.span))
+        cuts = _cuts(launch.document, launch.place.span)
+        return bool(cuts) and not _leftovers(launch.document, launch.place.span, cuts[0])
     cut = _cut_in_page(launch.document, launch.place.span)
     return cut is not None and cut[3] is not None
 
@@ -52,6 +53,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     cuts = _cuts(document, span)
     if cuts:
         first = cuts[0]
+        if _leftovers(document, span, first):
+            yield _of_leftovers(document, span, first)
+            return
         yield Report(
             Place(document, first.span),
             f"{_WHY[first.kind]}: {_lost(document, first.joint.end, span.end)} not reach it, and the shell takes what "
@@ -63,6 +67,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _cuts(document: ShellDocument, span: Span) -> list[Cut]:
     return [cut for cut in document.cuts if span.start < cut.span.start < span.end and not _folded(document, cut)]
+
+
+def _leftovers(document: Document, command: Span, cut: Cut) -> bool:
+    """Whether all flags behind a cut are given before it: an edit left them there, and the command lacks none."""
+    before = {flag.replace("_", "-") for flag in _flags(document, command.start, cut.span.start)}
+    lost = _flags(document, cut.joint.end, command.end)
+    return bool(lost) and all(flag.replace("_", "-") in before for flag in lost)
+
+
+def _of_leftovers(document: Document, command: Span, cut: Cut) -> Report:
+    return Report(
+        Place(document, cut.span),
+        f"{_WHY[cut.kind]}: {_lost(document, cut.joint.end, command.end)} not reach it, and the shell takes what "
+        "follows for a command of its own; the command has all of them before, so it is what an edit left over",
+        severity=Severity.INFO,
+        help="delete the lines below, or take out what stands above",
+    )
 
 
 def _folded(document: Document, cut: Cut) -> bool:
@@ -98,12 +119,18 @@ def _in_page(document: Document, command: Span) -> Iterator[Report]:
         )
 
 
-def _lost(document: Document, start: int, end: int) -> str:
-    """The flags behind a cut, as far as the command goes on."""
+def _flags(document: Document, start: int, end: int) -> list[str]:
+    """The flags of a stretch of a command, without those in comments."""
     flags = []
     for line in document.text[start:end].splitlines():
         if not line.lstrip().startswith("#"):
             flags += re.findall(r"(?<!\S)(--?[A-Za-z][\w.-]*)", line)
+    return flags
+
+
+def _lost(document: Document, start: int, end: int) -> str:
+    """The flags behind a cut, as far as the command goes on."""
+    flags = _flags(document, start, end)
     more = len(flags) - 1
     if more < 1:
         return f"{flags[0] if flags else 'its last words'} does"
