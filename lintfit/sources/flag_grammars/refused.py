@@ -38,15 +38,9 @@ def _is_to_be_filled_in(flag: Place, refusal: Refusal) -> bool:
     return bool(refusal.lacks_value and _VARIABLE.match(flag.document.text, flag.span.end))
 
 
-_NAMES_DATA = lazy_pattern(r"(?:^|[-_])(?:ckpt|checkpoint|data|dir|file|folder|image|model|name|out|path|root)")
-"""Words in the names of flags whose values are another one's files, which who hands a command on leaves blank."""
-
-
-def _is_blank(place: Place, name: str, refusal: Refusal) -> bool:
-    """Whether a flag stands without its value: a file's or a folder's, or a variable's that is set to nothing."""
-    if refusal.plain or not refusal.lacks_value:
-        return False
-    return _is_to_be_filled_in(place, refusal) or _NAMES_DATA.search(name) is not None
+def _is_blank(refusal: Refusal) -> bool:
+    """Whether a flag stands without its value, which who hands a command on leaves to its reader."""
+    return refusal.lacks_value and not refusal.plain
 
 
 def of_launch(
@@ -137,8 +131,8 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     yield from _added(launch, parser)
     lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
     refusals = [*_refusals(every, parser.grammar)]
-    blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(place, given.name, why)]
-    template = len(blank) > 1 and any(not _is_to_be_filled_in(place, why) for place, _, why in blank)
+    blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(why)]
+    template = len({given.name for _, given, _ in blank}) > 1 and any(not _is_to_be_filled_in(place, why) for place, _, why in blank)
     if template:
         place, first, why = blank[0]
         blanks = tuple(dict.fromkeys(given.name for _, given, _ in blank))
