@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from lintfit.checks.helpers.axolotl import place, recipe_of
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.recipes import to_fill_in
+from lintfit.checks.helpers.recipes import OF_A_PART, may_be_a_part, of_a_part, to_fill_in
 from lintfit.frozen import frozen
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.recipes.axolotl_config import ATTENTIONS, KERNELS, Config
@@ -25,6 +25,8 @@ class Refused:
     keys: tuple[str, ...]
     help: str
     fills: tuple[str, ...] = ()
+    in_all: bool = False
+    """Whether it is refused for want of what every whole recipe has."""
 
 
 def _on(config: Config, *keys: str) -> bool:
@@ -77,11 +79,11 @@ REFUSED: tuple[Refused, ...] = (
     Refused("0.5", lambda c: _on(c, "deepspeed", "fsdp"), "deepspeed and fsdp cannot be used together.",
             ("deepspeed",), "take one of them out"),
     Refused("0.5", _batch, f"At least two of {', '.join(_STEPS)} must be set", _STEPS, "write the second of them",
-            ("micro_batch_size", "gradient_accumulation_steps")),
+            ("micro_batch_size", "gradient_accumulation_steps"), in_all=True),
     Refused("0.5", lambda c: _on(c, "gradient_accumulation_steps", "batch_size"),
             "please set only one of gradient_accumulation_steps or batch_size", ("batch_size",), "take batch_size out"),
     Refused("0.5", _no_data, "either datasets or pretraining_dataset is required", ("base_model",), "write datasets",
-            ("datasets", "pretraining_dataset")),
+            ("datasets", "pretraining_dataset"), in_all=True),
     Refused("0.5", lambda c: _on(c, "sample_packing", "rl"),
             "`sample_packing: true` does not work with RLHF training", ("sample_packing",), "sample_packing: false"),
     Refused("0.6", lambda c: c.get("rl").value == "kto" and c.get("remove_unused_columns").value is not False,
@@ -118,7 +120,8 @@ REFUSED: tuple[Refused, ...] = (
 
 
 def breaks_the_command(context: RunContext) -> bool:
-    return any(report.severity is None for report in check_run(context))
+    """What is only a part of a recipe is not judged either: the rest of it says what memory it takes."""
+    return any(report.severity is None or report.help == OF_A_PART for report in check_run(context))
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -132,6 +135,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         empty = [(key, found) for key in each.fills if (found := config.keys.get(key)) and found.value is None]
         if empty:
             yield to_fill_in(empty, f"axolotl stops with “{each.error}”")
+        elif each.in_all and may_be_a_part(context.run):
+            yield of_a_part(place(context), f"axolotl stops with “{each.error}”")
         else:
             at = [config.get(key) for key in each.keys if key in config.keys]
             names = " and ".join(key for key in each.keys if key in config.keys) or each.keys[0]

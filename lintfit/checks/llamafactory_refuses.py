@@ -5,7 +5,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import distributed, recipe_of, stated
-from lintfit.checks.helpers.recipes import to_fill_in
+from lintfit.checks.helpers.recipes import OF_A_PART, may_be_a_part, of_a_part, to_fill_in
 from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.sources.recipes import llamafactory_engine as engine
@@ -60,6 +60,8 @@ class Refused:
     keys: tuple[str, ...]
     help: str
     fills: tuple[str, ...] = ()
+    in_all: bool = False
+    """Whether it is refused for want of what every whole recipe has."""
 
 
 def _packaged(asked: Asked) -> bool:
@@ -126,7 +128,7 @@ REFUSED: tuple[Refused, ...] = (
     Refused("0.2.0", lambda a: a.on("streaming") and a.is_("max_steps", -1, None),
             "Please specify `max_steps` in streaming mode.", ("streaming",), "write max_steps", ("max_steps",)),
     Refused("0.8.3", lambda a: a.on("do_train") and a.is_("dataset", None), "Please specify dataset for training.",
-            ("do_train",), "write dataset", ("dataset",)),
+            ("do_train",), "write dataset", ("dataset",), in_all=True),
     Refused("0.8.0", lambda a: a.on("predict_with_generate") and a.stage == 3,
             "`predict_with_generate` is incompatible with DeepSpeed ZeRO-3.", ("predict_with_generate",),
             "take it out, or ZeRO-2"),
@@ -169,7 +171,8 @@ REFUSED: tuple[Refused, ...] = (
 
 
 def breaks_the_command(context: RunContext) -> bool:
-    return any(report.severity is None for report in check_run(context))
+    """What is only a part of a recipe is not judged either: the rest of it says what memory it takes."""
+    return any(report.severity is None or report.help == OF_A_PART for report in check_run(context))
 
 
 def refuses_stage_3(run: Run) -> bool:
@@ -195,6 +198,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         empty = [(name, found) for name in each.fills if (found := arguments.stated(name)) and found.value is None]
         if empty:
             yield to_fill_in(empty, f"LLaMA-Factory stops with “{each.error}”")
+        elif each.in_all and may_be_a_part(context.run):
+            yield of_a_part(place, f"LLaMA-Factory stops with “{each.error}”")
         else:
             key = next(key for key in each.keys if stated(arguments, key) is not None)
             yield Report(place, f"{key}: LLaMA-Factory stops with “{each.error}”", help=each.help)

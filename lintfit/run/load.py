@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def load(found: FoundFiles, workspace: Workspace, cli: Options, build: Build = b
     lonely = [each for each in documents if each.path in found.named or _OF_TESTS.isdisjoint(each.path.parts[:-1])]
     apart = taken | {workspace.located(path) for path in idle}
     own_scripts = OwnScripts(launches)
-    for origin in _lonely_data(lonely, apart, workspace, configs_of_folders(runs)):
+    for origin in _lonely_data(lonely, apart, workspace, configs_of_folders(runs), found.named):
         run = making.run(origin)
         if run is not None and origin.kind == "recipe" and is_for_the_tree(run, workspace):
             continue
@@ -341,7 +341,11 @@ _OF_TESTS = frozenset({"fixtures", "test", "testdata", "tests"})
 
 
 def _lonely_data(
-    documents: Sequence[Document], taken: set[Path], workspace: Workspace, started: Mapping[tuple[Path, str], Path]
+    documents: Sequence[Document],
+    taken: set[Path],
+    workspace: Workspace,
+    started: Mapping[tuple[Path, str], Path],
+    named: Collection[Path],
 ) -> Iterable[Origin]:
     """The recipes that no launch line and no script names, and then the configs that none of all these names."""
     data = [document for document in documents if isinstance(document, DataDocument)]
@@ -350,7 +354,8 @@ def _lonely_data(
             continue
         front_end = front_end_of(document.text, document.kind)
         if front_end is not None and not _of_own_program(document, front_end, workspace):
-            yield Origin("recipe", document.path, beside=started.get((document.path.parent, front_end)))
+            beside = started.get((document.path.parent, front_end))
+            yield Origin("recipe", document.path, beside=beside, named=document.path in named)
     for document in data:
         if workspace.located(document.path) not in taken and detect.dialect(document):
             yield Origin("config", document.path)

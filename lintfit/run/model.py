@@ -82,7 +82,8 @@ class Origin:
     notebook that trains several times the ``index``-th training.
 
     ``partners`` are files that the user put beside it by naming them together, ``beside`` is the config that can only
-    be its own though no launch line says so (:mod:`lintfit.run.beside`).
+    be its own though no launch line says so (:mod:`lintfit.run.beside`). ``named`` says that the user gave a recipe
+    by its name.
     """
 
     kind: Literal["launch", "script", "recipe", "config"]
@@ -90,6 +91,7 @@ class Origin:
     index: int = 0
     partners: tuple[Path, ...] = ()
     beside: Path | None = None
+    named: bool = False
 
     @property
     def in_notebook(self) -> bool:

@@ -10,6 +10,7 @@ from lintfit.checks.helpers.wording import united
 from lintfit.findings.model import Severity
 
 if TYPE_CHECKING:
+    from lintfit.run.model import Run
     from lintfit.settings.model import Place
     from lintfit.sources.recipes.keys import Stated
 
@@ -26,3 +27,17 @@ def left_blank(place: Place, names: Sequence[str], stops: str) -> Report:
     what = united(names)
     is_, it = ("is", "it") if len(names) == 1 else ("are", "them")
     return Report(place, f"{what} {is_} to be filled in: without {it} {stops}", Severity.INFO, help=f"write {what}")
+
+
+OF_A_PART = "start it with a launch line, or name it, to have it judged as a whole recipe"
+
+
+def may_be_a_part(run: Run) -> bool:
+    """Whether nothing starts a recipe and the user has not named it: what every recipe has may stand in another file,
+    over which code merges this one (``OmegaConf.merge(base, override)``)."""
+    return run.usual_command is not None and not run.origin.named
+
+
+def of_a_part(place: Place, stops: str) -> Report:
+    """Information on a recipe that lacks what every whole one has, where it may be a part of one."""
+    return Report(place, f"no whole recipe, and nothing here starts it: alone {stops}", Severity.INFO, help=OF_A_PART)

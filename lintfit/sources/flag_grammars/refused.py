@@ -132,7 +132,9 @@ def _of_flags(launch: Launch, parser: Read) -> Iterator[Refused]:
     lacking = parser.grammar.lacking([given for _, given in every]) if _is_whole(launch, len(every)) else ()
     refusals = [*_refusals(every, parser.grammar)]
     blank = [(place, given, why) for place, given, why in refusals if why and _is_blank(why)]
-    template = len({given.name for _, given, _ in blank}) > 1 and any(not _is_to_be_filled_in(place, why) for place, _, why in blank)
+    template = len({given.name for _, given, _ in blank}) > 1 and any(
+        not _is_to_be_filled_in(place, why) for place, _, why in blank
+    )
     if template:
         place, first, why = blank[0]
         blanks = tuple(dict.fromkeys(given.name for _, given, _ in blank))
