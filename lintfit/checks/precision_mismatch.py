@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
-from lintfit.checks.helpers.readers import COMPARES, mismatch_stops, older, reader_of
+from lintfit.checks.helpers.readers import COMPARES, MISMATCH, mismatch_stops, older, reader_of
 from lintfit.checks.helpers.runs import change, names_unread_file
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.wording import spot
@@ -14,6 +14,10 @@ from lintfit.settings.model import AUTO, Setting
 from lintfit.sources.deepspeed import bf16_section
 
 _PRECISIONS = ("bf16", "fp16")
+_BY_ACCELERATE = "4.30"
+"""The transformers whose Trainer first trains through accelerate."""
+_LOOKS = "0.20"
+"""The oldest accelerate in which its check was seen."""
 
 OF_HANDED_ON = True
 
@@ -51,9 +55,10 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
             continue
         assert block.provenance.place is not None
         stated = argument.provenance.kind != "default"
-        launched = f": {spot(run.launch.place)} does not pass --{name}" if run.launch is not None else ""
-        absent = f" (not given{launched})"
+        absent = f" (not given{_said_in_its_place(run, name)})"
         stops, severity = mismatch_stops(run)
+        if severity is Severity.ERROR and (asked := _beside_the_other(run)) is not None:
+            stops = f"the Trainer stops with {_error_beside(run, asked)}"
         yield Report(
             block.provenance.place,
             f"{name}.enabled is {str(block.value).lower()} here, and the trainer's {name} is {str(value).lower()}"
@@ -63,6 +68,40 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
             fix=_follow(run, name, stated or value),
             help=f'write "auto" here and {_said(run, name)} to train in {name}',
         )
+
+
+def _said_in_its_place(run: Run, name: str) -> str:
+    """What the launch says where it does not pass a precision: the other one, or nothing."""
+    if run.launch is None:
+        return ""
+    other = run.launch.flag("fp16" if name == "bf16" else "bf16")
+    if other is not None and _other_is_on(run, name):
+        return f": {spot(other.place)} passes --{other.name}{f' {other.value}' if other.value else ''}"
+    return f": {spot(run.launch.place)} does not pass --{name}"
+
+
+def _beside_the_other(run: Run) -> str | None:
+    """The precision that the arguments ask for where the config switches the other one on; None where it does not."""
+    assert run.deepspeed is not None
+    for name, other in (("fp16", "bf16"), ("bf16", "fp16")):
+        block = run.deepspeed.settings.get(other)
+        if block is not None and block.value is True and _other_is_on(run, other):
+            return name
+    return None
+
+
+def _error_beside(run: Run, name: str) -> str:
+    """The error that comes where the arguments ask for one precision and the config for the other: accelerate looks
+    when the Trainer makes its Accelerator (``DeepSpeedPlugin.set_mixed_precision``, 0.20 to 1.2.1), before transformers
+    compares the two."""
+    before = older((run,), "transformers", _BY_ACCELERATE)
+    if before is True:
+        return MISMATCH
+    if before is False or older((run,), "accelerate", _LOOKS) is False:
+        other = "fp16" if name == "bf16" else "bf16"
+        words = f"arg cannot be set to `{name}` when `{other}` is set in the DeepSpeed config file."
+        return f"ValueError (`--mixed_precision` {words})"
+    return "ValueError"
 
 
 def _left_to_trl(run: Run, argument: Setting) -> bool:

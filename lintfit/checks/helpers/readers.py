@@ -118,9 +118,12 @@ COMPARES = "4.6"
 kept what the config states."""
 
 
+MISMATCH = "ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
+
+
 def mismatch_stops(run: Run) -> tuple[str, Severity]:
     """What the Trainer does about a config that says otherwise than its arguments, and how bad that is."""
-    error = "ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
+    error = MISMATCH
     if _of_another_checkout(run) and older((run,), "transformers", COMPARES) is None:
         return f"transformers {COMPARES} and later stop with {error}", Severity.WARNING
     if asks_for_two_engines(run) is not None:
