@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
+from lintfit.checks.helpers.launched import starts_as_it_is
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import anchor, stated_at
 from lintfit.checks.helpers.script_calls import calls_of, trained_load
@@ -37,11 +38,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     # A load without a dtype is fp16 in transformers 5 only, where the checkpoint is.
     defaulted = run.settings["weights_dtype"].provenance.kind == "default" and "transformers" not in run.versions
     load = trained_load(run.script) if run.script is not None else None
+    worst = milder(Severity.ERROR) if defaulted else Severity.ERROR
     yield Report(
         stated_at(run, "weights_dtype") or (load.place if load is not None else anchor(run)),
         "the trained weights are fp16, and fp16 mixed precision scales their gradients: the first step stops with "
         "ValueError (Attempting to unscale FP16 gradients)",
-        severity=milder(Severity.ERROR) if defaulted else Severity.ERROR,
+        severity=worst if starts_as_it_is(run) else Severity.INFO,
         related=related(stated_at(run, "mixed_precision"), "fp16 mixed precision is on here"),
         help="load the model in fp32, or train in bf16"
         if run.script is None

@@ -315,7 +315,7 @@ def _lonely_scripts(
         beside = what_lies.config_of(script) if not (partners or making.is_full) else None
         if beside is not None and workspace.located(beside) in taken:
             beside = None  # a launch line starts another script with it
-        yield Origin("script", script.path, partners=partners, beside=beside)
+        yield Origin("script", script.path, partners=partners, beside=beside, named=script.path in found.named)
 
 
 def _only_defines(script: Document, workspace: Workspace) -> bool:

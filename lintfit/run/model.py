@@ -83,7 +83,7 @@ class Origin:
 
     ``partners`` are files that the user put beside it by naming them together, ``beside`` is the config that can only
     be its own though no launch line says so (:mod:`lintfit.run.beside`). ``named`` says that the user gave a recipe
-    by its name.
+    or a script by its name.
     """
 
     kind: Literal["launch", "script", "recipe", "config"]
