@@ -31,7 +31,7 @@ from lintfit.run.changes import Changes, changes_of
 from lintfit.run.discover import FoundFiles, discover
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
-from lintfit.run.shown import only_shown
+from lintfit.run.shown import is_example_of_copy, only_shown
 from lintfit.sources import detect
 from lintfit.suppression.filter import sift
 from lintfit.verdict.judge import judge
@@ -189,19 +189,20 @@ class _Uses:
     opened: frozenset[Document]
     """What scripts open themselves."""
     trained: frozenset[Document] | None
-    """What runs that train are of; None where there are none."""
+    """What runs that train are of, and not only those of a library's examples; None where none train."""
 
     @classmethod
-    def of(cls, runs: Sequence[Run]) -> _Uses:
+    def of(cls, runs: Sequence[Run], workspace: Workspace) -> _Uses:
         parts: dict[Document, dict[int, Run]] = {}
         for run in runs:
             for document in run.documents:
                 parts.setdefault(document, {})[id(run)] = run
         trains = [run for run in runs if run.origin.kind != "config"]
+        started = [run for run in trains if not is_example_of_copy(run.origin.path, workspace)]
         return cls(
             {document: tuple(found.values()) for document, found in parts.items()},
             frozenset(document for run in runs for document in run.opened),
-            frozenset(each for run in trains for each in (*run.documents, *run.opened)) if trains else None,
+            frozenset(each for run in started for each in (*run.documents, *run.opened)) if trains else None,
         )
 
 
@@ -244,7 +245,7 @@ class _Pass:
         loaded = load(self.found, self.workspace, self.options, build if self.store is None else self.store.build)
         runs = tuple(_with_readers(self._judged(run), (*loaded.runs, *loaded.others)) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
-        uses = _Uses.of(loaded.runs)
+        uses = _Uses.of(loaded.runs, self.workspace)
         findings = [finding for run in runs for finding in self._of_run(run, uses)]
         findings += [f for document in documents for f in self._file_findings(document, loaded, uses)]
         named = [document for document in documents if document.path in self.found.named]

@@ -40,21 +40,23 @@ _ARCHIVED = lazy_pattern(
 def only_shown(run: Run, workspace: Workspace, named: bool) -> bool:
     """Whether a launch stands in a branch that does not run as its script is; and, in a file that the user has not
     ``named``, in a folder of others' sources (``third_party``) or of what is kept (``archive``), in a page or a
-    docstring of a library of which the project has a copy, or in the docstring of a script that was copied from
-    elsewhere. So does a recipe that code of the tree loads as a template, to write its model or its data over: the
-    values that it has are placeholders.
+    docstring of a library of which the project has a copy, among the examples of such a copy, or in the docstring of
+    a script that was copied from elsewhere. So does a recipe that code of the tree loads as a template, to write its
+    model or its data over: the values that it has are placeholders.
 
     So is what comes of a script that bears the name of the one that a launch starts elsewhere (:func:`_is_another`)."""
     launch = run.launch
     if _is_another(run):
         return True
     if launch is None and run.recipe is not None and not named:
-        return _is_template(run, workspace)
+        return _is_template(run, workspace) or is_example_of_copy(run.origin.path, workspace)
     if launch is None or launch.command.idle or named:
         return launch is not None and launch.command.idle
     path, root = resolved(workspace.root / run.origin.path), resolved(workspace.root)
     names = [folder.name for folder in _below_top(path, root)]
     if any(name.lower() in _OF_OTHERS or _ARCHIVED.search(name) for name in names):
+        return True
+    if is_example_of_copy(run.origin.path, workspace):
         return True
     if path.suffix == ".py" and launch.script and Path(launch.script).name == path.name:
         return not _leads_to(launch.script, path) or any(_is_copy(folder, root) for folder in _below_top(path, root))
@@ -118,6 +120,19 @@ def _is_copy(folder: Path, root: Path) -> bool:
 
 def _is_installed(folder: Path) -> bool:
     return any(door.is_file(folder / name) for name in _INSTALLED_BY)
+
+
+def is_example_of_copy(path: Path, workspace: Workspace) -> bool:
+    """Whether a file lies among the examples of a library's checkout of which the project keeps a copy in a folder."""
+    if _EXAMPLES.isdisjoint(path.parts):
+        return False
+    file, root = resolved(workspace.root / path), resolved(workspace.root)
+    return any(
+        file.relative_to(folder).parts[0] in _EXAMPLES and _is_library(folder) for folder in _below_top(file, root)
+    )
+
+
+_EXAMPLES = word_set("benchmark benchmarks docker docs examples tests")
 
 
 def _is_library(folder: Path) -> bool:

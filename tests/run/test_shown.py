@@ -55,6 +55,22 @@ def test_a_page_of_a_library_that_the_project_has_a_copy_of(git: bool, tmp_path:
     assert severities(tmp_path, "LLaMA-Factory/README.md") == {"error"}
 
 
+def test_examples_of_a_library_that_the_project_has_a_copy_of(tmp_path: Path) -> None:
+    """Nobody of the project starts them; a launch of the project's own that does is another run."""
+    recipe = f"{RECIPE}deepspeed: examples/ds.json\n"
+    config = '{"zero_optimization": {"stage": 2}, "min_lr": 2}'
+    files = {"examples/full.yaml": recipe, "examples/ds.json": config, "setup.py": "", "src/llamafactory/a.py": ""}
+    write(tmp_path, {f"LLaMA-Factory/{name}": text for name, text in files.items()})
+    found = lintfit("check", ".", "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=tmp_path).json
+    assert {each["severity"] for each in found["findings"]} == {"info"}
+    assert [run["plan"] for run in found["runs"]] == [None]
+    assert severities(tmp_path, "LLaMA-Factory/examples/full.yaml") != {"info"}
+    (tmp_path / "run.sh").write_text("cd LLaMA-Factory\nllamafactory-cli train examples/full.yaml\n")
+    found = lintfit("check", ".", "--gpu", "3090", "--gpus", "8", "--output-format", "json", cwd=tmp_path).json
+    severity = {each["rule"]: each["severity"] for each in found["findings"]}
+    assert severity["does-not-fit"] == "error" and severity["unknown-top-level-key"] == "warning"
+
+
 def test_a_page_of_the_library_itself(tmp_path: Path) -> None:
     write(tmp_path, {"README.md": PAGE, "examples/full.yaml": RECIPE, "setup.py": "", "src/llamafactory/a.py": ""})
     assert severities(tmp_path, ".") == {"error"}
