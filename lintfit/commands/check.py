@@ -171,7 +171,11 @@ def _with_readers(judged: RunResult, runs: Sequence[Run]) -> RunResult:
     if judged.plan is None:
         return judged
     edited = {step.path for step in judged.plan.steps}
-    others = [run for run in runs if run.id != judged.run.id and edited & {each.path for each in run.documents}]
+    others = [
+        run
+        for run in runs
+        if run.id != judged.run.id and run.origin.kind != "config" and edited & {each.path for each in run.documents}
+    ]
     return replace(judged, plan=replace(judged.plan, readers=tuple(run.id for run in others)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,18 @@ def test_a_copy_says_what_belongs_to_its_stage(tmp_path: Path, monkeypatch: pyte
     (copy,) = (text for name, text in texts.items() if name.endswith(".yaml"))
     assert not copy.startswith("\n")
     assert "zero_stage: 3" in copy and "zero3_init_flag: true" in copy and "zero3_save_16bit_model: true" in copy
+
+
+def test_a_config_of_the_project_is_no_run_that_gets_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zero3: dict[str, Any] = {"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": "auto"}
+    on_host = {**zero3["zero_optimization"], "offload_optimizer": {"device": "cpu"}}
+    (tmp_path / "zero3.json").write_text(json.dumps(zero3))
+    (tmp_path / "zero3_offload.json").write_text(json.dumps({**zero3, "zero_optimization": on_host}))
+    (tmp_path / "train.py").write_text(TRAIN.format(size="7B"))
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 4 train.py {FLAGS} --deepspeed zero3.json\n")
+    monkeypatch.chdir(tmp_path)
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "gpus": 4, "seq_len": 1024}
+    result = check([Path()], Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag")))
+    (plan,) = [each.plan for each in result.runs if each.plan is not None]
+    assert any(step.path == Path("zero3_offload.json") for step in plan.steps)
+    assert plan.readers == ()
