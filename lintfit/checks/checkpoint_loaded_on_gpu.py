@@ -28,8 +28,6 @@ _PART = re.compile(r"(model|net|state_?dict|module|optim)", re.IGNORECASE)
 _WORTH_IT = re.compile(r"torch\.load\((?s:.*)load_state_dict\(|load_state_dict\((?s:.*)torch\.load\(")
 _ELSEWHERE = ("set_default_device", "torch_xla")
 """What a script says of where its tensors are: a TPU, or a device of its own choice."""
-_LARGE = 500_000_000
-"""Parameters from which on a second copy is worth a warning."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -61,12 +59,11 @@ def _report_kept(context: FileContext, document: PythonDocument, name: str, load
     if spec is not None and spec.method == "full":
         size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
         size += states(spec).forward.get("optimizer_states", 0) if with_states else 0
-    large = spec is not None and spec.facts.parameters >= _LARGE
     cost = f"{gib(size)} of {what}" if size is not None else what
     return Report(
         loops.place(document, load),
         f"{name} keeps {cost} on the GPU for the whole run: torch.load has put them there beside the model's own",
-        severity=Severity.WARNING if large else Severity.INFO,
+        severity=Severity.INFO,
         fix=_fix(document, load),
         help=f'map_location="cpu", or del {name} once it is loaded',
     )
@@ -104,32 +101,16 @@ def _report(context: FileContext, document: PythonDocument, load: cst.Call, stat
     whole = spec is not None and spec.method != "lora"  # else the file may hold the adapters alone
     if spec is not None and whole and not states:
         size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
-    large = spec is not None and spec.facts.parameters >= _LARGE and whole
     what = "a second copy of the optimizer's states" if states else "a second copy"
-    only = _is_only_one(context, document, load)
     cost = f"{what} ({gib(size)})" if size is not None else what
     return Report(
         loops.place(document, load),
         f"torch.load without map_location puts {cost} on the GPU that the checkpoint was saved from, "
         "and that of every process on the same one",
-        severity=Severity.WARNING if large and not only else Severity.INFO,
+        severity=Severity.INFO,
         fix=_fix(document, load),
         help='map_location="cpu"',
     )
-
-
-def _is_only_one(context: FileContext, document: PythonDocument, load: cst.Call) -> bool:
-    """Whether the one process of every run has its model on the CPU when it loads: nothing else is on the GPU then."""
-    start = document.span(load).start
-    for run in context.runs:
-        if run.script is None or run.value("gpus") != 1:
-            return False
-        facts = run.script.facts
-        placed = any("device_map" in each.arguments or each.spreads for each in facts.loads)
-        moves = [move.call.place for move in facts.moves]
-        if placed or any(move.document is not document or move.span.start < start for move in moves):
-            return False
-    return bool(context.runs)
 
 
 def _fix(document: PythonDocument, load: cst.Call) -> Fix | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import stated_at, trap
 from lintfit.checks.helpers.wording import gib
+from lintfit.findings.model import Severity
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -16,10 +17,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         f"state_dict() of a model that FSDP shards puts a whole copy on every GPU{_cost(context)}",
-        severity=trap(context),
+        severity=_severity(context),
         help="take it within FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, "
         "FullStateDictConfig(offload_to_cpu=True, rank0_only=True)), or by accelerator.get_state_dict(model)",
     )
+
+
+def _severity(context: RunContext) -> Severity:
+    """An error where the run does not fit; a copy that there is room for when the run saves is gone again at once."""
+    return Severity.ERROR if trap(context) is Severity.ERROR else Severity.INFO
 
 
 def _cost(context: RunContext) -> str:

@@ -56,7 +56,7 @@ def _colocated(context: RunContext) -> Iterator[Report]:
         place_of(context.run, "vllm_gpu_memory_utilization", "vllm_mode", "use_vllm"),
         f"vLLM on the trainer's GPUs reserves {share:.0%} of each, {gib(share * spec.capacity_bytes)}: "
         f"the peak with training is {peak(estimate)}{at_length(context)}",
-        severity=Severity.INFO if _likely_fits(context, estimate) else Severity.WARNING,
+        severity=Severity.WARNING if _is_clear(context, estimate) else Severity.INFO,
         fix=_smaller(context, share),
         help="lower vllm_gpu_memory_utilization, or give vLLM GPUs of its own",
     )
@@ -127,6 +127,12 @@ def _weights(run: Run) -> float:
     over = run.training.argument("vllm_tensor_parallel_size") if run.training is not None else None
     ranks = 1 if over is None else over.value if isinstance(over.value, int) and over.value > 0 else spec.gpus
     return _PER_WEIGHT * spec.facts.parameters / ranks
+
+
+def _is_clear(context: RunContext, estimate: Estimate) -> bool:
+    """Whether both likely have no room, with samples of a length that somebody states."""
+    spec = context.run.spec
+    return spec is not None and "seq_len" in spec.stated and not _likely_fits(context, estimate)
 
 
 def _likely_fits(context: RunContext, estimate: Estimate) -> bool:

@@ -58,8 +58,8 @@ _FURTHEST = Effect.ADAPTERS
 MORE_GPUS = "it needs more GPUs than there are"
 
 _TIERS = (
-    (Effect.SAME, Effect.NUMERICS, Effect.ROUNDED_UPDATES),
-    (Effect.ROUNDED_BASE, Effect.SHORTER),
+    (Effect.SAME, Effect.NUMERICS),
+    (Effect.ROUNDED_UPDATES, Effect.ROUNDED_BASE, Effect.SHORTER),
     (Effect.ADAPTERS,),
 )
 """Classes of changes by what becomes of the training: its objective, data and parameters stay; less of them is left;

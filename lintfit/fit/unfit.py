@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lintfit.catalog.quantized import quant_method
 from lintfit.documents.model import Document, Kind, Span
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
@@ -20,6 +21,11 @@ _GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_
 """Words of scripts that know how to save what ZeRO-3 shards."""
 
 
+_LOADED_WHOLE = frozenset({"fp8", "mxfp4"})
+"""Ways in which checkpoints are stored that are trained in others: ``from_pretrained`` makes no ``zero.Init`` for what
+has a quantizer (4.57 ``modeling_utils.py:get_init_context``), and the engine moves the model as it is to the GPU."""
+
+
 def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a change to ZeRO-3 or FSDP would end a script, or leave it without its weights."""
     if run.spec is None:
@@ -28,7 +34,10 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
         if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
             # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
             return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
-        return refusing_stage_3(run.documents) or _copies_shards(run) or _saves_shards(run) or _lost(run, "ZeRO-3")
+        if quant_method({}, run.spec.facts.name) in _LOADED_WHOLE and run.spec.quantization is None:
+            return f"transformers loads {run.spec.facts.name}, which is stored quantised, whole on every rank"
+        kept = _copies_shards(run) or _hands_on_shards(run) or _saves_shards(run)
+        return refusing_stage_3(run.documents) or kept or _lost(run, "ZeRO-3")
     if changes.get("engine") == "fsdp" and run.spec.engine != "fsdp":
         return _lost(run, "FSDP")
     return ""
@@ -99,6 +108,28 @@ def _copies_shards(run: Run) -> str:
     if not whole or older is not True:
         return ""
     return f"PEFT before 0.9 copies modules_to_save ({', '.join(whole)}) from what ZeRO-3 has sharded"
+
+
+_HANDED_ON = re.compile(
+    r"(?P<model>\w{1,60})[ \t]*=[ \t]*[\w.]{1,80}\.from_pretrained\((?:[^()]|\([^()]{0,400}\)){0,800}\)"
+    r"(?P<at_once>\.state_dict\(\))?"
+)
+"""A model that is loaded, by name, and its state dict where that is taken at once."""
+
+
+def _hands_on_shards(run: Run) -> str:
+    """That a script loads a model to hand its weights to another one: under ZeRO-3 they have no size by then
+    (DeepSpeed: ``zero/partition_parameters.py``), and ``load_state_dict`` stops, strict or not."""
+    for document in run.documents:
+        if document.kind is not Kind.PYTHON or "load_state_dict(" not in document.text:
+            continue
+        for found in _HANDED_ON.finditer(document.text):
+            taken = found["at_once"] or re.search(
+                rf"\bload_state_dict\(\s*{found['model']}\.state_dict\(", document.text
+            )
+            if taken and not run.mentions(*_GATHERS):
+                return f"{Place(document, Span(*found.span('model')))} hands weights on that ZeRO-3 shards as they load"
+    return ""
 
 
 def _saves_shards(run: Run) -> str:

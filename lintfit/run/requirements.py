@@ -61,9 +61,16 @@ _IMAGES = tuple(
     for name in ("requirement*.txt", *_CONDA, "Dockerfile*")
 )
 """Where the images of a project ask for libraries, in folders of their own: what no file beside them states."""
-_CALLED_OTHERWISE = ("*[-_]requirement*.txt", "*reqs*.txt", "deps*.txt", "dependencies*.txt")
-"""Requirements by other names (``deepspeed_reqs.txt``), which many a project has for a part of it: of what none of the
-files above states."""
+_CALLED_OTHERWISE = (
+    "*[-_]requirement*.txt",
+    "*reqs*.txt",
+    "deps*.txt",
+    "dependencies*.txt",
+    "*[-_]env*.yml",
+    "*[-_]env*.yaml",
+)
+"""Requirements by other names (``deepspeed_reqs.txt``, ``train_environment.yml``), which many a project has for a part
+of it: of what none of the files above states."""
 _INSTALLS = lazy_pattern(r"\b(?:pip3?[ \t]+install|(?:uv|poetry)[ \t]+add)(?![\w-])(?:\\\n|[^\n;&|])*")
 """A ``pip install`` with its arguments; ``uv add`` and ``poetry add`` install, too."""
 _MOST = 30

@@ -45,6 +45,46 @@ def test_only_a_call_saves_what_zero3_shards(
     assert ("saves state_dict() of the model" in unfit_for_shards(judged.run, {"zero_stage": 3})) is refused
 
 
+HANDED_ON = """\
+from transformers import AutoConfig, AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained("{name}"))
+base = AutoModelForCausalLM.from_pretrained("{name}"){taken}
+{handed}
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "handed", "refused"),
+    [
+        (".state_dict()", "model.load_state_dict(base, strict=False)", True),
+        ("", "model.load_state_dict(base.state_dict())", True),
+        ("", "model.head.load_state_dict(torch.load('head.bin'))", False),
+        ("", "print(base)", False),
+    ],
+)
+def test_weights_that_are_handed_on_have_no_size_under_zero3(
+    taken: str, handed: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(HANDED_ON.format(name="Qwen/Qwen2.5-0.5B", taken=taken, handed=handed))
+    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    reason = unfit_for_shards(judged.run, {"zero_stage": 3})
+    assert reason == "train.py:5 hands weights on that ZeRO-3 shards as they load" * refused
+
+
+def test_a_checkpoint_that_is_stored_quantised_is_loaded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(HANDED_ON.format(name="openai/gpt-oss-20b", taken="", handed=""))
+    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    assert "whole on every rank" in unfit_for_shards(judged.run, {"zero_stage": 3})
+    assert not unfit_for_shards(judged.run, {"zero_stage": 2})
+
+
 DISTILLS = """\
 import torch
 from torch import nn

@@ -203,16 +203,19 @@ def test_a_command_that_a_page_records_stays(tmp_path: Path, above: str, record:
 
 
 @pytest.mark.parametrize(
-    ("asked", "offered"), [(None, True), ("transformers\n", False), ("transformers\nbitsandbytes\n", True)]
+    ("asked", "listed"), [(None, False), ("transformers\n", True), ("transformers\nbitsandbytes\n", False)]
 )
-def test_a_package_that_is_not_installed_is_left_to_a_person(tmp_path: Path, asked: str | None, offered: bool) -> None:
+def test_a_package_that_is_not_installed_is_listed_with_the_others(
+    tmp_path: Path, asked: str | None, listed: bool
+) -> None:
+    """An optimizer in the host's memory keeps the weights that train in fp32, and weights in 16 bits would not."""
     (tmp_path / "run.sh").write_text("python train.py\n")
     (tmp_path / "train.py").write_text(SCRIPT.format(size="1.5B", micro=2, more=", gradient_checkpointing=True"))
     if asked is not None:
         (tmp_path / "requirements.txt").write_text(asked)
     plan = _plan(tmp_path / "run.sh")
-    assert not plan.by_hand
-    assert ("optimizer" in plan.fix.changes) is offered
+    assert not plan.by_hand and plan.fix.changes["optimizer"].startswith("paged_")
+    assert any(edit.path.name == "requirements.txt" for edit in plan.fix.edits) is listed
 
 
 @pytest.mark.parametrize("folder", ["full_finetune", "sft"])

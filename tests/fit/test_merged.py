@@ -45,7 +45,8 @@ def test_the_state_dict_of_fsdp_is_taken_on_the_host_in_one_line(tmp_path: Path)
     (tmp_path / "run.sh").write_text(launch)
     (tmp_path / "requirements.txt").write_text("transformers==4.45.2\n")
     checked(tmp_path, "run.sh", "rtx-3090", 8)
-    expected = STATE_DICT.replace("trainer.model.state_dict()", "trainer.accelerator.get_state_dict(trainer.model)")
+    gathered = "trainer.accelerator.get_state_dict(trainer.model_wrapped)"
+    expected = STATE_DICT.replace("trainer.model.state_dict()", gathered)
     assert (tmp_path / "train.py").read_text() == expected
     assert "deepspeed" not in (tmp_path / "run.sh").read_text()
 

@@ -395,6 +395,13 @@ def test_requirements_by_another_name_tell_what_no_file_beside_them_does(tmp_pat
     assert not requirements.speaks_for(tmp_path / "notes.txt", tmp_path / "train.py", tmp_path)
 
 
+def test_an_environment_by_another_name_tells_as_well(tmp_path: Path) -> None:
+    pins = "dependencies:\n  - pip:\n      - deepspeed==0.12.6\n"
+    (tmp_path / "think_environment.yml").write_text(pins, "utf-8")
+    asked = asked_near(tmp_path / "train.py", tmp_path)
+    assert {library: version for library, (version, _) in asked.items()} == {"deepspeed": "0.12.6"}
+
+
 def test_the_images_of_a_project_tell_what_no_file_beside_them_does(tmp_path: Path) -> None:
     for folder, pins in (("cu121", ""), ("cu124", "deepspeed==0.15.0\ntrl==0.9\n"), ("test", "trl==0.8\n")):
         (tmp_path / "docker" / folder).mkdir(parents=True)
