@@ -101,7 +101,24 @@ def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
     left = value.value == "auto" and (of_zero or not meant)
     if is_foreign(unknown) and type(value.value) in (int, float) and value.value in (0, 1):
         return True  # once, or not at all
+    if is_foreign(unknown) and _is_off(value):
+        return True
     return left or is_nothing(value, meant) or is_default(value.value, meant)
+
+
+_SWITCH = "enabled"
+
+
+def _is_off(block: Node) -> bool:
+    """Whether a block is switched off, or has sections that all are, beside which it says no more than names: a monitor
+    whose writers are off (``{"enabled": true, "tag": "run", "csv_monitor": {"enabled": false}}``) writes nothing."""
+    switch = block.get(_SWITCH) if block.shape == "mapping" else None
+    if switch is not None and switch.value is False:
+        return True
+    sections = [entry.value for entry in block.entries if entry.value.shape != "scalar"]
+    rest = [entry for entry in block.entries if entry.value.shape == "scalar" and entry.key != _SWITCH]
+    names = all(isinstance(entry.value.value, str) or not asks(entry.value) for entry in rest)
+    return bool(sections) and names and all(_is_off(section) for section in sections)
 
 
 _AROUND = "?!:_-#/*. "
