@@ -135,6 +135,10 @@ def keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[Key]:
     yield from _walk(root, resolved(schema, schema, root), schema, (), older)
 
 
+_OTHER_WORDS = frozenset({"fp32"})
+"""Keys that no schema has and that mean the opposite of the one that is spelt like them (``fp16``)."""
+
+
 def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[UnknownKey]:
     """The keys below ``root`` that the schema does not know, or that are newer than the library, in document order.
 
@@ -155,7 +159,7 @@ def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[
             path=key.path,
             entry=key.entry,
             section=key.section,
-            suggestion=None if since else nearest(key.entry.key, current(key.section)),
+            suggestion=None if since or key.entry.key in _OTHER_WORDS else nearest(key.entry.key, current(key.section)),
             home=None if since else home_of(key.entry.key, schema, top, key.path[:-1]),
             forbidden=fate == "refused" and not (forbidden_since and older(forbidden_since)) and not _dropped(key),
             forbidden_since=forbidden_since,

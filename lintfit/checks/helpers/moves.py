@@ -185,7 +185,24 @@ def _is_said(root: Node, unknown: UnknownKey) -> bool:
     if key in _DTYPE_KEYS and (block := _DTYPES.get(str(value))) is not None:
         enabled = root.get(block, "enabled")
         return enabled is not None and enabled.value is True
+    if key == "fp32":
+        return _is_on(unknown.entry.value) and not any(_may_be_on(root.get(block)) for block in _OF_LESS_BITS)
     return key == "is_deepspeed_zero3_enabled" and value is True and zero_stage(root) == 3
+
+
+_OF_LESS_BITS = ("fp16", "bf16", "bfloat16", "amp", "torch_autocast")
+"""Sections without which a run is in fp32."""
+
+
+def _is_on(block: Node) -> bool:
+    switch = block.get(_SWITCH) if block.shape == "mapping" else block
+    return switch is not None and switch.value is True
+
+
+def _may_be_on(block: Node | None) -> bool:
+    """Whether a section of a precision is on, or whoever reads the config decides that (``"auto"``)."""
+    switch = block.get(_SWITCH) if block is not None and block.shape == "mapping" else None
+    return switch is not None and switch.value is not False
 
 
 def _number(value: object) -> object:
