@@ -18,6 +18,15 @@ FLOOR = ">="
 COMMIT = "@"
 """Ends the key under which the commit stands that a project takes a library from."""
 
+FORK = "!"
+"""Ends the key that says that a project takes a library from somebody's own repository, or from a folder of its own."""
+
+
+def library_of(key: str) -> str:
+    """The library that a key of the versions is of: of ``transformers>=`` and ``transformers@`` it is transformers."""
+    return key.removesuffix(FLOOR).removesuffix(COMMIT).removesuffix(FORK)
+
+
 RECENT: Mapping[str, str] = {
     "transformers": "4.46.3",
     "trl": "0.12",
@@ -104,7 +113,8 @@ class Versions(Mapping[str, str]):
     """What is known of the libraries' versions, and at which of them what is read with it comes out otherwise.
 
     A library that is missing is of the newest version. ``<`` before a version makes it an upper bound; a floor stands
-    under the library's name with ``>=`` behind it, a commit with ``@``. ``sources`` says by library who states it.
+    under the library's name with ``>=`` behind it, a commit with ``@``, that it is a fork with ``!``. ``sources`` says
+    by library who states it.
     """
 
     def __init__(

@@ -31,12 +31,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
             before = stop if not _is_launchers(each, context.run) else None
             later = before is not None or _is_met_later(each, context.run.refused)
             message = _message(each, context.run.versions, later)
+            if each.fork:
+                message += f"; the project's own copy of {each.fork} may have it"
             if before is not None:
                 message += f" (it stops before that: {before})"
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
             surely = surely and not _is_of_another(each, context.run)
-            idle = later or _is_left_blank(each, context.run)
+            idle = later or _is_left_blank(each, context.run) or bool(each.fork)
             lost = Severity.INFO if idle or _costs_nothing(each) else Severity.WARNING
             yield Report(each.place, message, None if surely and not idle else lost, help=_help(each))
 

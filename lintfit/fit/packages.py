@@ -21,7 +21,7 @@ from lintfit.run.discover import not_searched
 from lintfit.run.key_reads import MAX_CHARACTERS, MAX_FILES, root_of
 from lintfit.run.model import Run
 from lintfit.run.offloaded_optimizer import is_bitsandbytes
-from lintfit.versions import COMMIT, FLOOR
+from lintfit.versions import library_of
 
 DEEPSPEED, LIGER, BITSANDBYTES, FLASH = "deepspeed", "liger-kernel", "bitsandbytes", "flash-attn"
 PEFT = "peft"
@@ -129,7 +129,7 @@ def _own(run: Run) -> Iterator[str]:
     if run.recipe is not None or (spec is not None and spec.method == "lora"):
         yield PEFT  # of front ends all that train adapters bring it, or make their own
     for name in run.versions:
-        yield name.removesuffix(FLOOR).removesuffix(COMMIT)
+        yield library_of(name)
     if run.recipe is not None:
         yield from _BROUGHT.get(run.recipe.dialect, ())
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from lintfit.documents.markdown import is_page
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.placeholders import is_to_fill_in
+from lintfit.frozen import replace
 from lintfit.sources.flag_grammars.model import HUGGING_FACE, but_for_set
 from lintfit.sources.flag_grammars.refused import of_launch
+from lintfit.versions import FORK
 
 if TYPE_CHECKING:
     from lintfit.run.locate import Locator
@@ -26,6 +28,7 @@ def refused_of(sources: Sources, versions: Versions, locator: Locator) -> tuple[
     A page tells of the release, or of the copy of a front end, that its project goes with.
     """
     found = of_launch(sources.launch, sources.script, sources.recipe, versions)
+    found = tuple(replace(each, fork=_fork_of(each, sources, versions)) for each in found)
     found = tuple(but_for_set(each) for each in found if each.twice or not _is_to_fill_in(each, sources.launch))
     if sources.launch is not None and sources.script is not None and locator.is_guessed(sources.script.document.path):
         found = tuple(each for each in found if each.parser.startswith(sources.launch.launcher))
@@ -46,6 +49,17 @@ def refused_of(sources: Sources, versions: Versions, locator: Locator) -> tuple[
         return each.key and each.ignored and reads.of_recipe(path, each.name) is not None
 
     return tuple(each for each in found if not is_open(each))
+
+
+def _fork_of(refused: Refused, sources: Sources, versions: Versions) -> str:
+    """The library that a project has a fork of, where that may take what its releases do not know."""
+    if not refused.refusal.unrecognized:
+        return ""
+    libraries = [refused.parser.split(" ", 1)[0]]
+    libraries += ["transformers", "trl"] if refused.parser in HUGGING_FACE else []
+    dialect = sources.recipe.dialect if sources.recipe is not None else ""
+    libraries.append("ms-swift" if dialect == "swift" else dialect)
+    return next((library for library in libraries if library + FORK in versions), "")
 
 
 _LIBRARIES = frozenset({"transformers", "trl"})

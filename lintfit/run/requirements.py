@@ -16,7 +16,7 @@ from lintfit.documents import door
 from lintfit.documents.door import MAX_REQUIREMENTS
 from lintfit.documents.paths import resolved
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.versions import COMMIT, FLOOR, parsed, release
+from lintfit.versions import COMMIT, FLOOR, FORK, library_of, parsed, release
 
 if TYPE_CHECKING:
     from packaging.specifiers import Specifier
@@ -165,14 +165,17 @@ def asked_near(path: Path, root: Path, pins: FrontEndPins | None = None) -> Mapp
     ``==`` gives the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``, and so do ``~=``,
     ``==4.*`` and Poetry's ``^``, which have one.
     A library without an upper bound is absent. What ``>=`` asks for stands under the library's name with ``>=`` behind
-    it (``transformers>=``), a commit of its repository with ``@`` (``transformers@``).
+    it (``transformers>=``), a commit of its repository with ``@`` (``transformers@``), that it comes from a fork with
+    ``!`` (``transformers!``), unless a nearer folder asks for the library otherwise.
     """
     found: dict[str, Asked] = {}
     for folder in folders_above(path, root):
+        nearer = {library_of(name) for name in found}
         for file, asked in _read_folder(folder):
             if asked and (pins is None or pins.of_file(folder, file, asked)):
                 for name, version in asked.items():
-                    found.setdefault(name, (version, os.path.relpath(file)))
+                    if not (name.endswith(FORK) and library_of(name) in nearer):
+                        found.setdefault(name, (version, os.path.relpath(file)))
     return found
 
 
@@ -282,6 +285,7 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
     if path.suffix in (".sh", ".md") or path.name.startswith("Dockerfile"):
         yield from _once(pin for command in _INSTALLS.finditer(text) for pin in _pins(command.group()))
         yield from _once(_checked_out(text))
+        yield from _once(fork for command in _INSTALLS.finditer(text) for fork in _forks(command.group(), text))
         if path.suffix == ".md":
             yield from _once(pin for line in _POINT.finditer(text) for pin in _said_by(line["said"].replace("`", "")))
         return
@@ -302,6 +306,48 @@ def _asked_in(text: str) -> Iterator[tuple[str, str]]:
     for match in _REPOSITORY.finditer(text):
         tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
         yield match["name"].lower() + ("" if tagged else COMMIT), match["at"]
+    yield from _forks(text, text)
+
+
+_OWNERS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "transformers": ("transformers", frozenset({"huggingface"})),
+    "trl": ("trl", frozenset({"huggingface", "lvwerra"})),
+    "peft": ("peft", frozenset({"huggingface"})),
+    "accelerate": ("accelerate", frozenset({"huggingface"})),
+    "deepspeed": ("deepspeed", frozenset({"microsoft", "deepspeedai"})),
+    "ms-swift": ("ms-swift", frozenset({"modelscope"})),
+    "llama-factory": ("llamafactory", frozenset({"hiyouga"})),
+    "axolotl": ("axolotl", frozenset({"axolotl-ai-cloud", "openaccess-ai-collective"})),
+}
+"""Libraries by the names of their repositories, and whose those are."""
+_REPOSITORIES = "|".join(_OWNERS)
+_OF_A_REPOSITORY = lazy_pattern(
+    rf"git\+\S*?[/:](?P<owner>[\w.-]+)/(?P<name>{_REPOSITORIES})(?:\.git)?(?![\w.-])", re.ASCII | re.IGNORECASE
+)
+_OF_A_FOLDER = lazy_pattern(
+    rf"""(?:(?<!\S)(?:-e|--editable)[ \t=]+["']?|(?<!\S)["']?(?=\.{{1,2}}/))(?:[\w.-]+/){{0,9}}"""
+    rf"""(?P<name>{_REPOSITORIES})/?(?:\[[^\]\n]{{0,200}}\])?["']?(?!\S)""",
+    re.ASCII | re.IGNORECASE,
+)
+"""``-e ./transformers`` and ``./transformers``: a copy that the project keeps."""
+_CLONED_FROM = lazy_pattern(rf"[/:](?P<owner>[\w.-]+)/(?P<name>{_REPOSITORIES})(?:\.git)?(?![\w.-])", re.IGNORECASE)
+
+
+def _forks(asked: str, text: str) -> Iterator[tuple[str, str]]:
+    """The libraries that are taken from a repository of another owner than their own, or from a folder, unless the same
+    text clones that from their own: what such a copy takes and refuses nobody knows."""
+    for match in _OF_A_REPOSITORY.finditer(asked):
+        if not _is_the_librarys(match):
+            yield _OWNERS[match["name"].lower()][0] + FORK, "fork"
+    cloned = (each for clone in _CLONE.finditer(text) for each in _CLONED_FROM.finditer(clone.group()))
+    upstream = {each["name"].lower() for each in cloned if _is_the_librarys(each)}
+    for match in _OF_A_FOLDER.finditer(asked):
+        if match["name"].lower() not in upstream:
+            yield _OWNERS[match["name"].lower()][0] + FORK, "fork"
+
+
+def _is_the_librarys(match: re.Match[str]) -> bool:
+    return match["owner"].lower() in _OWNERS[match["name"].lower()][1]
 
 
 def _pins(text: str) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,8 @@ class Stop:
 
 def refuses_its_command(run: Run) -> bool:
     """Whether the parser refuses a flag of the command, so that the run stops before it loads a model."""
-    return any(each.stops and not each.ignored and not each.decided_by and not each.newer for each in run.refused)
+    surely = (each for each in run.refused if each.stops and not each.ignored and not each.newer and not each.fork)
+    return any(not each.decided_by for each in surely)
 
 
 def refused_keywords(run: Run) -> Iterator[tuple[Call, Argument, Taken]]:

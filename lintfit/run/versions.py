@@ -14,7 +14,7 @@ from lintfit.memory.versions import TOO_OLD, before_transformers_5
 from lintfit.options.model import Options
 from lintfit.run import environment
 from lintfit.run.requirements import LIBRARIES, Asked, asked_near, folders_above
-from lintfit.versions import COMMIT, FLOOR, Versions, before, concrete, release
+from lintfit.versions import FLOOR, Versions, before, concrete, library_of, release
 
 if TYPE_CHECKING:
     from lintfit.run.front_end_pins import FrontEndPins
@@ -39,7 +39,7 @@ def versions_of(
     """
     own = own or {}
     near = asked_near(path, root, pins)
-    asked = {name: found for name, found in near.items() if _library(name) not in _libraries(own)} | dict(own)
+    asked = {name: found for name, found in near.items() if library_of(name) not in _libraries(own)} | dict(own)
     known = {name: version for name, (version, _) in asked.items()}
     sources = {name: source for name, (_, source) in asked.items()}
     for found, source in (environment.beside(folders_above(path, root)), environment.active()):
@@ -65,7 +65,7 @@ def with_project_of(path: Path, root: Path, versions: Versions) -> Versions:
     of."""
     stated = (name for name in versions if not versions.sources.get(name, "").startswith(_BY_OTHERS))
     known, told = dict(versions), _libraries(dict.fromkeys(stated, ("", "")))
-    more = {name: asked for name, asked in asked_near(path, root).items() if _library(name) not in told}
+    more = {name: asked for name, asked in asked_near(path, root).items() if library_of(name) not in told}
     if not more:
         return versions
     sources = {**versions.sources, **{name: source for name, (_, source) in more.items()}}
@@ -73,12 +73,8 @@ def with_project_of(path: Path, root: Path, versions: Versions) -> Versions:
     return with_peers(Versions(known, sources))
 
 
-def _library(name: str) -> str:
-    return name.removesuffix(FLOOR).removesuffix(COMMIT)
-
-
 def _libraries(asked: Mapping[str, Asked]) -> set[str]:
-    return {_library(name) for name in asked}
+    return {library_of(name) for name in asked}
 
 
 def _pinned_by_axolotl(known: dict[str, str], sources: dict[str, str]) -> None:

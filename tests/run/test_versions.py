@@ -17,7 +17,7 @@ from lintfit.run import environment, requirements
 from lintfit.run.model import Run
 from lintfit.run.requirements import asked_near
 from lintfit.run.versions import in_words, range_of, versions_of, with_project_of
-from lintfit.versions import before, concrete
+from lintfit.versions import FORK, before, concrete
 
 
 @pytest.mark.parametrize(
@@ -625,3 +625,43 @@ def test_requirements_without_end_take_little_time(text: str) -> None:
 )
 def test_where_a_marker_ends(line: str, holds: bool) -> None:
     assert ("transformers" in requirements.asked_in(line)) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "forks"),
+    [
+        ("git+https://github.com/somebody/transformers.git\n", {"transformers"}),
+        ("deepspeed @ git+ssh://git@github.com/somebody/DeepSpeed@v0.9.1\n", {"deepspeed"}),
+        (
+            "-e ./transformers\n./LLaMA-Factory\n--editable third_party/trl[vllm]\n",
+            {"transformers", "llamafactory", "trl"},
+        ),
+        ("git+https://github.com/huggingface/transformers\ngit+https://github.com/microsoft/DeepSpeed\n", set()),
+        ("git+https://github.com/somebody/transformers-interpret\n-e .\n-r data/transformers\n", set()),
+    ],
+)
+def test_what_is_taken_from_a_fork(text: str, forks: set[str]) -> None:
+    assert {name.removesuffix(FORK) for name in requirements.asked_in(text) if name.endswith(FORK)} == forks
+
+
+@pytest.mark.parametrize(
+    ("readme", "fork"),
+    [
+        ("    pip install -e ./axolotl\n", True),
+        ("    git clone https://github.com/axolotl-ai-cloud/axolotl.git\n    pip install -e ./axolotl\n", False),
+        ("    git clone https://github.com/somebody/axolotl.git\n    pip install -e ./axolotl\n", True),
+        ("See ./axolotl\n", False),
+    ],
+)
+def test_a_page_that_installs_a_copy(tmp_path: Path, readme: str, fork: bool) -> None:
+    (tmp_path / "README.md").write_text(readme)
+    assert ("axolotl" + FORK in asked_near(tmp_path / "train.py", tmp_path)) is fork
+
+
+def test_a_nearer_file_that_asks_for_a_release_counts_more_than_a_fork(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("git+https://github.com/somebody/transformers\n")
+    inner = tmp_path / "sft"
+    inner.mkdir()
+    (inner / "requirements.txt").write_text("transformers==4.50.0\n")
+    assert "transformers" + FORK not in asked_near(inner / "train.py", tmp_path)
+    assert "transformers" + FORK in asked_near(tmp_path / "train.py", tmp_path)

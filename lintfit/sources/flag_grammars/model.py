@@ -48,6 +48,7 @@ class Refused:
     ``unmade`` is the keyword that ``add_argument`` does not take for it, whatever the command line says.
     ``blanks`` are the flags of a command whose values are to be filled in, of which the parser stops at this one.
     ``newer`` are the libraries whose newer releases refuse it, where the project may have an older one as well.
+    ``fork`` is the library of which the project has somebody's own copy, which may take it.
     """
 
     place: Place
@@ -66,6 +67,7 @@ class Refused:
     unmade: str = ""
     blanks: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
+    fork: str = ""
 
     @property
     def error(self) -> str:
@@ -94,6 +96,7 @@ class Refused:
             self.added_by is not None
             or self.refusal.plain
             or self.newer
+            or self.fork
             or (self.ignored and self.parser in HUGGING_FACE)
         ):
             return False
