@@ -21,6 +21,7 @@ from lintfit.versions import COMMIT, FLOOR, FORK, library_of, parsed, release
 if TYPE_CHECKING:
     from packaging.specifiers import Specifier
 
+    from lintfit.documents.workspace import Workspace
     from lintfit.run.front_end_pins import FrontEndPins
 
 LIBRARIES = (
@@ -177,6 +178,19 @@ def asked_near(path: Path, root: Path, pins: FrontEndPins | None = None) -> Mapp
                     if not (name.endswith(FORK) and library_of(name) in nearer):
                         found.setdefault(name, (version, os.path.relpath(file)))
     return found
+
+
+_SAY_OF_A_TREE = (
+    "requirements.txt", "pyproject.toml", "setup.py", "environment.yml", "environment.yaml", "README.md",
+)  # fmt: skip
+"""Names that say of a folder that it is worth a look for what its files ask of libraries."""
+
+
+def asked_anywhere(workspace: Workspace) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """The files of a whole tree that ask for libraries, with what they ask, whatever part of the tree they are for."""
+    paths = (path for name in _SAY_OF_A_TREE for path in workspace.named(name))
+    for folder in dict.fromkeys(workspace.root / path.parent for path in paths):
+        yield from _read_folder(folder.absolute())
 
 
 def asked_in(text: str) -> Mapping[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
@@ -21,7 +22,7 @@ from lintfit.schema.sections import Older, Schema
 from lintfit.settings.model import Place
 from lintfit.sources.accelerate import ENGINES
 from lintfit.sources.script.model import Call
-from lintfit.versions import COMMIT, FLOOR, before
+from lintfit.versions import COMMIT, FLOOR, before, library_of
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""
@@ -172,6 +173,27 @@ def installed(runs: Iterable[Run], library: str) -> Older:
     """Whether a library is older than a version, as the walks over a schema ask."""
     taken = tuple(runs)
     return lambda bound: older(taken, library, bound)
+
+
+def older_elsewhere(context: FileContext, library: str, bound: str) -> str:
+    """What the tree pins of a library, in words, where nothing near a file's runs states it, or states an older one,
+    and every file of the tree that pins it pins one before a version: then the runs hardly have a newer. Else empty."""
+    versions = [run.versions for run in context.runs]
+    near = (each for each in versions if any(library_of(key) == library for key in each))
+    if context.workspace is None or any(before(each.get(library), bound) is not True for each in near):
+        return ""
+    from lintfit.run.requirements import asked_anywhere
+
+    found = [(path, asked) for path, asked in asked_anywhere(context.workspace) if _asks_for(asked, library)]
+    if not found or any(before(asked.get(library), bound) is not True for _, asked in found):
+        return ""
+    path, asked = min(found, key=lambda each: (len(each[0].parts), each[0]))
+    said = asked[library]
+    return f"{library} {f'before {said[1:]}' if said[:1] == '<' else said} ({os.path.relpath(path)})"
+
+
+def _asks_for(asked: Mapping[str, str], library: str) -> bool:
+    return any(library_of(key) == library for key in asked)
 
 
 def one_load(run: Run) -> Call | None:
