@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import replace
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.launchers.launch import Launch
 
+_OF_DEEPSPEED = lazy_pattern(r"deepspeed|(?<!\w)ds[-_.]|(?<![a-z])zero[-_]?[0-3](?!\d)", re.IGNORECASE)
+"""A flag, or the name of a file, that speaks of DeepSpeed's config."""
 ALL = "all"
 """Of a number of ranks: as many as there are."""
 
@@ -49,6 +53,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     in_config = sources.said("script", "optimizer_in_config")
     if in_config is not None:
         return Setting("engine", UNKNOWN, in_config.provenance)
+    not_seen = _not_seen_to_be_handed_on(sources)
+    if not_seen is not None:
+        return not_seen
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         if sharded is not None and sharded.value is UNKNOWN:
             return Setting("engine", UNKNOWN, sharded.provenance)  # a Trainer is given something to shard by, or not
@@ -76,6 +83,23 @@ def _loads_by_config(sources: Sources) -> Setting | None:
         if kept and load is not None and call.order < load.order:
             why = f"{call.name} has the model loaded for DeepSpeed, and nothing says that DeepSpeed trains it"
             return Setting("engine", UNKNOWN, Provenance("file", why, call.place))
+    return None
+
+
+def _not_seen_to_be_handed_on(sources: Sources) -> Setting | None:
+    """A flag of the script's own that names a JSON of DeepSpeed's, where its launcher starts a script whose Trainer is
+    handed what is not known: nobody names such a file for a run without DeepSpeed."""
+    launch = sources.launch
+    if launch is None or launch.launcher != "deepspeed" or sources.script is None:
+        return None
+    made = sources.script.facts.training_arguments
+    if made is None or not made.spreads:
+        return None
+    for flag in launch.flags:
+        file = (flag.value or "").rpartition("/")[2]
+        if file.endswith(".json") and _OF_DEEPSPEED.search(f"{flag.name} {file}"):
+            why = f"--{flag.name} names a DeepSpeed config that the script is not seen to hand on"
+            return Setting("engine", UNKNOWN, Provenance("file", why, flag.origin))
     return None
 
 

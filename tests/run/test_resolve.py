@@ -409,6 +409,25 @@ def test_an_accelerate_yaml_that_is_not_there(tmp_path: Path, file: str, precisi
 
 
 @pytest.mark.parametrize(
+    ("line", "engine"),
+    [
+        ("deepspeed --num_gpus 2 train.py --config_path zero3.json", UNKNOWN),
+        ("deepspeed --num_gpus 2 train.py --deepspeed_config_path here/engine.json", UNKNOWN),
+        ("deepspeed --num_gpus 2 train.py --data deepspeed/train_ds.json", "ddp"),
+        ("torchrun --nproc_per_node 2 train.py --config_path zero3.json", "ddp"),
+    ],
+)
+def test_a_deepspeed_file_that_a_script_is_not_seen_to_hand_on(tmp_path: Path, line: str, engine: object) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "from elsewhere import given\n"
+        "Trainer(AutoModelForCausalLM.from_pretrained('a/b'), TrainingArguments(**given())).train()\n"
+    )
+    (tmp_path / "run.sh").write_text(line + "\n")
+    assert load_runs([tmp_path / "run.sh"], Options())[1][0].run.settings["engine"].value == engine
+
+
+@pytest.mark.parametrize(
     ("line", "engine", "stage"),
     [
         ("ACCELERATE_USE_DEEPSPEED=true torchrun --nproc_per_node 2 train.py", "deepspeed", 2),

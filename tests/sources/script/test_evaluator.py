@@ -257,6 +257,29 @@ def test_a_dict_that_a_branch_not_taken_would_change() -> None:
     assert {load.arguments[name].value for name in ("device_map", "attn_implementation")} == {UNKNOWN}
 
 
+@pytest.mark.parametrize(
+    ("test", "engine", "batch"),
+    [
+        ("k in inspect.signature(TrainingArguments.__init__).parameters", "ds.json", 3),
+        ("k in set(inspect.signature(TrainingArguments).parameters.keys())", "ds.json", 3),
+        ("k != 'deepspeed'", None, 3),
+        ("k != 'deepspeed' or elsewhere()", UNKNOWN, 3),
+        ("elsewhere(k)", UNKNOWN, UNKNOWN),
+    ],
+)
+def test_a_dict_of_what_a_test_leaves(test: str, engine: object, batch: object) -> None:
+    found = values(
+        script(f"""
+        import inspect
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        given = {{"deepspeed": "ds.json", "per_device_train_batch_size": 3, "of_no_version": 1}}
+        args = TrainingArguments("out", **{{k: v for k, v in given.items() if {test}}})
+        Trainer(AutoModelForCausalLM.from_pretrained("a/b"), args).train()
+        """)
+    )
+    assert (found.get("deepspeed"), found["micro_batch_size"]) == (engine, batch)
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_stray_backslash_warns_nobody() -> None:
     assert script('import torch\nname = "a\\`b"\nloss.backward()\noptimizer.step()\n').facts.trains

@@ -398,19 +398,29 @@ class Expressions(Evaluator):
         def pair(inner: Scope) -> Value:
             return Items(node, [self.eval(node.key, inner), self.eval(node.value, inner)])
 
-        results = self._each(node.for_in, scope, pair)
+        undecided: list[Value] = []
+        results = self._each(node.for_in, scope, pair, undecided)
         if results is None:
             return Table(node, open=True)
         table = Table(node)
         for result in results:
             key = result.items[0] if isinstance(result, Items) else None
             if isinstance(result, Items) and isinstance(key, Const) and bounds.is_key(key.value):
-                table.items[key.value] = result.items[1]
+                maybe = any(result is each for each in undecided)
+                table.items[key.value] = Unknown(result.items[1].origin) if maybe else result.items[1]
             else:
                 table.open = True
         return table
 
-    def _each(self, loop: cst.CompFor, scope: Scope, body: Callable[[Scope], Value]) -> list[Value] | None:
+    def _each(
+        self,
+        loop: cst.CompFor,
+        scope: Scope,
+        body: Callable[[Scope], Value],
+        undecided: list[Value] | None = None,
+    ) -> list[Value] | None:
+        """What a comprehension makes of each element; None where that is not known. Those that its tests may leave out
+        are among ``undecided``, too, where the caller can do with them."""
         source = self.eval(loop.iter, scope)
         inner = Scope({}, scope)
         known = isinstance(source, Items) and not source.open and len(source.items) <= _MAX_LOOP
@@ -423,8 +433,11 @@ class Expressions(Evaluator):
             self.walk.step()
             self.bind(loop.target, element, inner)
             tests = [operators.truth(self.eval(condition.test, inner)) for condition in loop.ifs]
-            if None in tests:
+            if False in tests:
+                continue
+            if None in tests and undecided is None:
                 return None
-            if all(tests):
-                results.append(body(inner))
+            results.append(body(inner))
+            if None in tests and undecided is not None:
+                undecided.append(results[-1])
         return results

@@ -259,6 +259,17 @@ def _members(interpreter: Evaluator, record: Record) -> Value:
     return Items(record.node, pairs) if pairs else Unknown(record.node)
 
 
+def _signature(interpreter: Evaluator, record: Record) -> Value:
+    """``inspect.signature(TrainingArguments.__init__)``, by which scripts leave out what their version does not take:
+    the fields that any studied version has, and perhaps others."""
+    asked = record.value(0, "obj")
+    name = asked.name.removesuffix(".__init__") if isinstance(asked, Ref) else ""
+    names = sorted(interpreter.walk.defaults.names(name)) if name else []
+    interpreter.walk.step(bounds.cost(items=len(names)))
+    fields: dict[Any, Value] = {each: Unknown(record.node) for each in names}
+    return Object(record.node, "inspect.Signature", attributes={"parameters": Table(record.node, fields, open=True)})
+
+
 def _environment(interpreter: Evaluator, record: Record) -> Value:
     name = record.value(0, "key")
     default = record.value(1, "default") or Const(record.node, None)
@@ -463,6 +474,7 @@ FUNCTIONS: dict[str, Handler] = {
     "hasattr": _hasattr,
     "vars": _vars,
     "inspect.getmembers": _members,
+    "inspect.signature": _signature,
     "eval": _eval,
     "exec": _exec,
     "globals": _globals,
