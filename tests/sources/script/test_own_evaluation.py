@@ -59,6 +59,13 @@ HELD = {"eval_batch_size": 16, "eval_predictions": "held"}
         ("best = outputs.logits.argmax(-1)\nkept.append(best)", "held"),
         ("outputs = outputs.logits.argmax(-1).cpu()\nkept.append(names[outputs[0]])", "held"),
         ("kept.append(outputs)", "listed"),
+        ("kept.append(outputs.logits[:, :-1].detach().float())", "listed"),
+        ("kept.append((outputs.logits / 2, batch['labels']))", "listed"),
+        ("kept.append(torch.softmax(outputs.logits, dim=-1))", "listed"),
+        ("pair = (outputs.logits, batch['labels'])\nkept.append(measured(pair)['accuracy'])", "held"),
+        ("best = chosen(outputs.logits)\npair = (best, batch['labels'])\nkept.append(pair)", "held"),
+        ("kept.append(outputs.logits.mean())", "held"),
+        ("kept.append(float(torch.sum(outputs.logits)))", "held"),
         ("kept.append(model(**batch).loss.item())", "dropped"),
     ],
 )

@@ -24,6 +24,48 @@ _REDUCED = re.compile(
     r"arg(max|sort)|topk|\.(cpu|tolist|item|numpy)\(|\.to\([\"']cpu|\.gather\(-?\d|loss|cross_entropy"
 )
 """What makes logits small, or takes them off the GPU."""
+_SAME_FUNCTIONS = frozenset(
+    [
+        "cat",
+        "clone",
+        "concat",
+        "concatenate",
+        "gather",
+        "gather_for_metrics",
+        "gather_from_all",
+        "list",
+        "log_softmax",
+        "pad_across_processes",
+        "reshape",
+        "sigmoid",
+        "softmax",
+        "stack",
+        "tuple",
+    ]
+)
+"""Functions whose result is as large as what they are handed."""
+_SAME_METHODS = frozenset(
+    [
+        "bfloat16",
+        "clone",
+        "contiguous",
+        "cuda",
+        "detach",
+        "float",
+        "flatten",
+        "half",
+        "log_softmax",
+        "permute",
+        "reshape",
+        "sigmoid",
+        "softmax",
+        "squeeze",
+        "transpose",
+        "unsqueeze",
+        "view",
+    ]
+)
+"""A tensor's own methods of which the same is true."""
 _NUMBER = re.compile(r"\.(item|tolist|numpy|detach)\(|float\(|int\(")
 """What leaves the graph behind."""
 _LEVELS = {"dropped": 0, "held": 1, "listed": 2}
@@ -118,12 +160,12 @@ def _logits(reading: Reading, found: Evaluation) -> tuple[str, cst.CSTNode]:
     for name, value, _ in loops.assignments(found.loop.node.body):
         if value is None or value is found.forward:
             continue
-        if _names(loops.text(document, value), logits):
+        if _are(document, value, logits):
             logits.add(name)
         elif name in holders:  # the name is given something less
             logits -= {name, f"{name}.logits"}
     for call in _appended(found):
-        if _names(loops.text(document, call.args[0].value), logits):
+        if _are(document, call.args[0].value, logits):
             return "listed", call
     return "held", found.forward
 
@@ -144,8 +186,35 @@ def _holds_graph(document: PythonDocument, found: Evaluation) -> bool:
     return False
 
 
-def _names(text: str, logits: set[str]) -> bool:
+def _are(document: PythonDocument, value: cst.CSTNode, logits: set[str]) -> bool:
     """Whether an expression comes to logits as they are: one of their names, with nothing that makes less of them."""
-    if _REDUCED.search(text):
+    if _REDUCED.search(loops.text(document, value)):
         return False
-    return any(re.search(rf"(?<![\w.]){re.escape(each)}(?![\w.])", text) for each in logits)
+    return _of(value, logits)
+
+
+def _of(value: cst.CSTNode, logits: set[str]) -> bool:
+    match value:
+        case cst.Name() | cst.Attribute():
+            return loops.name_of(value) in logits
+        case cst.Subscript():
+            return _of(value.value, logits)
+        case cst.Tuple() | cst.List():
+            return any(_of(element.value, logits) for element in value.elements)
+        case cst.Dict():
+            return any(isinstance(each, cst.DictElement) and _of(each.value, logits) for each in value.elements)
+        case cst.BinaryOperation():
+            return _of(value.left, logits) or _of(value.right, logits)
+        case cst.IfExp():
+            return _of(value.body, logits) or _of(value.orelse, logits)
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))) if name in _SAME_METHODS:
+            return _of(receiver, logits) or _hands_on(value, name, logits)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)):
+            return _hands_on(value, name, logits)
+    return False
+
+
+def _hands_on(call: cst.Call, name: str, logits: set[str]) -> bool:
+    """Whether a function gives back all of the logits that it is handed: what others make of them, a metric or what
+    the script picks out, is not known to be as large."""
+    return name in _SAME_FUNCTIONS and any(_of(argument.value, logits) for argument in call.args)
