@@ -24,46 +24,14 @@ _REDUCED = re.compile(
     r"arg(max|sort)|topk|\.(cpu|tolist|item|numpy)\(|\.to\([\"']cpu|\.gather\(-?\d|loss|cross_entropy"
 )
 """What makes logits small, or takes them off the GPU."""
-_SAME_FUNCTIONS = frozenset(
-    [
-        "cat",
-        "clone",
-        "concat",
-        "concatenate",
-        "gather",
-        "gather_for_metrics",
-        "gather_from_all",
-        "list",
-        "log_softmax",
-        "pad_across_processes",
-        "reshape",
-        "sigmoid",
-        "softmax",
-        "stack",
-        "tuple",
-    ]
+_SAME_FUNCTIONS = re.compile(
+    r"(log_)?softmax|sigmoid|cat|concat|concatenate|stack|clone|reshape|list|tuple"
+    r"|gather(_for_metrics|_from_all)?|pad_across_processes"
 )
 """Functions whose result is as large as what they are handed."""
-_SAME_METHODS = frozenset(
-    [
-        "bfloat16",
-        "clone",
-        "contiguous",
-        "cuda",
-        "detach",
-        "float",
-        "flatten",
-        "half",
-        "log_softmax",
-        "permute",
-        "reshape",
-        "sigmoid",
-        "softmax",
-        "squeeze",
-        "transpose",
-        "unsqueeze",
-        "view",
-    ]
+_SAME_METHODS = re.compile(
+    r"bfloat16|clone|contiguous|cuda|detach|flatten|float|half|permute|reshape|sigmoid|(log_)?softmax"
+    r"|transpose|(un)?squeeze|view"
 )
 """A tensor's own methods of which the same is true."""
 _NUMBER = re.compile(r"\.(item|tolist|numpy|detach)\(|float\(|int\(")
@@ -207,7 +175,7 @@ def _of(value: cst.CSTNode, logits: set[str]) -> bool:
             return _of(value.left, logits) or _of(value.right, logits)
         case cst.IfExp():
             return _of(value.body, logits) or _of(value.orelse, logits)
-        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))) if name in _SAME_METHODS:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))) if _SAME_METHODS.fullmatch(name):
             return _of(receiver, logits) or _hands_on(value, name, logits)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)):
             return _hands_on(value, name, logits)
@@ -217,4 +185,4 @@ def _of(value: cst.CSTNode, logits: set[str]) -> bool:
 def _hands_on(call: cst.Call, name: str, logits: set[str]) -> bool:
     """Whether a function gives back all of the logits that it is handed: what others make of them, a metric or what
     the script picks out, is not known to be as large."""
-    return name in _SAME_FUNCTIONS and any(_of(argument.value, logits) for argument in call.args)
+    return _SAME_FUNCTIONS.fullmatch(name) is not None and any(_of(argument.value, logits) for argument in call.args)
