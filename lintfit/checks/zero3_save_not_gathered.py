@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
@@ -7,6 +8,7 @@ from lintfit.checks.helpers.fixes import offered
 from lintfit.checks.helpers.readers import older, reader_of
 from lintfit.checks.helpers.runs import stated_at
 from lintfit.checks.helpers.script_calls import calls_of
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.run.write import GATHERING as _KEYS
@@ -16,6 +18,13 @@ AFTER_TRAINING = True
 
 _ADAPTERS_APART = "4.47"
 """Later versions of transformers gather the adapters of a PEFT model whatever the key says."""
+
+
+_FUNCTION = lazy_pattern(r"^[ \t]*(?:async )?def (\w+)\(", re.MULTILINE)
+_GATHERED = "GatheredParameters("
+_FOR_SAVING = lazy_pattern(r"save|saving|state|gather|zero_?3|export", re.IGNORECASE)
+_SAVES_ITSELF = lazy_pattern(r"^[ \t]+def (_save_checkpoint|_save|save_model)\(", re.MULTILINE)
+"""Methods of the Trainer by which it writes a checkpoint."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -39,14 +48,34 @@ def _trainer(run: Run, place: Place) -> Iterator[Report]:
         return
     if run.value("method") != "full" and older((run,), "transformers", _ADAPTERS_APART) is not True:
         return
+    by_hand = run.value("method") != "full" and _gathers_by_hand(run)
+    if by_hand and any(_SAVES_ITSELF.search(document.text) for document in run.documents):
+        return
     yield Report(
         place,
         f"{_what(run)}: checkpoints hold ZeRO-3's shards and no model weights "
         "(the Trainer warns and leaves them to zero_to_fp32.py)",
-        severity=Severity.WARNING,
+        severity=Severity.INFO if by_hand else Severity.WARNING,
         fix=_fix(run),
-        help="set it to true, or run zero_to_fp32.py on the checkpoint",
+        help="set it to true, or run zero_to_fp32.py on the checkpoint"
+        + ("; what the script gathers and saves itself is whole" if by_hand else ""),
     )
+
+
+def _gathers_by_hand(run: Run) -> bool:
+    """Whether a function of the run's own gathers what is to be saved, and is called: LLaVA's and FastChat's
+    ``get_peft_state_maybe_zero_3`` does so for adapters."""
+    texts = [document.text for document in run.documents]
+    names = {name for text in texts if _GATHERED in text for name in _gathering(text)}
+    return any(re.search(rf"(?<!def )\b{name}\(", text) for name in names for text in texts)
+
+
+def _gathering(text: str) -> Iterator[str]:
+    """The functions of a module that gather parameters, and whose names speak of saving."""
+    found = [(match.start(), match.group(1)) for match in _FUNCTION.finditer(text)]
+    for (start, name), (end, _) in zip(found, [*found[1:], (len(text), "")], strict=True):
+        if _GATHERED in text[start:end] and _FOR_SAVING.search(name):
+            yield name
 
 
 def _runs_the_loop(run: Run) -> bool:
