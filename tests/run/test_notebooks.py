@@ -319,3 +319,31 @@ def test_lines_that_are_no_bash_are_no_finding(tmp_path: Path) -> None:
     found = check(tmp_path, "n.ipynb", "--gpu", "A100")
     assert [(run["verdict"], value(run, "micro_batch_size")) for run in found["runs"]] == [("fits", 2), ("fits", 1)]
     assert "syntax-error" not in {each["rule"] for each in found["findings"]}
+
+
+LOOP = """\
+import torch
+
+
+class Loop:
+    def __init__(self, model):
+        self.model = model
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+
+    def run(self, data):
+        for batch in data:
+            self.model(**batch).loss.backward()
+            self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_module_that_another_cell_writes_is_of_the_notebook(tmp_path: Path, written: bool) -> None:
+    """Both have the notebook's path; what is read of the one stands in its own cell."""
+    start = "from loop import Loop\nfrom transformers import AutoModelForCausalLM\n"
+    start += 'Loop(AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")).run(data)'
+    cells = (f"%%writefile loop.py\n{LOOP}", f"%%writefile train.py\n{start}" if written else start)
+    write(tmp_path / "n.ipynb", *cells, *["!python train.py"] * written)
+    (run,) = check(tmp_path, "n.ipynb", "--gpu", "A100", "--gpus", "1", "--seq-len", "512")["runs"]
+    place = run["settings"]["optimizer"]["from"]
+    assert (place["path"], place["cell"], place["cell_line"]) == ("n.ipynb", 1, 8)

@@ -114,9 +114,13 @@ class Modules:
         return document if isinstance(document, PythonDocument) else None
 
     def _add(self, document: PythonDocument) -> None:
-        if document.path not in self._by_path:
-            self._by_path[document.path] = document
+        if not self._has(document):
+            self._by_path.setdefault(document.path, document)
             self.documents.append(document)
+
+    def _has(self, document: PythonDocument) -> bool:
+        """Whether this very document is there: modules that a notebook's cells write all have the notebook's path."""
+        return any(each is document for each in self.documents)
 
     def bases(self, name: str, cls: str) -> tuple[str, ...] | None:
         """The bases of a class of a module that is not parsed, as written; None where it has no such class."""
@@ -145,7 +149,7 @@ class Modules:
             document = self._at(path)
             if document is None:
                 continue
-            if document.path not in self._by_path:
+            if not self._has(document):
                 if not self._has_room(len(document.text)) or not _tells(document.text):
                     self.unread[name] = document.text
                     return None
