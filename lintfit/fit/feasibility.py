@@ -514,7 +514,7 @@ def _paragraph_before(text: str, inside: Sequence[tuple[int, int]], command: int
 
 _LORA = re.compile(r"(?<![A-Za-z])lora(?![A-Za-z])")
 _FULL = re.compile(r"(?:^|[-_.])(?:full|fft)(?:[-_.]|$)", re.IGNORECASE)
-_STAGE = re.compile(r"(?:^|[-_.])(?:zero|z|ds)[-_]?([1-3])(?=[-_.]|$)", re.IGNORECASE)
+_STAGE = re.compile(r"(?:^|[-_.])(?:zero|ds_?z|z|ds)[-_]?([0-3])(?=[-_.]|$)", re.IGNORECASE)
 _ENGINE = re.compile(r"(?:^|[-_.])(fsdp|ddp|deepspeed)[0-9]?(?=[-_.]|$)", re.IGNORECASE)
 
 

@@ -328,7 +328,15 @@ def test_a_launch_that_is_said_to_train_all_weights_gets_no_adapters(
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"), [("sft_zero2", True), ("run-ds2", True), ("sft_zero3", False), ("stage2_sft", False)]
+    ("name", "kept"),
+    [
+        ("sft_zero2", True),
+        ("run-ds2", True),
+        ("sft_3b_dsz0", True),
+        ("sft_ds_z2", True),
+        ("sft_zero3", False),
+        ("stage2_sft", False),
+    ],
 )
 def test_a_launch_that_is_called_by_a_stage_gets_no_other(tmp_path: Path, name: str, kept: bool) -> None:
     script = tmp_path / f"{name}.sh"
