@@ -270,10 +270,11 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     if key in ("bf16_enabled", "fp16_enabled"):
         said = root.get("mixed_precision")
         return value is (said is not None and said.value == key.partition("_")[0])
-    if key in ("bf16", "fp16"):  # what takes its place is mixed_precision
+    if key in _PRECISIONS:  # what takes its place is mixed_precision
         said, block = root.get("mixed_precision"), unknown.entry.value
         enabled = block.get("enabled") if block.shape == "mapping" else block
-        return enabled is not None and enabled.value is (said is not None and said.value == key)
+        asked = said is not None and said.value == _PRECISIONS[key]
+        return enabled is not None and (enabled.value == "auto" or enabled.value is asked)
     stage = root.get(section, "zero_stage")
     if key == "overlap_comm":
         return value is None or value is (stage is not None and stage.value == 3)
@@ -283,6 +284,9 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     if at in (0, 1, 2, 3) and at not in known.get("x-stages", (at,)):
         return True
     return is_nothing(unknown.entry.value, known or meant) or is_default(value, known)
+
+
+_PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}
 
 
 def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
