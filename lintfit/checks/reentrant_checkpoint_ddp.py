@@ -14,6 +14,7 @@ from lintfit.settings.model import Place
 _SCRIPT = 'gradient_checkpointing_kwargs={"use_reentrant": False}, or ddp_find_unused_parameters=False'
 _RECIPE = "--gradient_checkpointing_kwargs '{\"use_reentrant\": false}', or --ddp_find_unused_parameters false"
 
+MAY_STOP = True
 DECIDED_BY = ("gradient_checkpointing", "use_reentrant")
 
 

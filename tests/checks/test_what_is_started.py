@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.checks.helpers.context import RunContext
+from lintfit.checks.helpers.registry import errors_of, run_run_checks
+from lintfit.commands.check import load_runs
+from lintfit.options.model import Options
 from tests.support import lintfit
 
 SCRIPT = """
@@ -65,3 +69,36 @@ def test_a_config_that_a_script_hands_on(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text(BOTH)
     (tmp_path / "train.py").write_text(INITIALIZE)
     assert "error: bf16 and fp16 are both enabled" in _said(tmp_path)
+
+
+ADAPTERS = """
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+args = TrainingArguments("out", bf16=True, gradient_checkpointing=True)
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype="bfloat16")
+model = get_peft_model(model, LoraConfig(r=8, target_modules=["{target}"]))
+Trainer(model=model, args=args, train_dataset=load()).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("launch", "target", "rule"),
+    [
+        ("torchrun --nproc_per_node 2 train.py\n", "q_proj", "reentrant-checkpoint-ddp"),
+        (None, "c_attn", "lora-targets-refused"),
+    ],
+)
+def test_what_may_stop_a_run_is_an_error_to_plans(
+    launch: str | None, target: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(ADAPTERS.format(target=target))
+    Path("requirements.txt").write_text("transformers==4.46.3\n")
+    if launch is not None:
+        Path("run.sh").write_text(launch)
+    options = Options(gpu="RTX 3090", gpus=2, seq_len=512, isolated=True)
+    (judged,) = load_runs([Path("train.py" if launch is None else "run.sh")], options)[1]
+    context = RunContext(judged.run, judged.estimate)
+    assert [str(each.severity) for each in run_run_checks(context) if each.rule == rule] == ["info"]
+    assert rule in errors_of(judged.run)

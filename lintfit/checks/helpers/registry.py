@@ -7,6 +7,9 @@ define ``breaks_the_command``: whether what it reports makes a run another than 
 
 ``AFTER_TRAINING = True`` says of a rule that a run with its error trains, and stops when it is done.
 
+``MAY_STOP = True`` says of a rule that a run may well stop with what it reports as information: plans take it for an
+error.
+
 ``OF_LAUNCHES = True`` says of a rule that what it reports is information where no launch leads to the run, and
 ``OF_HANDED_ON = True`` where a config is handed to nothing by any launch, recipe or script.
 
@@ -117,13 +120,15 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: A
     yield from (_in_waiting(each, min(stops)) if stops and each in waiting else each for each in found)
 
 
-def _asked(context: RunContext, enabled: Enabled | None, apart: Apart) -> Iterator[Finding]:
+def _asked(context: RunContext, enabled: Enabled | None, apart: Apart, *, as_started: bool = True) -> Iterator[Finding]:
+    """``as_started``: what counts only for what is started is information where nothing starts the run; else what may
+    stop it is an error, too."""
     run = context.run
     rules = rules_for(_dialects(run), enabled)
     with apart(run.id):
         if any(_breaks(module, context) for _, module in rules):
             rules = [(rule, module) for rule, module in rules if _holds_all_the_same(module)]
-    yield from _of_run(rules, context, apart)
+    yield from _of_run(rules, context, apart, as_started=as_started)
 
 
 _VERDICT = "does-not-fit"
@@ -159,8 +164,10 @@ def breaks_the_command(context: RunContext) -> bool:
 
 
 def errors_of(run: Run) -> dict[str, Finding]:
-    """The errors that a run stops with, whatever its memory: what each rule says of it first."""
-    found = [each for each in _asked(RunContext(run, None), None, to_the_end) if each.severity is Severity.ERROR]
+    """The errors that a run stops with, or may well stop with, whatever its memory and however it is started: what each
+    rule says of it first."""
+    said = _asked(RunContext(run, None), None, to_the_end, as_started=False)
+    found = [each for each in said if each.severity is Severity.ERROR]
     return {each.rule: each for each in reversed(found)}
 
 
@@ -187,7 +194,9 @@ def _holds_all_the_same(module: ModuleType) -> bool:
     return hasattr(module, "breaks_the_command") or getattr(module, "OF_THE_FILES_ALONE", False)
 
 
-def _of_run(rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart: Apart) -> Iterator[Finding]:
+def _of_run(
+    rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart: Apart, *, as_started: bool
+) -> Iterator[Finding]:
     for rule, module in rules:
         check = getattr(module, "check_run", None)
         if check is not None:
@@ -195,7 +204,11 @@ def _of_run(rules: Iterable[tuple[Rule, ModuleType]], context: RunContext, apart
                 for report in check(context):
                     names = report.decided_by or getattr(module, "DECIDED_BY", ())
                     told = _of_defaults(report, context.run, names)
-                    yield _finding(rule, _of_start(rule, module, told, context.run), context.run.id)
+                    if as_started:
+                        told = _of_start(rule, module, told, context.run)
+                    elif getattr(module, "MAY_STOP", False) and told.severity is not Severity.INFO:
+                        told = replace(told, severity=Severity.ERROR)
+                    yield _finding(rule, told, context.run.id)
 
 
 def _of_defaults(report: Report, run: Run, names: Collection[str]) -> Report:
