@@ -48,6 +48,7 @@ from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.launchers.launcher_settings import GPUS
+from lintfit.sources.training_arguments import EVALUATION, TRAINING
 from lintfit.verdict.capped import LONG, is_cap, with_shorter
 from lintfit.versions import before
 
@@ -246,6 +247,7 @@ class Feasibility:
             return Shown(shown, made)
         reason = reason or _generates_less(self.run, candidate.changes) or _knows_its_batch(self.run, candidate.changes)
         reason = reason or _accumulates_twice(self.run, candidate.changes) or _trains_other(self.run, made)
+        reason = reason or _has_flags_for_it(self.run, made)
         if reason:
             return LeftToPerson(reason, made)
         if reason := spoken_of(each.edit for each in made.written):
@@ -687,6 +689,25 @@ def _accumulates_twice(run: Run, changes: Mapping[str, Any]) -> str:
             waits = f"{loops.place(document, step)} waits for {loops.text(document, test)} before {engine.assigned_to}"
             return f"{waits}.step(), in which DeepSpeed counts what it accumulates as well"
     return ""
+
+
+_OF_ARGUMENTS = re.compile(r"(?P<group>\w*(?:training|train)_?arg\w*)\.\w+")
+"""A flag for a field of the trainer's arguments, as tyro calls it."""
+
+
+def _has_flags_for_it(run: Run, made: Applied) -> str:
+    """Why the call of ``TrainingArguments`` stays as it is where the launch sets fields of it by flags of their own
+    (``--training_args.output_dir``), which other launches of the script do without."""
+    if run.launch is None:
+        return ""
+    groups = (found["group"] for flag in run.launch.flags if (found := _OF_ARGUMENTS.fullmatch(flag.name)) is not None)
+    group = next(groups, None)
+    code = (each for each in made.written if each.edit.document is not None and each.edit.document.kind is Kind.PYTHON)
+    fields = {"gradient_checkpointing": ("gradient_checkpointing",), **TRAINING, **EVALUATION}
+    name = next((fields[each.change][0] for each in code if each.change in fields), None)
+    if group is None or name is None:
+        return ""
+    return f"{run.launch.place} has flags of its own for it: add --{group}.{name} there"
 
 
 def _trains_other(run: Run, made: Applied) -> str:

@@ -292,10 +292,7 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     plan = _plan(run, found, search, applied)
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
-    also = tuple(
-        f"The same then holds for {other}, which runs {path.as_posix()} as well and does not fit these GPUs either"
-        for other, path in applied.along.items()
-    )
+    also = tuple(_along(applied))
     plan = replace(plan, effects=(*plan.effects, *also, *names, *limits))
     fix = feasibility.care.weighed(plan.fix)
     if (limits or LIST in applied.places) and fix.applicability is Applicability.SAFE:
@@ -310,6 +307,15 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         relative_step_time=relative_step_time(run.spec, applied.run.spec),
         beyond=_beyond(run, found.candidate.changes),
     )
+
+
+def _along(applied: Applied) -> Iterator[str]:
+    """Which other runs get what a plan writes into code that they run as well."""
+    for path in dict.fromkeys(applied.along.values()):
+        others = [other for other, theirs in applied.along.items() if theirs == path]
+        runs, does = ("runs", "does") if len(others) == 1 else ("run", "do")
+        shared = f"{path.as_posix()} as well and {does} not fit these GPUs either"
+        yield f"The same then holds for {', '.join(others)}, which {runs} {shared}"
 
 
 def _up_to(spec: Spec) -> Iterator[str]:

@@ -869,3 +869,35 @@ def test_one_branch_of_a_training_that_the_other_resumes_stays(tmp_path: Path, m
     launch.write_text(f'if [ -n "$(ls out)" ]; then\n  {line}{more}\nelse\n  {line}\nfi\n')
     found = [each for each in _plans(launch) if each is not None]
     assert found and all(("which one of the two resumes" in each.by_hand) is by_hand for each in found)
+
+
+BY_TYRO = """\
+from dataclasses import dataclass, field
+
+import tyro
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+@dataclass
+class Script:
+    name: str = "Qwen/Qwen2.5-0.5B"
+    training_args: TrainingArguments = field(
+        default_factory=lambda: TrainingArguments(output_dir="out", bf16=True, per_device_train_batch_size=32)
+    )
+
+
+script = tyro.cli(Script)
+model = AutoModelForCausalLM.from_pretrained(script.name, torch_dtype="bfloat16")
+Trainer(model=model, args=script.training_args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "by_hand"), [("--training_args.output_dir here", True), ("--name Qwen/Qwen2.5-0.5B", False)]
+)
+def test_a_launch_that_sets_the_arguments_by_flags_keeps_its_script(tmp_path: Path, flags: str, by_hand: bool) -> None:
+    (tmp_path / "train.py").write_text(BY_TYRO)
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 2 train.py {flags}\n")
+    plan = _plan(tmp_path / "run.sh", gpus=2)
+    told = "run.sh:1 has flags of its own for it: add --training_args." in plan.by_hand
+    assert told is by_hand
