@@ -32,7 +32,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.all_gpus is not None or _is_for_several(run):
         return  # only a file's name says one; batch-triple-inconsistent speaks of the number
-    costs = context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT) or _extra(context) >= _WORTH_LEAVING
+    short = context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT)
+    costs = short or _extra(context) >= _WORTH_LEAVING
     if context.verdict is Verdict.UNKNOWN and _is_the_scripts_own(run) and not costs:
         return
     stated = stated_at(run, "gpus")
@@ -42,9 +43,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
         f"ZeRO-{stage} with one process shards nothing: weights, gradients and optimizer states stay whole on its GPU"
         f"{_buffers(context)}",
-        severity=Severity.WARNING
-        if costs and context.verdict is not Verdict.FITS and not _is_tried_out(run, stated)
-        else Severity.INFO,
+        severity=Severity.WARNING if short and not _is_tried_out(run, stated) else Severity.INFO,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
     )
 
