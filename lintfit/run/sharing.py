@@ -150,7 +150,7 @@ class Sharing:
 
     def _search(self, where: Path) -> Iterator[Origin]:
         texts = self._tree(where)
-        meant = {where, *(resolved(self._top / each) for each in _bringing(where, texts))}
+        meant = {where, *map(resolved, _bringing(where, self._top, texts))}
         stems = {path.name: path.stem for path in sorted(meant)}
         for each in texts:
             # Of a notebook the commands count, as a script's do: its cells are one run alone.
@@ -173,6 +173,8 @@ class Sharing:
         names = dict.fromkeys(_word(text.text, each) for each in found)
         if not names:
             return False
+        if all(self._is_of_another_page(text.path, name, meant) for name in names):
+            return False
         entered = _entered(text.text)
         if entered is None or len(names) > _MOST_NAMES:
             return True
@@ -183,9 +185,23 @@ class Sharing:
             paths = [base / name for base in bases] if name is not None else []
             there = [resolved(path) for path in paths if self._workspace.exists(path)]
             # Whoever enters no folder takes the nearest, as ``Locator.bases`` has it.
-            if not there or any(path in meant for path in (there if entered else there[:1])):
+            if any(path in meant for path in (there if entered else there[:1])):
+                return True
+            if not there:
                 return True
         return False
+
+    def _is_of_another_page(self, path: Path, name: str | None, meant: Collection[Path]) -> bool:
+        """Whether a page that lies in none of the folders above a file names another: by a path that is not the end of
+        its own, or with no folder one of several that are called so."""
+        if name is None or not is_page(path):
+            return False
+        folder, parts = resolved(self._top / path.parent), Path(name).parts
+        if any(each.is_relative_to(folder) for each in meant) or ".." in parts:
+            return False
+        if len(parts) > 1:
+            return not any(each.parts[-len(parts) :] == parts for each in meant)
+        return len(self._workspace.named(name)) > 1
 
     def _launches(self, path: Path) -> Iterator[Origin]:
         from lintfit.sources.launchers.launcher import count_launches
@@ -272,16 +288,22 @@ def _same(one: Origin, other: Origin) -> bool:
     return (one.kind, one.index, resolved(one.path)) == (other.kind, other.index, resolved(other.path))
 
 
-def _bringing(where: Path, texts: tuple[_Text, ...]) -> tuple[Path, ...]:
-    """The files that import a file or name it, those that do so with them, and so on."""
-    names, paths = {where.name}, dict[Path, None]()
+def _bringing(where: Path, top: Path, texts: tuple[_Text, ...]) -> tuple[Path, ...]:
+    """The files (whole paths) that import a file or name it, those that do so with them, and so on."""
+    known: dict[Path, None] = {where: None}
     for _ in range(_STEPS):
-        found = [each.path for each in texts if each.path not in paths and any(_takes(each, name) for name in names)]
+        stems = {path.stem for path in known}
+        found = [
+            path
+            for each in texts
+            if (path := top / each.path) not in known
+            and any(stem in each.text for stem in stems)
+            and any(_takes(each, path.parent, other) for other in known)
+        ]
         if not found:
             break
-        paths.update(dict.fromkeys(found))
-        names.update(path.name for path in found)
-    return tuple(paths)
+        known.update(dict.fromkeys(found))
+    return tuple(known)[1:]
 
 
 _MOST_NAMES = 50
@@ -341,16 +363,18 @@ def _writes(text: str, name: str) -> bool:
     )
 
 
-def _takes(text: _Text, name: str) -> bool:
-    """Whether a file is a part of runs only by what it brings along: a module, or a config that a script or an
-    Accelerate YAML names itself."""
-    stem = Path(name).stem
-    if stem not in text.text:
+def _takes(text: _Text, folder: Path, other: Path) -> bool:
+    """Whether a file in a folder is a part of runs only by what it brings along: a module, or a config that a script or
+    an Accelerate YAML names itself."""
+    if other.stem not in text.text:
         return False
-    is_module = name.endswith(".py")
+    is_module = other.suffix == ".py"
     if text.path.suffix == ".py" and is_module:
-        return re.search(rf"^[ \t]*(?:from|import)\b.*\b{re.escape(stem)}\b", text.text, re.MULTILINE) is not None
-    if is_module or name not in text.text:
+        lines = re.finditer(rf"^[ \t]*(?:from|import)\b.*\b{re.escape(other.stem)}\b", text.text, re.MULTILINE)
+        # What a file imports by a name alone lies beside it, or above it where the script is started.
+        near = folder == other.parent or folder.is_relative_to(other.parent)
+        return any(near or re.search(rf"\b{re.escape(other.parent.name)}\b", line[0]) for line in lines)
+    if is_module or other.name not in text.text:
         return False
     is_config = text.path.suffix in (".yaml", ".yml") and front_end_of(text.text, Kind.YAML) is None
     return is_config or text.path.suffix == ".py"

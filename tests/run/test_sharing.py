@@ -69,6 +69,56 @@ def test_files_of_the_same_name_in_another_folder_are_not_read(tmp_path: Path, m
     assert not read
 
 
+@pytest.mark.parametrize(
+    ("page", "command", "read"),
+    [
+        ("docs/page.md", LAUNCH, False),
+        ("docs/page.md", f"cd $HERE\n{LAUNCH}", False),
+        ("docs/page.md", LAUNCH.replace("train.py", "one/train.py").replace("ds.json", "one/ds.json"), True),
+        ("docs/page.md", LAUNCH.replace("train.py", "two/train.py").replace("ds.json", "two/ds.json"), False),
+        ("page.md", LAUNCH, True),
+    ],
+)
+def test_a_page_elsewhere_speaks_of_one_of_several_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, command: str, read: bool
+) -> None:
+    for name, text in {**HERE, page: f"```bash\n{command}```\n"}.items():
+        for folder in ("one", "two") if name in HERE else ("",):
+            (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / name).write_text(text)
+    workspace = Workspace(tmp_path)
+    loaded, _ = load_runs([Path("one/run.sh")], Options(), workspace)
+    opened: list[Path] = []
+    monkeypatch.setattr(rooms, "build", lambda origin, *_: opened.append(origin.path))
+    sharing(workspace, Options()).others(Path("one/ds.json"), loaded.runs[0])
+    assert (Path(page) in opened) is read
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "brings"),
+    [
+        ("scripts/start.py", "from parts import build", False),
+        ("scripts/start.py", "from lib.parts import build", True),
+        ("lib/start.py", "from parts import build", True),
+        ("lib/deep/start.py", "from ..parts import build", True),
+    ],
+)
+def test_a_module_is_brought_along_by_what_can_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, line: str, brings: bool
+) -> None:
+    files = {**HERE, "lib/parts.py": "def build(): ...\n", "scripts/parts.py": "def build(): ...\n"}
+    files |= {module: f"{line}\n", "other.sh": f"torchrun --nproc_per_node 2 {module}\n"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    workspace = Workspace(tmp_path)
+    loaded, _ = load_runs([Path("run.sh")], Options(), workspace)
+    opened: list[Path] = []
+    monkeypatch.setattr(rooms, "build", lambda origin, *_: opened.append(origin.path))
+    sharing(workspace, Options()).others(Path("lib/parts.py"), loaded.runs[0])
+    assert (Path("other.sh") in opened) is brings
+
+
 def test_where_too_many_may_have_a_file_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "MAX_READ", 1)
     assert others(tmp_path, {"b.sh": f"# not by ds.json\n{OTHER * 2}", "other.json": ZERO2}).more
