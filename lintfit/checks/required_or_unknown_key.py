@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.moves import hint, is_default, is_nothing, rename
+from lintfit.checks.helpers.moves import DTYPES, hint, is_default, is_nothing, rename, switch_of
 from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, older, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.checks.helpers.wording import listed
@@ -270,10 +270,9 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     if key in ("bf16_enabled", "fp16_enabled"):
         said = root.get("mixed_precision")
         return value is (said is not None and said.value == key.partition("_")[0])
-    if key in _PRECISIONS:  # what takes its place is mixed_precision
-        said, block = root.get("mixed_precision"), unknown.entry.value
-        enabled = block.get("enabled") if block.shape == "mapping" else block
-        asked = said is not None and said.value == _PRECISIONS[key]
+    if key in DTYPES:  # what takes its place is mixed_precision
+        said, enabled = root.get("mixed_precision"), switch_of(unknown.entry.value)
+        asked = said is not None and said.value == DTYPES[key]
         return enabled is not None and (enabled.value == "auto" or enabled.value is asked)
     stage = root.get(section, "zero_stage")
     if key == "overlap_comm":
@@ -284,9 +283,6 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     if at in (0, 1, 2, 3) and at not in known.get("x-stages", (at,)):
         return True
     return is_nothing(unknown.entry.value, known or meant) or is_default(value, known)
-
-
-_PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}
 
 
 def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:

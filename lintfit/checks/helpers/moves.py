@@ -82,7 +82,8 @@ _EMPTY = (None, "", "none", "None")
 """Words of a key that asks for nothing."""
 _UNUSED = frozenset({"find_unused_parameters"})
 """Settings of DDP, which ZeRO has no need of."""
-_DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}
+DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}
+"""The section of DeepSpeed's, and the word of ``mixed_precision``, that a name of a precision stands for."""
 _DTYPE_KEYS = frozenset({"dtype", "torch_dtype", "precision", "mixed_precision"})
 
 
@@ -98,12 +99,14 @@ def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
         return True
     if unknown.home is not None and root.get(*unknown.home, key) is not None:
         return False  # the library does what stands there, which is another thing
-    left = value.value == "auto" and (of_zero or not meant)
-    if is_foreign(unknown) and type(value.value) in (int, float) and value.value in (0, 1):
-        return True  # once, or not at all
-    if is_foreign(unknown) and _is_off(value):
+    if is_foreign(unknown) and (_is_once_at_most(value) or _is_off(value)):
         return True
+    left = value.value == "auto" and (of_zero or not meant)
     return left or is_nothing(value, meant) or is_default(value.value, meant)
+
+
+def _is_once_at_most(value: Node) -> bool:
+    return type(value.value) in (int, float) and value.value in (0, 1)
 
 
 _SWITCH = "enabled"
@@ -182,11 +185,13 @@ def _is_said(root: Node, unknown: UnknownKey) -> bool:
     if key == "max_grad_norm":
         clipped = root.get("gradient_clipping")
         return clipped is not None and clipped.value == value
-    if key in _DTYPE_KEYS and (block := _DTYPES.get(str(value))) is not None:
-        enabled = root.get(block, "enabled")
+    if key in _DTYPE_KEYS and (block := DTYPES.get(str(value))) is not None:
+        enabled = root.get(block, _SWITCH)
         return enabled is not None and enabled.value is True
     if key == "fp32":
-        return _is_on(unknown.entry.value) and not any(_may_be_on(root.get(block)) for block in _OF_LESS_BITS)
+        switch = switch_of(unknown.entry.value)
+        on = switch is not None and switch.value is True
+        return on and not any(_may_be_on(root.get(block)) for block in _OF_LESS_BITS)
     return key == "is_deepspeed_zero3_enabled" and value is True and zero_stage(root) == 3
 
 
@@ -194,9 +199,9 @@ _OF_LESS_BITS = ("fp16", "bf16", "bfloat16", "amp", "torch_autocast")
 """Sections without which a run is in fp32."""
 
 
-def _is_on(block: Node) -> bool:
-    switch = block.get(_SWITCH) if block.shape == "mapping" else block
-    return switch is not None and switch.value is True
+def switch_of(block: Node) -> Node | None:
+    """What switches a block on or off, which may be written as one value (``fp16: true``)."""
+    return block.get(_SWITCH) if block.shape == "mapping" else block
 
 
 def _may_be_on(block: Node | None) -> bool:
