@@ -5,7 +5,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.readers import flag_given, milder, older, older_elsewhere, reader_of
+from lintfit.checks.helpers.readers import flag_given, milder, milder_by_the_tree, older, reader_of
 from lintfit.checks.helpers.trees import assigned
 from lintfit.checks.helpers.values import FoundMistake, found_in
 from lintfit.documents.model import Edit, Kind
@@ -41,15 +41,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
             report = _report(found, checked[1] if checked is not None and old is None else None)
             lost = reader_of(context.runs) is None and "x-overwritten-by" in found.mistake.schema
             report = replace(report, severity=Severity.INFO) if lost else report
-            yield _by_the_tree(context, report) if checked is not None and checked[0] == _READS_PRECISION else report
-
-
-def _by_the_tree(context: FileContext, report: Report) -> Report:
-    """Information where only newer releases refuse a value than all that the tree pins."""
-    pinned = older_elsewhere(context, "deepspeed", _READS_PRECISION)
-    if not pinned:
-        return report
-    return replace(report, message=f"{report.message}; the tree has {pinned}", severity=Severity.INFO)
+            newer = checked is not None and checked[0] == _READS_PRECISION
+            yield milder_by_the_tree(context, report, _READS_PRECISION) if newer else report
 
 
 _READS_NO = "0.34"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.moves import costs_nothing, hint, is_comment, is_foreign, moved, rename
-from lintfit.checks.helpers.readers import installed, older_elsewhere, reader_of
+from lintfit.checks.helpers.readers import installed, milder_by_the_tree, reader_of
 from lintfit.checks.helpers.trees import data_of, dotted, without, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Severity
@@ -30,22 +30,14 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if len(unknown.path) > 1 and _is_of_pipeline(unknown) and not piped:
             yield _of_pipeline(document, unknown)
         elif len(unknown.path) > 1:
-            report = _by_the_tree(context, unknown, _report(document, root, _unmoved(root, unknown), beyond))
+            report = _report(document, root, _unmoved(root, unknown), beyond)
+            if unknown.forbidden and unknown.forbidden_since is not None:
+                report = milder_by_the_tree(context, report, unknown.forbidden_since)
             read = context.read_by(unknown.path) if is_foreign(unknown) and not unknown.never_read else None
             if read is None:
                 yield report
             elif unknown.forbidden:
                 yield _read_first(report, read)
-
-
-def _by_the_tree(context: FileContext, unknown: UnknownKey, report: Report) -> Report:
-    """Information where only newer releases stop at a key than all that the tree pins."""
-    if not unknown.forbidden or unknown.forbidden_since is None:
-        return report
-    pinned = older_elsewhere(context, "deepspeed", unknown.forbidden_since)
-    if not pinned:
-        return report
-    return replace(report, message=f"{report.message}; the tree has {pinned}", severity=Severity.INFO)
 
 
 _PIPELINE = "pipeline"

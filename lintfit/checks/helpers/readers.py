@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
 
-from lintfit.checks.helpers.context import FileContext
+from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.trees import data_of
 from lintfit.documents import door
 from lintfit.documents.model import KeyPath, Kind
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.findings.model import Severity
+from lintfit.frozen import replace
 from lintfit.run.model import Run
 from lintfit.run.stopping import asks_for_two_engines, takes_no_arguments
 from lintfit.schema.sections import Older, Schema
@@ -190,6 +191,14 @@ def older_elsewhere(context: FileContext, library: str, bound: str) -> str:
     path, asked = min(found, key=lambda each: (len(each[0].parts), each[0]))
     said = asked[library]
     return f"{library} {f'before {said[1:]}' if said[:1] == '<' else said} ({os.path.relpath(path)})"
+
+
+def milder_by_the_tree(context: FileContext, report: Report, since: str) -> Report:
+    """Information where only DeepSpeed from a version on refuses what every file of the tree pins an older one for."""
+    pinned = older_elsewhere(context, "deepspeed", since)
+    if not pinned:
+        return report
+    return replace(report, message=f"{report.message}; the tree has {pinned}", severity=Severity.INFO)
 
 
 def _asks_for(asked: Mapping[str, str], library: str) -> bool:
