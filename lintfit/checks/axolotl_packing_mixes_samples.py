@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.axolotl import place, recipe_of
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.findings.model import Severity
 from lintfit.settings.model import UNKNOWN
 
 
@@ -26,6 +25,5 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place(context, recipe.config.get("sample_packing")),
         "sample_packing without an attention backend: every sample attends to those packed in front of it, and "
         "axolotl only warns that it “does not handle cross-sample decontamination”",
-        severity=Severity.INFO,
         help="attn_implementation: flash_attention_2" if newer else "flash_attention: true",
     )

@@ -11,7 +11,7 @@ from lintfit.checks.helpers.wording import gib
 from lintfit.documents import python_edits
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
-from lintfit.findings.model import Applicability, Fix, Severity
+from lintfit.findings.model import Applicability, Fix
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.resuming import COPIES_NOT
 from lintfit.memory.spec import DTYPE_BYTES
@@ -63,7 +63,6 @@ def _report_kept(context: FileContext, document: PythonDocument, name: str, load
     return Report(
         loops.place(document, load),
         f"{name} keeps {cost} on the GPU for the whole run: torch.load has put them there beside the model's own",
-        severity=Severity.INFO,
         fix=_fix(document, load),
         help=f'map_location="cpu", or del {name} once it is loaded',
     )
@@ -107,7 +106,6 @@ def _report(context: FileContext, document: PythonDocument, load: cst.Call, stat
         loops.place(document, load),
         f"torch.load without map_location puts {cost} on the GPU that the checkpoint was saved from, "
         "and that of every process on the same one",
-        severity=Severity.INFO,
         fix=_fix(document, load),
         help='map_location="cpu"',
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import SMALL, change, stated_at, told_by
 from lintfit.checks.helpers.wording import spot
-from lintfit.findings.model import Applicability, Fix, Related, Severity
+from lintfit.findings.model import Applicability, Fix, Related
 from lintfit.memory.result import Verdict
 from lintfit.memory.tensors.weights import model_dtype
 from lintfit.run.model import Run
@@ -35,7 +35,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         left[0] if left is not None else place,
         f"ZeRO-{stage} with {why}: {_consequence(run)}, and computes in it",
-        severity=Severity.INFO,
         related=(Related(run.launch.place, "and is not told here"),) if left is not None and run.launch else (),
         fix=_fix(run),
         help=f'write "bf16": {{"enabled": "auto"}} and pass {_asks(run)}',

@@ -7,7 +7,6 @@ from lintfit.checks.helpers.readers import older
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.script_calls import arguments_call, calls_of
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.settings.model import Place, Setting
 from lintfit.sources.script.model import Argument
@@ -34,7 +33,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place,
         "max_length=None: nothing is cut, so that the longest sample decides the peak",
-        severity=Severity.INFO,
         help="set max_length to what the GPUs hold; lintfit estimate --seq-len N says it",
     )
 

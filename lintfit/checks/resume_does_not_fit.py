@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import anchor
 from lintfit.checks.helpers.wording import gib, of_gib
-from lintfit.findings.model import Severity
 from lintfit.frozen import replace
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
@@ -30,7 +29,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         message,
-        severity=Severity.INFO,
         help="save_only_model=True resumes without the optimizer's states, "
         + ("from a sharded checkpoint each rank reads its part" if spec.engine == "fsdp" else "or leave room for it"),
     )
