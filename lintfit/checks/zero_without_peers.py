@@ -7,6 +7,7 @@ from lintfit.checks.helpers.batches import triple
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.runs import most, place_of, stated_at
 from lintfit.checks.helpers.wording import gib
+from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Kind
 from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
@@ -75,17 +76,14 @@ _DEBUG = re.compile(r"(?i)debug")
 
 def _with_line_above(place: Place) -> str:
     text = place.document.text
-    line = text.rfind("\n", 0, place.span.start)
-    above = text.rfind("\n", 0, max(line, 0))
-    end = text.find("\n", place.span.end)
-    return f"{place.document.path.name}\n{text[above + 1 : end if end >= 0 else len(text)]}"
+    above = line_start(text, max(line_start(text, place.span.start) - 1, 0))
+    return f"{place.document.path.name}\n{text[above : line_end(text, place.span.end)]}"
 
 
 def _is_fallback(place: Place) -> bool:
     """Whether a shell falls back on the number where the cluster sets no variable (``${GPUS:-1}``)."""
     text, span = place.document.text, place.span
-    end = text.find("\n", span.end)
-    line = text[text.rfind("\n", 0, span.start) + 1 : end if end >= 0 else len(text)]
+    line = text[line_start(text, span.start) : line_end(text, span.end)]
     return place.document.kind is Kind.SHELL and re.search(r"\$\{\w+:?-", line) is not None
 
 
