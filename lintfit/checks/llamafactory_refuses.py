@@ -5,7 +5,7 @@ from typing import Any
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.llamafactory import distributed, recipe_of, stated
-from lintfit.checks.helpers.recipes import OF_A_PART, may_be_a_part, of_a_part, to_fill_in
+from lintfit.checks.helpers.recipes import is_of_a_part, may_be_a_part, of_a_part, to_fill_in
 from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.sources.recipes import llamafactory_engine as engine
@@ -172,7 +172,7 @@ REFUSED: tuple[Refused, ...] = (
 
 def breaks_the_command(context: RunContext) -> bool:
     """What is only a part of a recipe is not judged either: the rest of it says what memory it takes."""
-    return any(report.severity is None or report.help == OF_A_PART for report in check_run(context))
+    return any(report.severity is None or is_of_a_part(report) for report in check_run(context))
 
 
 def refuses_stage_3(run: Run) -> bool:

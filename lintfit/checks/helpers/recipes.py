@@ -29,7 +29,7 @@ def left_blank(place: Place, names: Sequence[str], stops: str) -> Report:
     return Report(place, f"{what} {is_} to be filled in: without {it} {stops}", Severity.INFO, help=f"write {what}")
 
 
-OF_A_PART = "start it with a launch line, or name it, to have it judged as a whole recipe"
+_OF_A_PART = "start it with a launch line, or name it, to have it judged as a whole recipe"
 
 
 def may_be_a_part(run: Run) -> bool:
@@ -40,4 +40,8 @@ def may_be_a_part(run: Run) -> bool:
 
 def of_a_part(place: Place, stops: str) -> Report:
     """Information on a recipe that lacks what every whole one has, where it may be a part of one."""
-    return Report(place, f"no whole recipe, and nothing here starts it: alone {stops}", Severity.INFO, help=OF_A_PART)
+    return Report(place, f"no whole recipe, and nothing here starts it: alone {stops}", Severity.INFO, help=_OF_A_PART)
+
+
+def is_of_a_part(report: Report) -> bool:
+    return report.help == _OF_A_PART
