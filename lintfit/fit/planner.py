@@ -430,9 +430,9 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     edits = applied.edits if applied is not None else ()
     claimed = _claimed(candidate, steps)
     done = actions(run, claimed, applied)
-    clips = (*_clips(run, applied.run), *undivided(run, applied.run)) if applied is not None else ()
+    gradients = (*_clips(run, applied.run), *undivided(run, applied.run)) if applied is not None else ()
     shown = tuple(_shown(applied)) if applied is not None else ()
-    if (search.tight or clips) and applicability is Applicability.SAFE:
+    if (search.tight or gradients) and applicability is Applicability.SAFE:
         applicability = Applicability.UNSAFE
     return Plan(
         applicability=applicability,
@@ -443,7 +443,7 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
         actions=done,
         rejected=_ladder_rejected(run, candidate.changes),
         name=f"{candidate.name} on one GPU" if shown else candidate.name,
-        effects=(*candidate.notes, *clips),
+        effects=(*candidate.notes, *gradients),
     )
 
 

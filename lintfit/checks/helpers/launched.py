@@ -56,5 +56,5 @@ def _model_to_fill_in(run: Run) -> bool:
 
 
 def is_handed_on(context: FileContext) -> bool:
-    """The same of a document, or whether the user asks about it by its name."""
+    """Whether anything hands a document on to a run (:func:`is_used`), or the user asks about it by its name."""
     return context.named or any(map(is_used, context.runs))
