@@ -13,6 +13,7 @@ from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.sources.launchers.launch import Launch
 from lintfit.sources.script.model import Call
+from lintfit.sources.script.reading.loops import around
 from lintfit.sources.script.source import ScriptSource
 
 _WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
@@ -66,12 +67,8 @@ def _is_switched(run: Run, script: ScriptSource, call: Call) -> bool:
         return False
     record = script.reading.calls.records[id(call)]
     document = script.reading.calls.document_of(record.node)
-    current = document.parent(record.node)
-    while current is not None:
-        if isinstance(current, (cst.If, cst.IfExp)) and _SWITCH.search(document.slice(document.span(current.test))):
-            return True
-        current = document.parent(current)
-    return False
+    tests = (each.test for each in around(document, record.node) if isinstance(each, (cst.If, cst.IfExp)))
+    return any(_SWITCH.search(document.slice(document.span(test))) for test in tests)
 
 
 _LOOKED_AT = 5

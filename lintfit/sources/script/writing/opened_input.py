@@ -17,6 +17,7 @@ from lintfit.errors import CannotWrite
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.values import Object, Record, plain
 from lintfit.sources.script.reading.calls import Calls
+from lintfit.sources.script.reading.loops import around
 from lintfit.sources.script.writing.callers import for_one_caller
 from lintfit.sources.script.writing.file_edits import Edits, Script, edited
 
@@ -122,11 +123,8 @@ def _names(source: Script, made: Object, function: cst.FunctionDef | None) -> It
 
 
 def _function_of(calls: Calls, node: cst.CSTNode) -> cst.FunctionDef | None:
-    document = calls.document_of(node)
-    current: cst.CSTNode | None = node
-    while current is not None and not isinstance(current, cst.FunctionDef):
-        current = document.parent(current)
-    return current
+    outer = around(calls.document_of(node), node)
+    return next((each for each in outer if isinstance(each, cst.FunctionDef)), None)
 
 
 def _reentrant(source: Script) -> bool:
