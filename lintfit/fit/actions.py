@@ -71,10 +71,11 @@ def _with_reason(phrase: Phrase, after: Mapping[str, Any], before: Mapping[str, 
 _OF_OTHERS = frozenset(
     {
         "deepspeed_config", "evaluation", "kbit_upcast", "lora_dropout", "lora_rank", "lora_targets", "quantization",
-        "use_reentrant", "zero3_init", *ZERO, *ZERO_SECTION,
+        "use_reentrant", "versions", "zero3_init", *ZERO, *ZERO_SECTION,
     }
 )  # fmt: skip
-"""Settings that are a part of what a plan changes by another name, or are the script's own beside that."""
+"""Settings that are a part of what a plan changes by another name, are the script's own beside that, or are only known
+better by what a plan writes (versions)."""
 _ADAM = frozenset({"adamw_torch", "adamw_torch_fused", "adamw", "deepspeed_cpu_adam", "adam"})
 """One optimizer, whoever computes it."""
 

@@ -97,20 +97,31 @@ class Apart:
             if not self.is_kept(document):
                 continue
             others = self._sharing.others(document.path, self._run)
+            text = _TRAILING.sub("", apply(document.text, own).lstrip("\r\n"))
+            text = self._without_false_links(self._without_old_engine(_without_old_reasons(document.text, text)))
+            text = text if text.endswith("\n") else text + document.file.newline
             path = self._free(document.path, new)
+            there = self._copied_before(path, document, text)
+            path = there or path
             named = pointed_at(run, document, path.name)
             if named is None and others.runs:
                 return f"{others.runs[0].id} reads {document.path.as_posix()} as well"
             if named is None:
                 continue
             rest = [edit for edit in edits if edit.document is not document]
-            text = _TRAILING.sub("", apply(document.text, own).lstrip("\r\n"))
-            text = _renamed(_without_old_reasons(document.text, text), document.path.name, path.name)
-            text = self._without_false_links(self._without_old_engine(text))
-            copy = FileEdit(path, Edit(Span(0, 0), text if text.endswith("\n") else text + document.file.newline))
+            copied = FileEdit(path, Edit(Span(0, 0), _renamed(text, document.path.name, path.name)))
+            copy = [copied] if there is None else []
             following = self.redirected(run, [*rest, *named], {**new, path: ""})
-            return following if isinstance(following, str) else [copy, *following]
+            return following if isinstance(following, str) else [*copy, *following]
         return edits
+
+    def _copied_before(self, path: Path, document: DataDocument, text: str) -> Path | None:
+        """The file that a copy would be called after, where a fix before this one has made the same copy already."""
+        there = self._numbered.get(path)
+        if there is None or not self.workspace.exists(there):
+            return None
+        same = self.workspace.file(there).text == _renamed(text, document.path.name, there.name)
+        return there if same else None
 
     def _without_old_engine(self, text: str) -> str:
         """A copy's text without the comments that speak of the engine that the run has no more: they stay true of the

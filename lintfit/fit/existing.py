@@ -344,7 +344,8 @@ def _siblings(document: DataDocument, workspace: Workspace) -> Iterator[DataDocu
 
 
 def _configs(run: Run, workspace: Workspace, kind: Kind = Kind.JSON) -> tuple[DataDocument, ...]:
-    """The DeepSpeed JSONs, or the Accelerate YAMLs, of the project, the nearest first."""
+    """The DeepSpeed JSONs, or the Accelerate YAMLs, of the project, the nearest first; those that a program has left in
+    a ``cache`` (LLaMA-Factory's web UI writes its own there, ``webui/utils.py:create_ds_config``) come last."""
     base = resolved(workspace.root / run.base)
     found, asked = _OF_WORKSPACES.get(workspace, (base, kind), lambda: _noted(base, workspace, kind))
     workspace.ask(asked)
@@ -364,7 +365,7 @@ def _read(base: Path, workspace: Workspace, kind: Kind) -> Iterator[DataDocument
     top = resolved(workspace.root)
     paths = sorted(
         _paths(root_of(base, top), _ENDINGS[kind]),
-        key=lambda path: (len(Path(os.path.relpath(path, base)).parts), path),
+        key=lambda path: ("cache" in path.parts, len(Path(os.path.relpath(path, base)).parts), path),
     )
     for path in paths[:MOST]:
         shown = path.relative_to(top) if path.is_relative_to(top) else path

@@ -634,6 +634,45 @@ def test_two_launches_of_one_file_make_two_configs(tmp_path: Path) -> None:
     assert (tmp_path / "ds.json").read_text() == ZERO2
 
 
+RECIPE = """\
+model_name_or_path: meta-llama/Llama-3.2-3B
+stage: sft
+do_train: true
+finetuning_type: full
+dataset: alpaca_en_demo
+template: llama3
+cutoff_len: 1024
+output_dir: {name}
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 4
+bf16: true
+"""
+
+
+def test_a_recipe_that_an_accelerate_yaml_starts_with_fsdp_offloads_by_a_copy_that_its_launches_share(
+    tmp_path: Path,
+) -> None:
+    yaml = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 2\n"
+        "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+    )
+    launch = "accelerate launch --config_file fsdp.yaml src/train.py {name}_full_sft.yaml\n"
+    names = ("one", "two", "three")
+    (tmp_path / "src").mkdir()
+    start = "from llamafactory.train.tuner import run_exp\n\nrun_exp()\n"
+    tree(tmp_path, src__train_dot_py=start, fsdp_dot_yaml=yaml)
+    for name in names:
+        (tmp_path / f"{name}_full_sft.yaml").write_text(RECIPE.format(name=name))
+        (tmp_path / f"{name}.sh").write_text(launch.format(name=name))
+    lintfit("check", "one.sh", "two.sh", "--fix", "--unsafe-fixes", *CARDS, "--gpus", "2", cwd=tmp_path)
+    for name in names:
+        points = name != "three"
+        assert ("fsdp_offload.yaml" in (tmp_path / f"{name}.sh").read_text()) is points
+        assert "finetuning_type: full\n" in (tmp_path / f"{name}_full_sft.yaml").read_text()
+    assert sorted(path.name for path in tmp_path.glob("fsdp*")) == ["fsdp.yaml", "fsdp_offload.yaml"]
+    assert "fsdp_offload_params: true" in (tmp_path / "fsdp_offload.yaml").read_text()
+
+
 def test_a_copy_s_comments_name_the_copy(tmp_path: Path) -> None:
     """Its name ends with no joint of a word that is gone (``fsdp_zero3.yaml`` becomes ``fsdp_offload.yaml``), and no
     line of it with blanks."""

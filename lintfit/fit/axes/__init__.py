@@ -12,6 +12,7 @@ from importlib import import_module
 
 from lintfit.fit.options import LEAVE, Option, Subject
 from lintfit.frozen import replace
+from lintfit.run.model import Run
 
 NAMES = (
     "forced_float32",
@@ -44,15 +45,24 @@ _FOLLOWING = frozenset({"reference_model"})
 
 def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
     """The alternatives along each axis that has any for this run, "leave it" first."""
-    recipe = subject.run.recipe
+    said = _said_beside_a_recipe(subject.run)
     for name in NAMES:
         found = [LEAVE, *import_module(f"{__name__}.{name}").options(subject)]
-        if recipe is not None:
-            found = [option for option in found if option.changes.keys() - _FOLLOWING <= recipe.adjustable]
+        if said is not None:
+            found = [option for option in found if option.changes.keys() <= said]
         if any(option.must for option in found):
             found = [option for option in found if option is not LEAVE]
         if len(found) > 1 or any(option.must for option in found):
             yield tuple(_placed(option, subject) for option in found)
+
+
+def _said_beside_a_recipe(run: Run) -> frozenset[str] | None:
+    """The settings that a recipe's run can say: in the recipe, or in the Accelerate YAML that starts it with FSDP; None
+    where there is no recipe."""
+    if run.recipe is None:
+        return None
+    by_launcher = run.accelerate is not None and run.accelerate.engine == "fsdp"
+    return run.recipe.adjustable | _FOLLOWING | ({"fsdp"} if by_launcher else frozenset())
 
 
 def _placed(option: Option, subject: Subject) -> Option:
