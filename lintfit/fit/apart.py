@@ -32,7 +32,9 @@ from lintfit.run.sharing import changed_settings, sharing
 from lintfit.settings.registry import ZERO, ZERO_SECTION
 from lintfit.sources.recipes.keys import spelled
 
-_STAGE = re.compile(r"(?P<word>zero|stage|ds|z)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE)
+_STAGE = re.compile(
+    r"(?P<word>zero|stage|ds|z|(?<![0-9A-Za-z])s)(?P<between>[-_]?)(?P<stage>[0-3])(?![0-9])", re.IGNORECASE
+)
 _ENGINES = re.compile(r"fsdp[12]?|ddp|multi[-_]?gpu|mgpu|deepspeed", re.IGNORECASE)
 _OFFLOAD = re.compile(
     r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?(?:[-_](?:opt(?:im(?:izer)?)?|params?)(?![0-9A-Za-z]))*",

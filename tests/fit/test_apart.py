@@ -335,6 +335,13 @@ def test_a_copy_with_other_buffers_alone_is_named_by_those(
     assert apart._free(Path(f"{stem}.json"), {}).name == f"{becomes}.json"
 
 
+def test_a_stage_by_its_first_letter_goes_with_its_name(tmp_path: Path) -> None:
+    """``config_s2.json`` becomes ``config_s3.json`` and no ``zero3_config_s2.json``."""
+    tree(tmp_path, a_dot_sh=RUN.format(config="ds_config_s2.json"), b_dot_sh=RUN.format(config="ds_config_s2.json"))
+    tree(tmp_path, ds_config_s2_dot_json=ZERO2)
+    assert "--deepspeed ./ds_config_s3" in fixed(tmp_path)
+
+
 def test_a_number_of_fsdp_goes_with_its_name(tmp_path: Path) -> None:
     tree(tmp_path, a_dot_sh=RUN.format(config="ds.json"), ds_dot_json=ZERO2)
     _, results = load_runs([tmp_path / "a.sh"], Options())
@@ -632,6 +639,39 @@ def test_two_launches_of_one_file_make_two_configs(tmp_path: Path) -> None:
     outcome = lintfit("check", "a.sh", "--fix", "--unsafe-fixes", "--seq-len", "1024", *CARDS, cwd=tmp_path)
     assert "internal error" not in outcome.out + outcome.err
     assert (tmp_path / "ds.json").read_text() == ZERO2
+
+
+SHARED_OUT = """\
+import argparse
+import os
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=32)
+parser.add_argument("--grad_acc", type=int, default=16)
+args = parser.parse_args()
+args.grad_acc = args.grad_acc {operator} int(os.environ["WORLD_SIZE"])
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+made = TrainingArguments(
+    output_dir="out", bf16=True, gradient_checkpointing=True, gradient_accumulation_steps=args.grad_acc,
+    per_device_train_batch_size=args.batch_size,
+)
+Trainer(model=model, args=made, train_dataset=[]).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "becomes"), [("//", "", 256), ("//", " --grad_acc 32", 512), ("+", "", None)]
+)
+def test_a_number_that_the_script_divides_among_the_ranks_is_changed_by_its_flag(
+    operator: str, given: str, becomes: int | None, tmp_path: Path
+) -> None:
+    launch = f"torchrun --nproc_per_node 4 train.py --batch_size 32{given}\n"
+    script = SHARED_OUT.replace("{operator}", operator)
+    tree(tmp_path, train_dot_py=script, a_dot_sh=launch)
+    after = fixed(tmp_path, length=2048)
+    assert (tmp_path / "train.py").read_text() == script
+    assert becomes is None or after == launch.replace(f"32{given}", f"2 --grad_acc {becomes}")
 
 
 RECIPE = """\

@@ -20,6 +20,7 @@ from lintfit.sources.recipes.beside import beside_relatives
 from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.models import is_arguments
 from lintfit.sources.script.interpreter.origins import Datum
+from lintfit.sources.script.interpreter.parsers import Parser, assign, fill
 from lintfit.sources.script.interpreter.values import Const, Object, Record, Table, Value, plain
 from lintfit.sources.script.reading.collector import sure_none
 from lintfit.sources.script.reading.engines import BY_PLUGIN
@@ -221,9 +222,30 @@ class Writer:
             return added
         if isinstance(origin, cst.CSTNode) and self._is_plain(origin):
             return self.replace(origin, code)
+        if isinstance(node, cst.Attribute) and (made := self._holder(node.attr.value, current)) is not None:
+            return self._by_its_flag(made, node.attr.value, current, value)
         if node is not None:
             return self.replace(node, code)
         return None
+
+    def _holder(self, name: str, current: Value) -> Object | None:
+        """What the command line filled and the script has gone on to put a value of its own into, under this name."""
+        return next((made for made in self.source.walk.parsed if made.attributes.get(name) is current), None)
+
+    def _by_its_flag(self, made: Object, name: str, current: Value, value: Any) -> Edits | None:
+        """The flag of a number that the script divides among ranks or micro-batches before it uses it; None where it
+        does anything else with it: a number in the variable's place would have the flag count no more."""
+        parser = made.call.receiver if made.call is not None else None
+        entry = parser.fields.get(name) if isinstance(parser, Parser) else None
+        now = plain(current)
+        if entry is None or not isinstance(value, int) or not isinstance(now, int) or now < 1:
+            return None
+        flag = assign([entry], self.source.walk.flags).get(name)
+        given = plain(fill(entry, flag, assume=True))
+        if not isinstance(given, int) or given % now:
+            return None
+        wanted = value * (given // now)
+        return self.write_flag(flag[0], wanted) if flag is not None else self.source.new_flag(name, wanted)
 
     def write_flag(self, flag: Flag, value: Any) -> Edits | None:
         """Give a flag of the launch line another value; a switch that is to be off is deleted."""
