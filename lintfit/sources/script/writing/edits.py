@@ -233,17 +233,18 @@ class Writer:
         return next((made for made in self.source.walk.parsed if made.attributes.get(name) is current), None)
 
     def _by_its_flag(self, made: Object, name: str, current: Value, value: Any) -> Edits | None:
-        """The flag of a number that the script divides among ranks or micro-batches before it uses it; None where it
-        does anything else with it: a number in the variable's place would have the flag count no more."""
+        """The flag of a number that the script divides among ranks or micro-batches before it uses it.
+
+        Raises CannotWrite where it does anything else with it: with a number in the variable's place the flag would not
+        count any more.
+        """
         parser = made.call.receiver if made.call is not None else None
         entry = parser.fields.get(name) if isinstance(parser, Parser) else None
         now = plain(current)
-        if entry is None or not isinstance(value, int) or not isinstance(now, int) or now < 1:
-            return None
-        flag = assign([entry], self.source.walk.flags).get(name)
-        given = plain(fill(entry, flag, assume=True))
-        if not isinstance(given, int) or given % now:
-            return None
+        flag = assign([entry], self.source.walk.flags).get(name) if entry is not None else None
+        given = plain(fill(entry, flag, assume=True)) if entry is not None else None
+        if not all(isinstance(each, int) for each in (value, now, given)) or now < 1 or given % now:
+            raise CannotWrite(f"the script works {name} out of its flags")
         wanted = value * (given // now)
         return self.write_flag(flag[0], wanted) if flag is not None else self.source.new_flag(name, wanted)
 
