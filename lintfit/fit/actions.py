@@ -50,12 +50,15 @@ def actions(run: Run, changes: Mapping[str, Any], applied: Applied | None) -> tu
     settings = {**before, **changes}
     found: list[Action] = []
     left = list(applied.written)
+    makes_config = any(lines.made(each.edit.path) for each in left)
     for phrase in said:
         if not applied.refused.isdisjoint(phrase.settings):
             found.append(_by_hand(run, phrase))
             continue
         own = [each for each in left if _BY.get(each.change, each.change) in phrase.settings]
         left = [each for each in left if each not in own]
+        if not own and makes_config and set(phrase.settings) <= set(ZERO):
+            continue  # said of the new file, which another of these is written with
         found += _written(phrase, own, lines, settings)
     return (*found, *_without_words(left, lines, settings), *_following(run, changes, applied))
 
