@@ -30,6 +30,10 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a change to ZeRO-3 or FSDP would end a script, or leave it without its weights."""
     if run.spec is None:
         return ""
+    if run.spec.engine == "fsdp" and changes.get("engine", "fsdp") != "fsdp" and (place := _within_fsdp(run)):
+        return (
+            f"{place} saves within FSDP.state_dict_type, which stops where FSDP wraps nothing: tell the engines apart"
+        )
     if changes.get("zero_stage") == 3 and run.spec.zero_stage != 3:
         if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
             # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
@@ -143,6 +147,22 @@ def _saves_shards(run: Run) -> str:
         f"{place} saves state_dict() of the model, which ZeRO-3 shards: "
         "write trainer.save_model() or DeepSpeed's GatheredParameters there"
     )
+
+
+_WITHIN_FSDP = re.compile(r"^[ \t]*with[ \t]+(?:\w+\.){0,3}state_dict_type\(", re.MULTILINE)
+_TELLS_ENGINES = re.compile(r"is_deepspeed|is_fsdp|args\.fsdp\b|DistributedType|deepspeed_plugin|fsdp_plugin")
+
+
+def _within_fsdp(run: Run) -> Place | None:
+    """Where a script saves within ``FSDP.state_dict_type`` whatever engine it has: on leaving it torch looks up the
+    type that the first FSDP module had before, and there is none (KeyError: None; torch 2.13
+    ``fully_sharded_data_parallel.py:set_state_dict_type``)."""
+    for document in run.documents:
+        if document.kind is not Kind.PYTHON or _TELLS_ENGINES.search(document.text) is not None:
+            continue
+        if (found := _WITHIN_FSDP.search(document.text)) is not None:
+            return Place(document, Span(*found.span()))
+    return None
 
 
 def _lost(run: Run, engine: str) -> str:

@@ -45,6 +45,32 @@ def test_only_a_call_saves_what_zero3_shards(
     assert ("saves state_dict() of the model" in unfit_for_shards(judged.run, {"zero_stage": 3})) is refused
 
 
+WITHIN = """\
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+trainer = Trainer(model=model, args=args)
+trainer.train()
+{test}with FSDP.state_dict_type(trainer.model, None):
+    trainer.save_model()
+"""
+
+
+@pytest.mark.parametrize(("test", "refused"), [("", True), ("if trainer.is_fsdp_enabled:\n  ", False)])
+def test_a_script_that_saves_within_fsdp_s_own_context_keeps_fsdp(
+    test: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(WITHIN.replace("{test}", test).replace("    trainer.save", "      trainer.save"))
+    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out --fsdp full_shard\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    reason = unfit_for_shards(judged.run, {"engine": "deepspeed", "zero_stage": 2})
+    assert ("train.py:8 saves within FSDP.state_dict_type" in reason) is refused
+    assert not unfit_for_shards(judged.run, {"micro_batch_size": 1})
+
+
 HANDED_ON = """\
 from transformers import AutoConfig, AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
 
