@@ -218,6 +218,25 @@ class ModelFacts:
         """All parameters, tied weights counted once."""
         return sum(tensor.total for tensor in self.tensors)
 
+    @property
+    def last_position(self) -> int | None:
+        """The most tokens that a sample of text can have: those of a table of learned positions, beyond which the
+        lookup fails (BERT, GPT-2); None where positions are computed, which go on, and where the length is that of two
+        texts or of images as well."""
+        rows = self.max_positions
+        tables = [tensor.name for tensor in self.tensors if tensor.name.endswith(_POSITIONS)]
+        if rows is None or len(tables) != 1 or self.vision is not None:
+            return None
+        return rows - 2 * (self.model_type in _FROM_PADDING)
+
+
+_POSITIONS = ("position_embeddings.weight", "wpe.weight", "embed_positions.weight")
+_FROM_PADDING = frozenset(
+    {"camembert", "data2vec-text", "longformer", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl"}
+)
+"""Model types whose first position is behind that of the padding (``create_position_ids_from_input_ids``): two of
+their positions are no token's."""
+
 
 @frozen
 class Gpu:

@@ -110,7 +110,7 @@ def assemble(
     own_parts = _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
         loading(values, sources, versions, hardware.gpus)
-    values.setdefault("seq_len", longest(facts))
+    values["seq_len"] = min(values.get("seq_len", longest(facts)), facts.last_position or LARGEST_COUNT)
     evaluates = evaluation(settings, values, doubtful)
     if evaluates is not None:
         values["evaluation"] = evaluates

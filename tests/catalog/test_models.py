@@ -152,6 +152,18 @@ def test_another_version_or_size_is_no_slip(other: str) -> None:
     assert suggest(other) is None
 
 
+@pytest.mark.parametrize(
+    ("model", "last"),
+    [
+        ("google-bert/bert-large-uncased", 512), ("FacebookAI/roberta-base", 512), ("openai-community/gpt2", 1024),
+        ("Qwen/Qwen2.5-0.5B", None), ("facebook/bart-base", None), ("Salesforce/blip2-opt-2.7b", None),
+    ],
+)  # fmt: skip
+def test_learned_positions_end(model: str, last: int | None) -> None:
+    facts = models.find(model)
+    assert facts is not None and facts.last_position == last
+
+
 def test_facts_from_a_config() -> None:
     facts = from_config({**LLAMA, "num_key_value_heads": 8, "torch_dtype": "bfloat16"}, "mine")
     assert (facts.name, facts.layers, facts.kv_heads, facts.head_dim) == ("mine", 32, 8, 128)

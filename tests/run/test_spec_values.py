@@ -193,3 +193,18 @@ def test_of_a_trainer_that_is_not_known_no_logits_are_counted(tmp_path: Path) ->
     _, (run,) = load_runs((tmp_path / "run.sh",), Options())
     assert not run.run.settings["trainer"].known
     assert run.run.spec is not None and run.run.spec.trainer == "classification"
+
+
+@pytest.mark.parametrize(("model", "length"), [("google-bert/bert-large-uncased", 512), ("Qwen/Qwen2.5-0.5B", 1024)])
+def test_a_sample_has_no_more_tokens_than_the_model_has_learned_positions(
+    model: str, length: int, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments\n"
+        f"tokenizer = AutoTokenizer.from_pretrained({model!r})\n"
+        "data = data.map(lambda row: tokenizer(row['text'], truncation=True, max_length=1024))\n"
+        f"model = AutoModelForSequenceClassification.from_pretrained({model!r})\n"
+        "Trainer(model=model, args=TrainingArguments('out'), train_dataset=data).train()\n"
+    )
+    _, (run,) = load_runs((tmp_path / "train.py",), Options())
+    assert run.run.spec is not None and run.run.spec.seq_len == length

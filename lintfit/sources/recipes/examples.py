@@ -35,9 +35,6 @@ _RENAMED = (4, 56)
 _SEQ2SEQ = "Seq2SeqLM"
 _OF_LOOPS = ("micro_batch_size", "gradient_accumulation_steps", "learning_rate", "weight_decay", "eval_batch_size")
 """Settings that the loops with Accelerate have arguments for."""
-_FROM_PADDING = frozenset({"roberta", "camembert", "xlm-roberta"})
-"""Model types whose first position is behind that of the padding (``create_position_ids_from_input_ids``): two of
-their positions are no token's."""
 _ADJUSTABLE = frozenset({
     "eval_batch_size", "gradient_accumulation_steps", "micro_batch_size", "seq_len"
 })  # fmt: skip
@@ -265,6 +262,4 @@ def _positions(model: str) -> int | None:
         facts = models.find(model)
     except CatalogError:
         return None
-    if facts is None or facts.max_positions is None:
-        return None
-    return facts.max_positions - 2 * (facts.model_type in _FROM_PADDING)
+    return facts.last_position or facts.max_positions if facts is not None else None
