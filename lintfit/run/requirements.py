@@ -142,6 +142,9 @@ _PROJECT = lazy_pattern(
     rf"""^\[project\]$(?:\n(?!\[).*)*?\nname\s*=\s*["'](?P<name>{_NAMES})["'](?:\n(?!\[).*)*""", re.MULTILINE
 )
 _OWN_VERSION = lazy_pattern(r"""^(?:__)?version(?:__)?\s*=\s*["'](?P<version>\d+(?:\.\d+)+)""", re.MULTILINE)
+_OF_LLAMA_FACTORY = ("src/llamafactory/extras/env.py", "src/llmtuner/__init__.py")
+"""Where LLaMA-Factory's package says its version, from 0.8.0 on and before."""
+_OWN_RELEASE = lazy_pattern(r"""^(?:VERSION|__version__)\s*=\s*["'](?P<version>\d+(?:\.\d+)+)""", re.MULTILINE)
 _VERSION_FILE = lazy_pattern(r"^\s*(?P<version>\d+(?:\.\d+)+)")
 _LOCKS = {
     "uv.lock": _LOCKED,
@@ -257,7 +260,13 @@ def _first(asked: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 
 
 def _own(folder: Path) -> Iterator[tuple[Path, list[tuple[str, str]]]]:
-    """The version of a library whose own checkout a folder is (``name = "trl"`` in its pyproject.toml)."""
+    """The version of a library whose own checkout a folder is (``name = "trl"`` in its pyproject.toml, LLaMA-Factory's
+    package, which a project may have a copy of and change)."""
+    for below in _OF_LLAMA_FACTORY:
+        stated = _OWN_RELEASE.search(_text(folder / below))
+        if stated is not None:
+            yield folder / below, [("llamafactory", stated["version"]), ("llamafactory" + FORK, "fork")]
+            return
     project = folder / "pyproject.toml"
     text = _text(project)
     named = _PROJECT.search(text)

@@ -20,7 +20,7 @@ from lintfit.sources.recipes.keys import Keys, Stated, of_flag, of_node, scalar,
 from lintfit.sources.recipes.trainer import Arguments
 from lintfit.sources.training_arguments import field_of, of_text
 from lintfit.sources.training_defaults import fields_of
-from lintfit.versions import FLOOR
+from lintfit.versions import FLOOR, FORK
 
 if TYPE_CHECKING:
     from lintfit.sources.launchers.flags import Flag
@@ -57,8 +57,9 @@ class LlamaFactoryArguments(Arguments):
 
     @property
     def dated(self) -> bool:
-        """Whether somebody states the version."""
-        return self.versions.get(catalog.PACKAGE) is not None
+        """Whether somebody states the release. A copy of the front end in the tree says one, too, but lies before or
+        after it."""
+        return self.versions.get(catalog.PACKAGE) is not None and catalog.PACKAGE + FORK not in self.versions
 
     @property
     def floored(self) -> bool:

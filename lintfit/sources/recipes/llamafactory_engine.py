@@ -162,11 +162,23 @@ def by_accelerate(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
         yield from (stated[name] for name in _BY_ACCELERATE if name in stated)
 
 
+_STARTS_TORCHRUN = "0.8.0"
+"""The release whose ``cli.py`` first hands a training over to torchrun; that of 0.7.1 calls ``run_exp`` itself."""
+
+
+def _starts_one_process(arguments: LlamaFactoryArguments) -> bool:
+    stated = arguments.versions.get(catalog.PACKAGE) is not None and not arguments.since(_STARTS_TORCHRUN)
+    return stated and arguments.keys.launch.launcher == "llamafactory"
+
+
 def spread(arguments: LlamaFactoryArguments) -> Iterator[Setting]:
     """Processes that the recipe itself decides, DeepSpeed, and backends of others."""
     workers = arguments.get("ray_num_workers")
     if enabled(arguments, "USE_RAY") and workers is not None:
         yield workers.setting("gpus", workers.value if is_count(workers.value) else UNKNOWN)
+    elif _starts_one_process(arguments):
+        why = f"llamafactory-cli of LLaMA-Factory {arguments.version} starts one process"
+        yield Setting("gpus", 1, Provenance("derived", why, arguments.keys.launch.place))
     backend = other_backend(arguments)
     yield from by_accelerate(arguments)
     if backend is None:
