@@ -68,6 +68,11 @@ def studied(library: str, version: str | None, floor: str | None) -> Studied | N
     return Studied(library, possible, tuple(index for index in possible if _is_recent(found["packed"], index)))
 
 
+def version_at(library: str, index: int) -> str:
+    """The studied version of a library by its index."""
+    return str(_data()[library]["versions"][index])
+
+
 def _is_recent(packed: Sequence[str], index: int) -> bool:
     """Whether a release was still the newest of its kind :data:`RECENT` years before the newest studied one."""
     year, rest = packed[-1][:4], packed[-1][4:]
