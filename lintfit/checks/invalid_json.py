@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.readers import reader_of
+from lintfit.checks.helpers.readers import reader_of, set_too_late
 from lintfit.checks.helpers.wording import united
 from lintfit.documents.broken import is_broken
 from lintfit.documents.conflicts import RESOLVE, conflict
@@ -43,11 +43,16 @@ def check_file(context: FileContext) -> Iterator[Report]:
         Place(document, loose[0].span),
         f"{united([problem.detail for problem in loose])}: DeepSpeed's own loader (HJSON) reads this, "
         "transformers and accelerate (json.load) stop with JSONDecodeError",
-        severity=Severity.ERROR if reader else Severity.WARNING,
+        severity=Severity.ERROR if reader else Severity.INFO if _is_read_by_none(context) else Severity.WARNING,
         related=tuple(Related(Place(document, problem.span), problem.detail) for problem in loose[1:]),
         fix=_strict(document, loose),
         help="keep the file strict JSON, so that every library reads it",
     )
+
+
+def _is_read_by_none(context: FileContext) -> bool:
+    """Whether all that names the file does so where nobody opens it any more."""
+    return bool(context.runs) and all(map(set_too_late, context.runs))
 
 
 def _strict(document: Document, problems: list[Problem]) -> Fix | None:

@@ -41,6 +41,8 @@ def _reader(run: Run) -> Reader | None:
     if run.script is None:
         # An Accelerate YAML is read under a Trainer and under a loop alike.
         return "transformers" if run.training is not None and run.training.uses_trainer else None
+    if set_too_late(run):
+        return None
     facts = run.script.facts
     arguments = facts.training_arguments
     if arguments is not None and arguments.name == "PPOConfig" and not _OLD_PPO.isdisjoint(arguments.arguments):
@@ -54,6 +56,23 @@ def _reader(run: Run) -> Reader | None:
     if run.accelerate is None and _is_for_arguments(run):
         return None
     return "accelerate" if facts.accelerator is not None or run.accelerate is not None else None
+
+
+_SET = re.compile(r"\.deepspeed[ \t]*=[ \t]*\Z")
+_PASSED = re.compile(r"\bdeepspeed[ \t]*=")
+
+
+def set_too_late(run: Run) -> bool:
+    """Whether a script writes the name of a DeepSpeed JSON into arguments that are made already: only
+    ``TrainingArguments.__post_init__`` opens it (transformers 4.46 and 5.23)."""
+    made = run.script.facts.training_arguments if run.script is not None else None
+    stated = made.argument("deepspeed") if made is not None else None
+    if made is None or stated is None:
+        return False
+    place = stated.place
+    before_it = place.document.text[max(place.span.start - 200, 0) : place.span.start]
+    call = made.place.document.text[made.place.span.start : made.place.span.end]
+    return _SET.search(before_it) is not None and _PASSED.search(call) is None
 
 
 def _is_for_arguments(run: Run) -> bool:
