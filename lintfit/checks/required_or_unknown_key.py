@@ -250,6 +250,12 @@ _UNSAID_STAGE = 2
 """The stage of ZeRO that accelerate takes where its file says none (``DeepSpeedPlugin.__post_init__``)."""
 
 
+_AT_STAGE_3 = frozenset(
+    {"zero3_init_flag", "zero3_save_16bit_model", "offload_param_device", "offload_param_nvme_path"}
+)
+"""Keys of accelerate's that do nothing below ZeRO's stage 3 (1.14 ``DeepSpeedPlugin.__post_init__``)."""
+
+
 def _is_default(unknown: UnknownKey, root: Node) -> bool:
     """Whether nothing is lost by a key that nobody reads: it says what happens without it, waits to be filled in, tells
     what to print, or how to offload what stays where it is, or speaks of another stage of ZeRO than the file's."""
@@ -280,7 +286,7 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     whole = load("deepspeed")["properties"]
     known = whole["zero_optimization"]["properties"].get(key) or whole.get(key, {})
     at = stage.value if stage is not None else _UNSAID_STAGE
-    if at in (0, 1, 2, 3) and at not in known.get("x-stages", (at,)):
+    if at in (0, 1, 2, 3) and at not in known.get("x-stages", (3,) if unknown.suggestion in _AT_STAGE_3 else (at,)):
         return True
     return is_nothing(unknown.entry.value, known or meant) or is_default(value, known)
 
