@@ -12,7 +12,7 @@ from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings.model import Applicability, Fix, Related, Severity
 from lintfit.frozen import replace
-from lintfit.sources.script.reading import evaluation_loops, loops
+from lintfit.sources.script.reading import evaluation_loops, loops, own_evaluation
 from lintfit.sources.script.reading.evaluation_loops import Evaluation
 from lintfit.sources.script.source import ScriptSource
 
@@ -23,7 +23,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     severity = None if _is_of_language(context, source) else Severity.INFO
     for report in _reports(source):
-        yield replace(report, severity=severity)
+        yield report if severity is None else replace(report, severity=severity)
 
 
 def _is_of_language(context: FileContext, source: ScriptSource) -> bool:
@@ -35,15 +35,20 @@ def _is_of_language(context: FileContext, source: ScriptSource) -> bool:
 def _reports(source: ScriptSource) -> Iterator[Report]:
     left = {id(record.node) for record in source.reading.records if record.taken is False}
     for found in evaluation_loops.with_graphs(source.document):
+        small = own_evaluation.is_small(source.reading, found)
         if found.function is not None:
-            yield _report(source.document, found, found.function)
+            yield _of_size(_report(source.document, found, found.function), small)
         elif id(found.forward) not in left:
-            yield _inline(source.document, found)
+            yield _of_size(_inline(source.document, found), small)
     for helper in source.reading.calls.documents:
         if helper is not source.document:
             for found in evaluation_loops.with_graphs_in_helper(source.document, helper):
                 assert found.function is not None
                 yield _report(helper, found, found.function)
+
+
+def _of_size(report: Report, small: bool) -> Report:
+    return replace(report, severity=Severity.INFO) if small else report
 
 
 def _inline(document: PythonDocument, found: Evaluation) -> Report:

@@ -118,6 +118,50 @@ def _batch(reading: Reading, found: Evaluation) -> tuple[Value, Record] | None:
     return batch if is_count(known) else None
 
 
+def is_small(reading: Reading, found: Evaluation) -> bool:
+    """Whether a loop that builds graphs surely takes no more than a step of the training: it is over after one batch or
+    has batches of one sample, or no larger ones than the training, and lets go what it makes of each.
+
+    A variable that holds a batch's outputs keeps its graph beside that of the next one.
+    """
+    if keeper(reading.calls.script, found) is not None or _says(reading, "gradient_checkpointing") is True:
+        return False
+    if _ends_at_once(found.loop.node):
+        return True
+    size, trained = _known_batch(reading, found), _says(reading, "micro_batch_size")
+    if size is None or size == 1:
+        return size == 1
+    held = any(value is found.forward for _, value, _ in loops.assignments(found.loop.node.body))
+    held = held or _holds_graph(reading.calls.script, found)
+    return is_count(trained) and size * (2 if held else 1) <= trained
+
+
+def _says(reading: Reading, name: str) -> object:
+    stated = reading.settings.get(name)
+    return stated.value if stated is not None else None
+
+
+def _ends_at_once(loop: cst.For | cst.While) -> bool:
+    """Whether a loop breaks, or returns, at the end of its first turn."""
+    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
+    lines = (line for line in body if isinstance(line, cst.SimpleStatementLine))
+    return any(isinstance(each, cst.Break | cst.Return) for line in lines for each in line.body)
+
+
+def _known_batch(reading: Reading, found: Evaluation) -> int | None:
+    """The batch of the loader that a loop names; one sample where its ``DataLoader`` says nothing of it."""
+    if not isinstance(found.loop.node, cst.For):
+        return None
+    over = (found.loop.node.iter, *loops.inside(found.loop.node.iter))
+    names = {node.value for node in over if isinstance(node, cst.Name)}
+    named = [record for record in reading.called("DataLoader") if record.assigned_to in names]
+    if len(named) != 1 or named[0].spreads or found.function is not None:
+        return None
+    value = plain_loop.batch(named[0])
+    size = 1 if value is None else plain(value)
+    return size if is_count(size) else None
+
+
 def _logits(reading: Reading, found: Evaluation) -> tuple[str, cst.CSTNode]:
     """What becomes of the logits: nobody has them, the loop's variable does, or a list that grows."""
     document = reading.calls.script
