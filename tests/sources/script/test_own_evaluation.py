@@ -59,6 +59,11 @@ HELD = {"eval_batch_size": 16, "eval_predictions": "held"}
         ("best = outputs.logits.argmax(-1)\nkept.append(best)", "held"),
         ("outputs = outputs.logits.argmax(-1).cpu()\nkept.append(names[outputs[0]])", "held"),
         ("kept.append(outputs)", "listed"),
+        ("kept.append(outputs['logits'])", "listed"),
+        ("kept.append(outputs['chosen_mean_scores'])", "held"),
+        ("chosen = outputs['scores']\nkept.append(chosen)", "held"),
+        ("kept.append(outputs[0])", "held"),
+        ("outputs = outputs.logits\nkept.append(outputs[:, -1])", "listed"),
         ("kept.append(outputs.logits[:, :-1].detach().float())", "listed"),
         ("kept.append((outputs.logits / 2, batch['labels']))", "listed"),
         ("kept.append(torch.softmax(outputs.logits, dim=-1))", "listed"),
@@ -160,3 +165,28 @@ def test_answers_beside_a_loss() -> None:
 def test_answers_to_batches_of_unknown_size() -> None:
     line = "tokens = model.generate(**batch, max_new_tokens=64)"
     assert answers(line, loader="eval_loader = make(16)") == {}
+
+
+OWN_CLASS = """
+import torch.nn as nn
+
+class Scored(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, input_ids):
+        return self.head(self.model(input_ids).last_hidden_state)[:, -1]
+
+"""
+
+
+@pytest.mark.parametrize(("kept", "becomes"), [("outputs", "held"), ("outputs.logits", "listed")])
+def test_a_class_of_the_projects_own_gives_what_it_likes(kept: str, becomes: str) -> None:
+    loaded = 'model = AutoModelForCausalLM.from_pretrained("some/model")'
+    text = SCRIPT.replace("accelerator = Acc", OWN_CLASS + "accelerator = Acc", 1)
+    text = text.replace(loaded, 'model = Scored(AutoModelForCausalLM.from_pretrained("some/model"))')
+    body = "    for batch in eval_loader:\n        with torch.no_grad():\n            outputs = model(**batch)\n"
+    text = text.format(loader=LOADER, prepare=PREPARE, body=f"{body}        kept.append({kept})\n")
+    assert values(script(text, ""))["eval_predictions"] == becomes

@@ -12,7 +12,7 @@ import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.settings.model import UNKNOWN, is_count
-from lintfit.sources.script.interpreter.values import Record, Value, plain
+from lintfit.sources.script.interpreter.values import Function, Record, Value, objects, plain
 from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading import plain as plain_loop
 from lintfit.sources.script.reading.collector import Reading
@@ -168,18 +168,27 @@ def _logits(reading: Reading, found: Evaluation) -> tuple[str, cst.CSTNode]:
     holders = {name for name, value, _ in loops.assignments(found.loop.node.body) if value is found.forward}
     if not holders:
         return "dropped", found.forward
-    logits = {*holders, *(f"{holder}.logits" for holder in holders)}
+    logits = {f"{holder}.logits" for holder in holders}
+    if not _gives_its_own(reading):
+        logits |= holders
     for name, value, _ in loops.assignments(found.loop.node.body):
         if value is None or value is found.forward:
             continue
         if _are(document, value, logits):
             logits.add(name)
+            logits.discard(f"{name}.logits")  # a name for the outputs before
         elif name in holders:  # the name is given something less
             logits -= {name, f"{name}.logits"}
     for call in _appended(found):
         if _are(document, call.args[0].value, logits):
             return "listed", call
     return "held", found.forward
+
+
+def _gives_its_own(reading: Reading) -> bool:
+    """Whether a class of the project's has the ``forward``, which may give back scores and no logits."""
+    made = [each.cls for each in objects(reading.found.trained) if each.cls is not None]
+    return any(isinstance(cls.member("forward"), Function) for cls in made)
 
 
 def _appended(found: Evaluation) -> Iterator[cst.Call]:
@@ -209,6 +218,10 @@ def _of(value: cst.CSTNode, logits: set[str]) -> bool:
     match value:
         case cst.Name() | cst.Attribute():
             return loops.name_of(value) in logits
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key)), *_]) if _is_output(
+            value.value, logits
+        ):
+            return isinstance(key, cst.SimpleString) and key.evaluated_value == "logits"
         case cst.Subscript():
             return _of(value.value, logits)
         case cst.Tuple() | cst.List():
@@ -224,6 +237,11 @@ def _of(value: cst.CSTNode, logits: set[str]) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)):
             return _hands_on(value, name, logits)
     return False
+
+
+def _is_output(value: cst.CSTNode, logits: set[str]) -> bool:
+    """Whether an expression is all that a model gives: its parts have names, and of numbers the first may be a loss."""
+    return f"{loops.name_of(value)}.logits" in logits
 
 
 def _hands_on(call: cst.Call, name: str, logits: set[str]) -> bool:
