@@ -44,9 +44,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
         stated or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
         f"ZeRO-{stage} with one process shards nothing: weights, gradients and optimizer states stay whole on its GPU"
         f"{_buffers(context)}",
-        severity=Severity.WARNING if short and not _is_tried_out(run, stated) else Severity.INFO,
+        severity=Severity.WARNING if _would_help(context) and not _is_tried_out(run, stated) else Severity.INFO,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
     )
+
+
+def _would_help(context: RunContext) -> bool:
+    """Whether what does not fit would be less in shards: adapters have small gradients and states, and below stage 3
+    each process has the whole weights all the same."""
+    run = context.run
+    return context.verdict is Verdict.DOES_NOT_FIT and (run.value("method") == "full" or run.value("zero_stage") == 3)
 
 
 def _is_not_sure(run: Run) -> bool:
