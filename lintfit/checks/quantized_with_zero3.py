@@ -17,7 +17,7 @@ _NEEDED = (
     ("trl", "0.11.5"),
     ("peft", "0.13.1"),
 )
-"""The oldest versions that shard a 4-bit model (peft's DeepSpeed guide)."""
+"""The oldest versions that peft's DeepSpeed guide asks for."""
 
 OF_LAUNCHES = True
 
@@ -37,10 +37,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
     why = ", ".join(old) if old else "packed weights stored as uint8 (no bnb_4bit_quant_storage)"
     yield Report(
         place_of(run, "quantization"),
-        f"{why}: ZeRO-3 leaves the whole 4-bit model on every rank",
-        severity=Severity.WARNING if old else Severity.INFO,
+        f"{why}: every rank loads the whole 4-bit model, which DeepSpeed shards at initialize",
+        severity=Severity.INFO,
         related=related(stated_at(run, "zero_stage"), "ZeRO-3 is asked for here"),
-        help="upgrade and set bnb_4bit_quant_storage to the compute dtype, or use ZeRO-2 or DDP",
+        help="upgrade and set bnb_4bit_quant_storage to the compute dtype, as peft's guide has it, or use ZeRO-2 or DDP",
     )
 
 
