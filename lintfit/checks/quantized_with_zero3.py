@@ -40,7 +40,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"{why}: every rank loads the whole 4-bit model, which DeepSpeed shards at initialize",
         severity=Severity.INFO,
         related=related(stated_at(run, "zero_stage"), "ZeRO-3 is asked for here"),
-        help="upgrade and set bnb_4bit_quant_storage to the compute dtype, as peft's guide has it, or use ZeRO-2 or DDP",
+        help="upgrade and set bnb_4bit_quant_storage to the compute dtype (peft's guide), or use ZeRO-2 or DDP",
     )
 
 
