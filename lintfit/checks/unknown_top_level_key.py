@@ -39,9 +39,17 @@ def check_file(context: FileContext) -> Iterator[Report]:
             yield replace(report, severity=Severity.INFO) if idle else report
 
 
+_ELSEWHERE = {"num_gpus": "gpus", "n_gpus": "gpus", "n_gpu": "gpus", "world_size": "gpus"}
+"""Settings under names of nobody's."""
+_FLASH = lazy_pattern(r"(?:use_)?flash_att(?:ention|n)(?:_2)?")
+
+
 def _holds(runs: Sequence[Run], unknown: UnknownKey) -> bool:
     """Whether it is a setting that every run has from elsewhere, as the key says it: ``gradient_checkpointing``."""
     name, value = str(unknown.entry.key), unknown.entry.value.value
+    name = _ELSEWHERE.get(name, name)
+    if value is True and _FLASH.fullmatch(name):
+        name, value = "attention", "flash_attention_2"
     return bool(runs) and name in SETTINGS and all(run.value(name) == value for run in runs)
 
 
