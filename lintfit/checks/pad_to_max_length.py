@@ -13,6 +13,9 @@ from lintfit.sources.script.model import Call
 
 _LANGUAGE_MODEL = re.compile(r"(CausalLM|LMHeadModel|Seq2SeqLM|ConditionalGeneration)\.from_pretrained$")
 _STATIC = re.compile(r"\b(xla|tpu|neuron|habana|hpu|torch\.compile|torch_compile|packing|group_texts|optimum)\b", re.I)
+_ENCODES = re.compile(r"Seq2SeqLM|(T5|Bart|BART|Pegasus\w*|LED|M2M100|ProphetNet)ForConditionalGeneration")
+"""Models that are given texts to sum up or to translate, many of which reach the length at which they are cut; their
+logits are those of the labels' tokens."""
 _LONG = 1024
 """Tokens from which on padding costs more than it saves in shapes."""
 
@@ -30,11 +33,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
             continue
         length = _length(run, call)
         if length is not None and length >= _LONG:
+            encodes = _ENCODES.search(load.function) is not None
+            what = "activations" if encodes else "activations, logits"
             yield Report(
                 padding.whole,
-                f'padding="max_length" makes every sample {length:,} tokens: activations, logits and time of the '
-                "longest possible one in every batch",
-                severity=Severity.WARNING if call.taken is True else Severity.INFO,
+                f'padding="max_length" makes every sample {length:,} tokens: '
+                f"{what} and time of the longest possible one in every batch",
+                severity=Severity.WARNING if call.taken is True and not encodes else Severity.INFO,
                 help="pad each batch to its longest sample (padding=True in a DataCollatorWithPadding)",
             )
 
