@@ -126,5 +126,11 @@ def _accelerate(document: DataDocument, root: Node) -> Iterator[Report]:
     for name in ("offload_param_device", "offload_optimizer_device"):
         entry = section.entry(name)
         least = least_stage(section_at(load("accelerate"), "deepspeed_config"), name)
-        if entry is not None and stage < least and entry.value.value not in _NONE:
+        if entry is not None and stage < least and not _is_none(entry.value):
             yield _inactive_offload(document, ("deepspeed_config", name), entry, int(stage), least)
+
+
+def _is_none(device: Node) -> bool:
+    """Whether an Accelerate file asks for no device: in any case, as accelerate writes it in small letters."""
+    word = device.value
+    return (word.lower() if isinstance(word, str) else word) in _NONE

@@ -15,7 +15,7 @@ from lintfit.errors import CannotWrite
 from lintfit.frozen import replace
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource, Field
-from lintfit.sources.values import coerced_integer, number, one_of, truth, word
+from lintfit.sources.values import coerced_integer, lowered, number, one_of, truth, word
 
 DEEPSPEED = "deepspeed_config"
 FSDP = "fsdp_config"
@@ -31,7 +31,7 @@ ENGINES: Mapping[str, str] = {
 SHARDING_STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
 """FSDP 1's strategies; a number in the file counts from 1 (``accelerate.utils.constants``)."""
 
-_device = one_of("none", "cpu", "nvme")
+_device = lowered("none", "cpu", "nvme")
 
 
 FIELDS: tuple[Field, ...] = (

@@ -74,3 +74,10 @@ def one_of(*allowed: str) -> Reader:
         return value if isinstance(value, str) and value in allowed else UNKNOWN
 
     return read
+
+
+def lowered(*allowed: str) -> Reader:
+    """The same of words in any case: accelerate writes a device in small letters before it hands it on (``None``, which
+    YAML takes for a word)."""
+    read = one_of(*allowed)
+    return lambda value: read(value.lower() if isinstance(value, str) else value)

@@ -62,6 +62,12 @@ def test_deepspeed(yaml_document: Read) -> None:
     assert source.engine == "deepspeed"
 
 
+def test_devices_in_any_case(yaml_document: Read) -> None:
+    said = DEEPSPEED.replace("device: cpu", "device: None").replace("device: none", "device: CPU")
+    found = values(read_accelerate(yaml_document(said)))
+    assert (found["offload_optimizer"], found["offload_param"]) == ("none", "cpu")
+
+
 def test_fsdp(yaml_document: Read) -> None:
     assert values(read_accelerate(yaml_document(FSDP))) == {
         "engine": "fsdp",

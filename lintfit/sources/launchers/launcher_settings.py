@@ -12,7 +12,7 @@ from lintfit.sources.launchers.command_line import Invocation, Option
 from lintfit.sources.launchers.fabric import MIXED, WEIGHTS, engine_precision
 from lintfit.sources.launchers.fabric import strategy as strategy_of
 from lintfit.sources.launchers.surroundings import Surroundings
-from lintfit.sources.values import Reader, coerced_integer, one_of, truth, word
+from lintfit.sources.values import Reader, coerced_integer, lowered, one_of, truth, word
 
 GPUS: Mapping[str, str] = {
     "torchrun": "nproc_per_node",
@@ -34,7 +34,8 @@ def _decimal(value: Any) -> Any:
         return UNKNOWN
 
 
-_device = one_of("none", "cpu", "nvme")
+_device = lowered("none", "cpu", "nvme")
+_variable = one_of("none", "cpu", "nvme")
 
 ACCELERATE: Mapping[str, tuple[str, Reader]] = {
     "mixed_precision": ("mixed_precision", one_of("no", "fp16", "bf16", "fp8")),
@@ -61,8 +62,8 @@ SWITCHES: Mapping[str, Any] = {
 
 VARIABLES: Mapping[str, tuple[str, Reader]] = {
     "zero_stage": ("ACCELERATE_DEEPSPEED_ZERO_STAGE", coerced_integer),
-    "offload_optimizer": ("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", _device),
-    "offload_param": ("ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", _device),
+    "offload_optimizer": ("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", _variable),
+    "offload_param": ("ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", _variable),
     "deepspeed_config_file": ("ACCELERATE_DEEPSPEED_CONFIG_FILE", word),
     "zero3_init_flag": ("ACCELERATE_DEEPSPEED_ZERO3_INIT", truth),
 }
