@@ -510,3 +510,38 @@ def test_a_namespace_that_a_config_file_fills(
     files = {"train.py": NAMESPACE.format(cls="AutoModelForSeq2SeqLM", made=made), "run.json": config}
     found = values(project(tmp_path, files, "--config run.json"))
     assert (found.get("seq_len"), found.get("decoder_seq_len")) == lengths
+
+
+IN_MODULE = """
+import transformers
+class Base(transformers.Trainer):
+    def create_optimizer(self):
+        for name, parameter in self.model.named_parameters():
+
+            parameter.requires_grad = False
+            if name in self.group:
+                parameter.requires_grad = {switch}
+        # of the group alone
+class Turns(Base):
+    pass
+class Plain(transformers.Trainer):
+    pass
+"""
+BY_MODULE = """
+from transformers import AutoModelForCausalLM, TrainingArguments
+from own import {name}
+model = AutoModelForCausalLM.from_pretrained("m")
+{name}(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize("padding", ["", "# a copy of the library's loop\n" * 10_000])
+@pytest.mark.parametrize(
+    ("name", "switch", "known"), [("Turns", "True", UNKNOWN), ("Turns", "False", "full"), ("Plain", "True", "full")]
+)
+def test_turns_of_a_trainer_in_a_module_of_any_length(
+    name: str, switch: str, known: object, padding: str, tmp_path: Path
+) -> None:
+    module = IN_MODULE.format(switch=switch) + padding
+    files = {"train.py": BY_MODULE.format(name=name), "own.py": module}
+    assert values(project(tmp_path, files))["method"] == known

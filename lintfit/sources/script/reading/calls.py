@@ -64,6 +64,10 @@ class Calls:
         yield from (document.text for document in self._documents)
         yield from self._unread.values()
 
+    def unread_texts(self) -> Iterator[str]:
+        """The texts of those of these modules that are not parsed."""
+        yield from self._unread.values()
+
     def unread(self, module: str) -> str:
         """The text of a module of the repository that is at hand and not parsed; empty for any other."""
         return self._unread.get(module, "")

@@ -10,18 +10,16 @@ from typing import NamedTuple
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.documents.python_walk import code_of, walk
 from lintfit.settings.model import UNKNOWN
-from lintfit.sources.script.interpreter.expressions import dotted
 from lintfit.sources.script.interpreter.operators import switched
 from lintfit.sources.script.interpreter.state import Gradient
-from lintfit.sources.script.interpreter.values import Items, Record, Value, objects
+from lintfit.sources.script.interpreter.values import Record, Value
+from lintfit.sources.script.reading import turns
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.facts import is_trained
 from lintfit.sources.script.reading.frozen_names import EVERY, Switch, switches
 from lintfit.sources.script.reading.module_paths import UNTOLD, Holder, chain
-from lintfit.sources.script.reading.own_method import lineage
-from lintfit.sources.script.reading.switched_on import SWITCHED_ON, switched_on
+from lintfit.sources.script.reading.switched_on import switched_on
 
 _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
 """Names of helpers that put adapters of their own into a model."""
@@ -56,8 +54,9 @@ def read(reading: Reading) -> None:
         if record.taken is not False and _is_left_to_others(reading, record):
             reading.state("method", UNKNOWN, record.node, "what is trained is chosen here, by code that is not read")
             return
-    if (method := _by_turns(reading)) is not None:
-        reading.state("method", UNKNOWN, method.name, f"{method.name.value} switches what is trained as it trains")
+    if (switching := turns.switched_by(reading)) is not None:
+        node, method = switching
+        reading.state("method", UNKNOWN, node, f"{method} switches what is trained as it trains")
         return
     patterns: list[str] = []
     first: cst.CSTNode | None = None
@@ -83,34 +82,6 @@ def read(reading: Reading) -> None:
         _partly(reading, first)
     else:
         _state(reading, tuple(patterns), first)
-
-
-def _by_turns(reading: Reading) -> cst.FunctionDef | None:
-    """The method of the trainer's class, or of a callback, that goes through a model's parameters and lets some be
-    trained: layers take turns (HiFT, LISA), and what is trained at a time is not what the loads leave open."""
-    trainer = reading.found.trainer
-    if trainer is None:
-        return None
-    handed = trainer.keyword("callbacks")
-    given = handed.items if isinstance(handed, Items) else ()
-    given = [*given, *(each for record in reading.called("add_callback") for each in record.positional)]
-    names = [cls.name for cls in trainer.classes] or [dotted(trainer.node.func).rpartition(".")[2]]
-    names += [each.cls.name for value in given for each in objects(value) if each.cls is not None]
-    for name in names:
-        for _, cls in lineage(reading.calls.documents, name):
-            for method in cls.body.body:
-                if isinstance(method, cst.FunctionDef) and method.name.value != "__init__" and _lets_train(method):
-                    return method
-    return None
-
-
-_PARAMETERS = re.compile(r"\b(?:named_)?parameters\(")
-
-
-def _lets_train(method: cst.FunctionDef) -> bool:
-    """Whether a method switches on gradients in a loop over parameters."""
-    found = (node for node in walk(method) if isinstance(node, cst.For) and _PARAMETERS.search(code_of(node.iter)))
-    return any(SWITCHED_ON.search(code_of(loop.body)) for loop in found)
 
 
 def _is_left_to_others(reading: Reading, record: Record) -> bool:
