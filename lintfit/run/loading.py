@@ -34,8 +34,9 @@ def loading(values: dict[str, Any], sources: Sources, versions: Mapping[str, str
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
     values["placed_by_tensor"] = load is not None and _placed_by_tensor(load)
-    # Of a model that is partitioned as it loads a rank has nothing whole that it could move (DeepSpeed's zero.Init).
-    values["loaded_on_gpu"] = mapped or (moved and not values.get("zero3_init", False))
+    # Of a model that is partitioned as it loads a rank has nothing whole that it could move (DeepSpeed's zero.Init);
+    # transformers refuses a map for it, and the run is judged as it is without one (zero3-device-map).
+    values["loaded_on_gpu"] = (mapped or moved) and not values.get("zero3_init", False)
     casts = values.get("quantization") is not None or before(versions.get("peft"), CASTS_ALL) is not True
     if casts and any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
         values.setdefault("kbit_upcast", "all")

@@ -147,6 +147,14 @@ def test_a_device_map_may_put_the_whole_model_on_a_ranks_own_gpu(tmp_path: Path,
     assert _sharded(tmp_path, script).loaded_on_gpu is loaded
 
 
+@pytest.mark.parametrize("place", ['"cuda"', '{"": PartialState().process_index}'])
+def test_a_map_that_zero_3_refuses_puts_no_whole_model_on_a_gpu(tmp_path: Path, place: str) -> None:
+    load = LOAD[:-1] + f", device_map={place})"
+    script = ("from accelerate import PartialState", ARGUMENTS.format(config=OWN), load, TRAIN)
+    spec = _spec(tmp_path, script, "torchrun --nproc_per_node 8 train.py")
+    assert (spec.zero3_init, spec.loaded_on_gpu) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("place", "by_tensor"),
     [
