@@ -258,3 +258,34 @@ def test_adapters_of_peft_stay_lora_whoever_marks_them() -> None:
         read(f"{adapted}from own import mark_only_lora_as_trainable\nmark_only_lora_as_trainable(model)")["method"]
         == "lora"
     )
+
+
+OWN_CLASS = """
+from transformers import AutoModelForCausalLM, PreTrainedModel, Trainer, TrainingArguments
+from kit import recipe
+class Wrapper(PreTrainedModel):
+    def load_llm(self, name):
+        self.language_model = AutoModelForCausalLM.from_pretrained(name)
+        {switch}
+model = Wrapper(config)
+model.load_llm("m")
+model = recipe(model)
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "known"),
+    [
+        ("self.language_model.requires_grad_(False)", UNKNOWN),
+        ("for p in self.language_model.parameters(): p.requires_grad = False", UNKNOWN),
+        ("self.vision_tower.requires_grad_(False)", "full"),
+    ],
+)
+def test_a_class_of_the_projects_own_that_freezes_its_language_model(switch: str, known: object) -> None:
+    assert values(script(OWN_CLASS.format(switch=switch)))["method"] == known
+
+
+@pytest.mark.parametrize("statement", ["get_reft_model(model, config)", "wrapped.disable_model_gradients()"])
+def test_interventions_beside_a_frozen_model(statement: str) -> None:
+    assert read(statement)["method"] is UNKNOWN

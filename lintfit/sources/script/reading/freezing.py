@@ -10,15 +10,17 @@ from typing import NamedTuple
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
 from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter.operators import switched
 from lintfit.sources.script.interpreter.state import Gradient
-from lintfit.sources.script.interpreter.values import Record, Value
+from lintfit.sources.script.interpreter.values import Record, Value, objects
 from lintfit.sources.script.reading import turns
 from lintfit.sources.script.reading.collector import Reading
 from lintfit.sources.script.reading.facts import is_trained
 from lintfit.sources.script.reading.frozen_names import EVERY, Switch, switches
 from lintfit.sources.script.reading.module_paths import UNTOLD, Holder, chain
+from lintfit.sources.script.reading.own_method import lineage
 from lintfit.sources.script.reading.switched_on import switched_on
 
 _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
@@ -33,6 +35,12 @@ _CHOOSES = re.compile(
 
 _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
 """Parts of a model beside its language model."""
+
+_FREEZES = frozenset({"disable_model_gradients", "get_reft_model"})
+"""Functions of pyvene and pyreft that train what they put beside a model alone."""
+
+_TEXT_PART = re.compile(r"self\.(?:language_model|llm|lm|llm_model|llama_model|text_model|lang_model)$")
+"""What a model's class of the project's own calls its language model."""
 
 _OWN = re.compile(r"torch\.nn\.(?!functional\b|parallel\b|utils\b)")
 """Layers and parameters that a script makes itself."""
@@ -51,12 +59,18 @@ def read(reading: Reading) -> None:
         if record.taken is not False and _ADAPTS.search(record.name):
             reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
             return
+        if record.taken is not False and record.name in _FREEZES:
+            reading.state("method", UNKNOWN, record.node, "what the model has of its own is frozen here")
+            return
         if record.taken is not False and _is_left_to_others(reading, record):
             reading.state("method", UNKNOWN, record.node, "what is trained is chosen here, by code that is not read")
             return
     if (switching := turns.switched_by(reading)) is not None:
         node, method = switching
         reading.state("method", UNKNOWN, node, f"{method} switches what is trained as it trains")
+        return
+    if (frozen := _by_own_class(reading)) is not None:
+        reading.state("method", UNKNOWN, frozen, "the model's own class freezes its language model here")
         return
     patterns: list[str] = []
     first: cst.CSTNode | None = None
@@ -82,6 +96,27 @@ def read(reading: Reading) -> None:
         _partly(reading, first)
     else:
         _state(reading, tuple(patterns), first)
+
+
+def _by_own_class(reading: Reading) -> cst.CSTNode | None:
+    """Where a class of the project's own freezes the language model that it holds, and surely does, without one of its
+    own statements behind it that may let it train: code that is not read may (TinyLLaVA's recipes)."""
+    made = [each.cls for each in objects(reading.found.trained) if each.cls is not None]
+    method = reading.settings.get("method")
+    if not made or method is None or method.value != "full":
+        return None
+    switched_at = [
+        *((r.order, r.node, r.receiver_name, switched(r), r.taken) for r in reading.called("requires_grad_")),
+        *((g.order, g.node, g.source.receiver_name, g.value, g.taken) for g in reading.walk.gradients if g.source),
+    ]
+    named = [each for each in switched_at if each[4] is not False and _TEXT_PART.match(each[2] or "")]
+    if not named:
+        return None
+    lines = (lineage(reading.calls.documents, cls.name) for cls in made)
+    inside = {id(node) for line in lines for _, cls in line for node in walk(cls)}
+    mine = sorted((each for each in named if id(each[1]) in inside), key=itemgetter(0))
+    _, node, _, on, taken = mine[-1] if mine else (0, None, None, None, None)
+    return node if on is False and taken is True else None
 
 
 def _is_left_to_others(reading: Reading, record: Record) -> bool:
