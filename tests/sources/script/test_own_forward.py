@@ -175,3 +175,35 @@ def test_weights_and_states_alone_can_be_too_much(tmp_path: Path) -> None:
 )
 def test_a_loss_that_the_class_makes_in_a_way_of_its_own(loss: str, own: bool) -> None:
     assert said(INHERITS, "hidden = self.model(input_ids)", f"loss = {loss}", "return loss") == (False, own)
+
+
+@pytest.mark.parametrize(
+    ("lines", "loss"),
+    [
+        (
+            ("hidden = self.model(input_ids)[0]", "return linear_cross_entropy(hidden, self.lm_head.weight, labels)"),
+            "liger",
+        ),
+        (
+            (
+                "hidden = self.model(input_ids)[0]",
+                "return LigerFusedLinearCrossEntropyLoss()(self.head, hidden, labels)",
+            ),
+            "liger",
+        ),
+        (
+            (
+                "hidden = self.model(input_ids)[0]",
+                "if labels is None:",
+                "    return self.lm_head(hidden)",
+                "return linear_cross_entropy(hidden, self.lm_head.weight, labels)",
+            ),
+            UNKNOWN,
+        ),
+        (("return cross_entropy(self.lm_head(self.model(input_ids)[0]), labels)",), None),
+    ],
+)
+def test_a_loss_that_is_computed_with_the_output_layer(lines: tuple[str, ...], loss: object) -> None:
+    text = INHERITS.format(body="\n".join(f"        {line}" for line in lines))
+    found = script(text, "").settings.get("loss")
+    assert (found.value if found is not None else None) == loss

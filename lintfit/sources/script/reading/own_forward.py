@@ -46,6 +46,7 @@ def read(reading: Reading) -> None:
     wraps = models.in_own_module(made)
     forward = made.cls.member("forward")
     if isinstance(forward, Function) and isinstance(forward.node, cst.FunctionDef):
+        _fuses_loss(reading, made.cls.name, forward.node)
         name, runs = forward.node.name, _runs(reading, made, forward.node)
     elif wraps and made.cls.node is not None:
         name, runs = made.cls.node.name, 0  # it has none: what trains it calls its parts
@@ -61,6 +62,20 @@ def read(reading: Reading) -> None:
     elif runs != 1:
         part = "the model in a loop" if runs else "a part of the model, or calls it out of sight"
         reading.state("forward_pass", True, name, f"{what} runs {part}, which is not counted")
+
+
+_FUSED = re.compile(r"(?:^|_)linear_cross_entropy$|FusedLinearCrossEntropy(?:Loss|Function)?$")
+"""Losses that are computed together with the output layer: Cut Cross Entropy's, and Liger's."""
+
+
+def _fuses_loss(reading: Reading, cls: str, forward: cst.FunctionDef) -> None:
+    """Note a loss for which nobody makes whole logits; where some are made beside it, for whatever, nobody knows."""
+    calls = [node for node in walk(forward) if isinstance(node, cst.Call)]
+    fused = next((call for call in calls if _FUSED.search(dotted(call.func).removesuffix(".apply"))), None)
+    if fused is None:
+        return
+    makes = any(dotted(call.func) == "self.lm_head" or _is_the_library_s(call) for call in calls)
+    reading.state("loss", UNKNOWN if makes else "liger", fused, f"{cls}.forward computes the loss with the head")
 
 
 def _has_own_loss(forward: object) -> bool:
