@@ -208,6 +208,8 @@ class Object(Value):
     """The mapping of a config file that filled it: where a field that it lacks is added."""
     open: bool = False
     """Whether something that cannot be read (a config file, ``**kwargs``) may have set more of it."""
+    at_first: dict[str, Value | None] = field(default_factory=dict)
+    """What attributes were as it was made that have been set since, which comes too late for what reads them then."""
 
     @property
     def library(self) -> str:

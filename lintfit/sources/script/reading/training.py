@@ -10,6 +10,7 @@ from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import (
     Class,
+    Const,
     Function,
     Object,
     Record,
@@ -218,8 +219,9 @@ def objects_of(value: Value) -> bool:
 
 def _arguments(reading: Reading, made: Object) -> None:
     record = made.call if made.call is not None and not made.parsed else None
+    too_late = made.at_first if reading.at_least("transformers", 4, 30) else {}
     for name, fields in TRAINING.items():
-        value = reading.attribute(made, *fields)
+        value = _as_made(reading, made, name) if name in too_late else reading.attribute(made, *fields)
         if value is None or (made.parsed and made.open and plain(value) is UNKNOWN):
             continue
         reading.put(name, value, record)
@@ -249,6 +251,16 @@ def _arguments(reading: Reading, made: Object) -> None:
     each = in_json.flag_in(config, *EACH_BATCH)
     if config is not None and each is not None and heeds_each_batch(reading.versions):
         reading.put("sync_each_batch", config, record, to=each)
+
+
+def _as_made(reading: Reading, made: Object, name: str) -> Value | None:
+    """A field as ``__post_init__`` sees it: transformers 4.30 and up leave the precision to accelerate there; up to
+    4.29 the Trainer itself asks for it as it is made."""
+    first = made.at_first[name]
+    if first is not None or made.open:
+        return first
+    found = reading.walk.defaults.get(made.library, name)
+    return Const(found[1], found[0]) if found is not None else None
 
 
 def _checkpointing_argument(reading: Reading, made: Object, record: Record | None) -> None:
