@@ -167,10 +167,14 @@ def _found(paths: Sequence[Path], options: Options, changes: Changes | None = No
 
 
 def _with_readers(judged: RunResult, runs: Sequence[Run]) -> RunResult:
-    """The result with the other runs that its plan touches: what fits one may be slow for another."""
+    """The result with the other runs that its plan touches: what fits one may be slow for another.
+
+    The other commands of a launch script are none: a plan that changed what they take as well is not written.
+    """
     if judged.plan is None:
         return judged
-    edited = {step.path for step in judged.plan.steps}
+    origin = judged.run.origin
+    edited = {step.path for step in judged.plan.steps} - ({origin.path} if origin.kind == "launch" else set())
     others = [
         run
         for run in runs
