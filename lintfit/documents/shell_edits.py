@@ -252,9 +252,31 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
         if _several_a_line(document, command) and not has_no_room(document.text, end, len(text) + 1):
             return Edit.insert(end, " " + text)
         near = next((match for match in reversed(continuations) if match.start() < end), continuations[0])
+        if value is not None and between == " ":
+            filled = flag.ljust(_column_of_values(document, command) - len(near["indent"]))
+            text = f"{filled}{text.removeprefix(flag)}"
         return Edit(_blanks_at(document, end), f" \\{document.file.newline}{near['indent']}{text}")
     indent = _next_line(document, command, end, len(text) + 1)
     return Edit.insert(end, " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+
+
+_ALIGNED = 3
+"""Values below one another that are no chance, behind flags of different lengths."""
+
+
+def _column_of_values(document: ShellDocument, command: Command) -> int:
+    """The column in front of which a command's flags are filled up with blanks, where it writes their values below one
+    another; 0 where it does not."""
+    columns: Counter[int] = Counter()
+    flags: dict[int, set[int]] = {}
+    for word, value in zip(command.words, command.words[1:], strict=False):
+        if _is_flag(word) and not _is_flag(value):
+            column = value.at.start - line_start(document.text, value.at.start)
+            columns[column] += 1
+            flags.setdefault(column, set()).add(len(word.text))
+    column, count = columns.most_common(1)[0] if columns else (0, 0)
+    aligned = count >= _ALIGNED and len(flags[column]) >= _ALIGNED and count * 2 > sum(columns.values())
+    return column - 1 if aligned else 0
 
 
 def _blanks_at(document: ShellDocument, end: int) -> Span:

@@ -49,6 +49,19 @@ def test_a_command_goes_on_in_the_next_line_where_it_has_no_room(before: str, af
     assert apply(before, set_flag(document, document.commands[-1], *FLAG)) == after
 
 
+@pytest.mark.parametrize("blanks", [(1, 9, 6), (1, 1, 1)])
+def test_values_below_one_another_stay_there(blanks: tuple[int, int, int]) -> None:
+    lines = [f"  {flag}{' ' * count}{value}" for (flag, value), count in zip(STATED, blanks, strict=True)]
+    text = " \\\n".join(["python train.py", *lines]) + "\n"
+    document = read(text)
+    added = apply(text, set_flag(document, document.commands[0], "--seed", "7"))
+    gap = " " * (len(STATED[0][0]) - len("--seed") + 1) if blanks[1] > 1 else " "
+    assert added == f"{text[:-1]} \\\n  --seed{gap}7\n"
+
+
+STATED = (("--learning_rate_of_all", "5e-5"), ("--output_dir_x", "out"), ("--num_train_epoch", "3"))
+
+
 @pytest.mark.parametrize("rest", ['"$@"', "$@", '"${@:2}"', "$*"])
 def test_arguments_that_are_passed_on_have_the_last_say(rest: str) -> None:
     text = f"python train.py \\\n  --bf16 True \\\n  {rest}\n"
