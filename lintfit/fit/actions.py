@@ -136,7 +136,8 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
     """Edits that say themselves what is to be done, a new file once."""
     for each in written:
         if each.edit.document is None:
-            said, text = [_sharded(settings), *_sizes(each.edit.edit.text)], lines.text(each.edit)
+            text = lines.text(each.edit)
+            said = [_sharded(settings), *_sizes(text)]
             why = f"; {lines.beside}" if lines.beside else ""
             yield Action(f"({', '.join(said)}{why})", creates=each.edit.path, content=text)
         elif not lines.made(each.edit.path) and not _is_layout(each.edit):

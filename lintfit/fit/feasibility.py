@@ -137,7 +137,8 @@ class Feasibility:
         """
         launch = made.run.launch
         if launch is None or not _sees_all(made.run, launch):
-            return made
+            place = _shows_several(made.run)
+            return made if place is None else LeftToPerson(f"{place} shows one process several GPUs", made)
         edits = launch.set_variable("CUDA_VISIBLE_DEVICES", "0")
         if edits is None:
             return LeftToPerson("one process sees all GPUs: show it one (CUDA_VISIBLE_DEVICES=0)", made)
@@ -391,6 +392,19 @@ def _sees_all(run: Run, launch: Launch) -> bool:
     text = run.script.document.text
     own = "CUDA_VISIBLE_DEVICES" in text or "unsloth" in text  # Unsloth trains on one GPU, whatever it sees
     return not own and not any(load.spreads for load in run.script.facts.loads)
+
+
+_SEVERAL = re.compile(r"CUDA_VISIBLE_DEVICES[\"']\]?\s{0,9}[=,]\s{0,9}[\"']\s{0,9}\d+\s{0,9},\s{0,9}\d")
+
+
+def _shows_several(run: Run) -> Place | None:
+    """Where a script that runs in one process itself says that it sees several GPUs, over which a Trainer then makes an
+    ``nn.DataParallel``."""
+    if run.value("engine") != "single" or run.script is None or not has_trainer(run):
+        return None
+    document = run.script.document
+    found = _SEVERAL.search(document.text)
+    return Place(document, Span(*found.span())) if found is not None else None
 
 
 def _of_samples(run: Run, spec: Spec, candidate: Candidate) -> str:

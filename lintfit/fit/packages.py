@@ -52,10 +52,8 @@ _IN_PYTHON: Mapping[str, re.Pattern[str]] = {
     DEEPSPEED: re.compile(r"^[ \t]*(?:import|from)[ \t]+deepspeed\b|\bdeepspeed[ \t]*=[ \t]*[\"']", re.MULTILINE),
     LIGER: re.compile(r"^[ \t]*(?:import|from)[ \t]+liger|\buse_liger\w*[ \t]*=[ \t]*True\b", re.MULTILINE),
     BITSANDBYTES: re.compile(
-        r"^[ \t]*(?:import|from)[ \t]+bitsandbytes\b|\bBitsAndBytesConfig\b|\bload_in_[48]bit\b"
-        r"|[\"'](?:paged_\w+|\w+_(?:8bit|bnb_8bit))[\"']",
-        re.MULTILINE,
-    ),
+        r"^[ \t]*(?:import|from)[ \t]+bitsandbytes\b|[\"'](?:paged_\w+|\w+_(?:8bit|bnb_8bit))[\"']", re.MULTILINE
+    ),  # no BitsAndBytesConfig, which scripts have for a switch that nobody needs to use
     FLASH: re.compile(r"^[ \t]*(?:import|from)[ \t]+flash_attn\b|[\"']flash_attention_2[\"']", re.MULTILINE),
     FSDP: re.compile(r"\bFullyShardedDataParallel\b|\bfully_shard\(|\bfsdp[ \t]*=[ \t]*[\"'][^\"']"),
     PEFT: re.compile(r"^[ \t]*(?:import|from)[ \t]+(?:peft|unsloth)\b", re.MULTILINE),

@@ -40,7 +40,7 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
             return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
         if quant_method({}, run.spec.facts.name) in _LOADED_WHOLE and run.spec.quantization is None:
             return f"transformers loads {run.spec.facts.name}, which is stored quantised, whole on every rank"
-        kept = _copies_shards(run) or _hands_on_shards(run) or _saves_shards(run)
+        kept = _copies_shards(run) or _hands_on_shards(run) or _saves_shards(run) or _rewards_by_shards(run)
         return refusing_stage_3(run.documents) or kept or _lost(run, "ZeRO-3")
     if changes.get("engine") == "fsdp" and run.spec.engine != "fsdp":
         return _lost(run, "FSDP")
@@ -133,6 +133,24 @@ def _hands_on_shards(run: Run) -> str:
             )
             if taken and not run.mentions(*_GATHERS):
                 return f"{Place(document, Span(*found.span('model')))} hands weights on that ZeRO-3 shards as they load"
+    return ""
+
+
+_PREPARED_REWARD = re.compile(r"^[ \t]*self\.reward_funcs\[\w+\] = self\.accelerator\.prepare_model\(", re.MULTILINE)
+
+
+def _rewards_by_shards(run: Run) -> str:
+    """That GRPO asks a reward model whose weights ZeRO-3 has sharded as it was loaded: TRL before 0.17 hands it to no
+    engine that would gather them (0.16.1 ``grpo_trainer.py``: ``prepare_model`` alone), nor do copies of it."""
+    if run.spec is None or run.spec.trainer != "grpo" or not run.spec.frozen_models:
+        return ""
+    for document in run.documents:
+        own = document.kind is Kind.PYTHON and "prepare_deepspeed(reward_func" not in document.text
+        found = _PREPARED_REWARD.search(document.text) if own else None
+        if found is not None:
+            return f"{Place(document, Span(*found.span()))} gives the reward model no engine, and ZeRO-3 shards it"
+    if before(run.versions.get("trl"), "0.17") is True:
+        return "TRL before 0.17 gives the reward model no engine, and ZeRO-3 shards it as it loads"
     return ""
 
 

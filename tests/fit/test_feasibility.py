@@ -478,3 +478,55 @@ def test_what_zero3_has_sharded_is_not_copied(
     (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
     said = unfit_for_shards(judged.run, {"zero_stage": 3})
     assert said == "PEFT before 0.9 copies modules_to_save (lm_head) from what ZeRO-3 has sharded" * refused
+
+
+REWARDED = """\
+from datasets import load_dataset
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig("out", per_device_train_batch_size=8, num_generations=8)
+GRPOTrainer("Qwen/Qwen2.5-0.5B", reward_funcs={rewards}, args=args, train_dataset=load_dataset("x")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("rewards", "version", "refused"),
+    [
+        ('"Qwen/Qwen2.5-1.5B"', "0.16.1", True),
+        ('"Qwen/Qwen2.5-1.5B"', "0.17.0", False),
+        ("lambda completions, **given: [0.0 for _ in completions]", "0.16.1", False),
+    ],
+)
+def test_a_reward_model_without_an_engine_gets_no_zero3(
+    rewards: str, version: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(REWARDED.format(rewards=rewards))
+    Path("requirements.txt").write_text(f"trl=={version}\n")
+    Path("run.sh").write_text("accelerate launch --num_processes 2 train.py\n")
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    reason = unfit_for_shards(judged.run, {"engine": "deepspeed", "zero_stage": 3})
+    assert ("gives the reward model no engine" in reason) is refused
+
+
+PLAIN = """\
+import os
+os.environ["CUDA_VISIBLE_DEVICES"] = "{shown}"
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args, train_dataset=[]).train()
+"""
+
+
+@pytest.mark.parametrize(("shown", "written"), [("0", True), ("0,1,2,3", False)])
+def test_a_process_to_which_a_script_shows_several_gpus_is_left_to_a_person(
+    shown: str, written: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(PLAIN.format(shown=shown))
+    (tmp_path / "run.sh").write_text("python train.py --output_dir out --per_device_train_batch_size 32 --bf16 True\n")
+    flags = ("--gpu", "RTX 3090", "--gpus", "4", "--seq-len", "1024", "--output-format", "json")
+    (run,) = lintfit("check", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    assert run["verdict"] == "does-not-fit" and ("by_hand" not in run["plan"]) is written
+    assert written or "train.py:2 shows one process several GPUs" in run["plan"]["by_hand"]

@@ -49,7 +49,7 @@ def _has(folder: Path) -> Packages:
         ("setup.sh", "# no liger\ndeepspeed other.py --fsdp full_shard\n", {DEEPSPEED, FSDP}, False),
         ("other.yaml", "distributed_type: FSDP\nfsdp_config:\n  x: 1\n", {FSDP}, False),
         ("other.yaml", "optim: paged_adamw_8bit  # not deepspeed: x\n", {BITSANDBYTES}, False),
-        ("other.py", "import deepspeed\nx = BitsAndBytesConfig()\n", {BITSANDBYTES, DEEPSPEED}, False),
+        ("other.py", "import deepspeed\nx = BitsAndBytesConfig() if args.qlora else None\n", {DEEPSPEED}, False),
         ("other.py", "# import deepspeed\n", set(), False),
     ],
 )  # fmt: skip

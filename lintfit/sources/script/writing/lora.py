@@ -131,8 +131,23 @@ def prepare(writer: Writer) -> Edits | None:
     again = "" if _checkpoints(writer) else ", use_gradient_checkpointing=False"
     assert wrap.statement is not None
     line = f"{name} = {function}({name}{again})"
+    if (switch := _four_bits_by(writer, document)) is not None:
+        line = f"if {switch}:\n{_indent(document)}{line}"
     edits = python_edits.insert_statement_before(document, wrap.statement, line)
     return _edits(document, edits, imports)
+
+
+def _four_bits_by(writer: Writer, document: PythonDocument) -> str | None:
+    """The test by which a load asks for four bits (``BitsAndBytesConfig(…) if args.qlora else None``): without them
+    the preparation would make the whole base float32. None where it always does."""
+    load = writer.found.trained_load
+    given = next((p for p in load.passed if p.name == "quantization_config"), None) if load is not None else None
+    choice = given.node.value if given is not None else None
+    if load is None or not isinstance(choice, cst.IfExp):
+        return None
+    if writer.calls.document_of(load.node) is not document:
+        raise CannotWrite("the base is in four bits by a switch, and prepared in another file")
+    return cst.Module(()).code_for_node(choice.test)
 
 
 def by_trl(writer: Writer) -> bool:
