@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from lintfit.settings.model import AUTO
@@ -122,3 +124,74 @@ def test_torch_steps_fused_where_it_is_asked_to(arguments: str, optimizer: str) 
         optimizer.step()
     """
     assert values(script(text))["optimizer"] == optimizer
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        """
+        found = False
+        for file in os.listdir(path):
+            if file.endswith(".bin"):
+                found = True
+                break
+        """,
+        """
+        found = False
+        for file in ("a.bin", "b.bin"):
+            if os.path.exists(file):
+                found = True
+                continue
+        """,
+        """
+        found = False
+        for _, _, files in os.walk(path):
+            for file in files:
+                if file.endswith(".bin"):
+                    found = True
+                    break
+        """,
+        """
+        found = False
+        while not done():
+            if os.path.isdir(path):
+                found = True
+                break
+        """,
+        """
+        found = True
+        for file in sorted(glob.glob(path + "/*.bin")):
+            found = False
+        """,
+    ],
+    ids=["break", "continue", "inner", "while", "no file"],
+)
+def test_what_a_search_through_a_folder_finds_is_not_known(search: str) -> None:
+    beginning, end = (
+        "import glob, os\nfrom transformers import AutoModelForCausalLM\npath = 'out'",
+        """
+        if found:
+            model = AutoModelForCausalLM.from_pretrained(path)
+        else:
+            model = AutoModelForCausalLM.from_pretrained("a/b", device_map="auto")
+        """,
+    )
+    source = script("\n".join((beginning, textwrap.dedent(search), textwrap.dedent(end))))
+    assert [load.taken for load in source.facts.loads] == [None, None]
+
+
+def test_a_loop_that_is_not_cut_short_decides() -> None:
+    source = script(
+        """
+        from transformers import AutoModelForCausalLM
+
+        found = False
+        for file in files:
+            if False:
+                found = True
+                break
+        if not found:
+            model = AutoModelForCausalLM.from_pretrained("a/b", device_map="auto")
+        """
+    )
+    assert [load.taken for load in source.facts.loads] == [True]

@@ -56,6 +56,9 @@ class Statements(Definitions):
         super().__init__(module, walk)
         self.has_entry = False
         """Whether there is an ``if __name__ == "__main__"``."""
+        self._cut_short: list[list[dict[str, Value]]] = []
+        """For each loop that is being walked, the innermost last: the names where a ``break`` or ``continue`` leaves
+        its body."""
         # By type: libcst's classes are abstract ones, and to ask a node for one after the other takes long.
         self._compound: dict[type[cst.CSTNode], Callable[[Any, Scope], Flow]] = {
             cst.SimpleStatementLine: self._line,
@@ -76,8 +79,8 @@ class Statements(Definitions):
             cst.AugAssign: self._augmented,
             cst.Return: self._return,
             cst.Raise: lambda node, scope: Flow.RAISED,
-            cst.Break: lambda node, scope: Flow.LEFT,
-            cst.Continue: lambda node, scope: Flow.LEFT,
+            cst.Break: self._cut,
+            cst.Continue: self._cut,
             cst.Import: self._import,
             cst.ImportFrom: self._import,
             cst.Assert: self._assert,
@@ -116,10 +119,26 @@ class Statements(Definitions):
             self._counts(node, scope)
             self.walk.depth += 1
             self.walk.loops += 1
-            self.block(body_of(node.body), scope)
+            self._round(node, scope)
             self.walk.loops -= 1
             self.walk.depth -= 1
         return Flow.NEXT
+
+    def _round(self, node: cst.For | cst.While, scope: Scope) -> Flow:
+        """One round of a loop. Its names are those at the end of the body or where it was cut short: what a search sets
+        before its ``break`` (``found = True``) may hold after the loop."""
+        self._cut_short.append([])
+        flow = self.block(body_of(node.body), scope)
+        if cut := self._cut_short.pop():
+            self.walk.step(len(cut) * len(scope.names) // _NAMES)
+            scope.names = _merge([scope.names, *cut])
+        return flow
+
+    def _cut(self, node: cst.Break | cst.Continue, scope: Scope) -> Flow:
+        if self._cut_short and self.walk.branch.taken is not False:
+            self.walk.step(len(scope.names) // _NAMES)
+            self._cut_short[-1].append(dict(scope.names))
+        return Flow.LEFT
 
     def _with(self, node: cst.With, scope: Scope) -> Flow:
         for item in node.items:
@@ -247,7 +266,7 @@ class Statements(Definitions):
         return Flow.NEXT if certain else Flow.MAYBE
 
     def _for(self, node: cst.For, scope: Scope) -> Flow:
-        before = len(self.walk.records)
+        before, unlooped = len(self.walk.records), dict(scope.names) if _lists_folder(node.iter) else None
         source = self.eval(node.iter, scope)
         listed = [r for r in self.walk.records[before:] if r.name in ("parameters", "named_parameters")]
         if isinstance(source, Object) and source.call is not None and source.call not in listed:
@@ -266,7 +285,9 @@ class Statements(Definitions):
             self._counted(node, node.iter.args, scope)
         self.walk.loops += repeats
         self.walk.iterated.append(listed[-1] if listed else None)
-        flow = self.block(body_of(node.body), scope)
+        flow = self._round(node, scope)
+        if unlooped is not None:
+            scope.names = _merge([scope.names, unlooped])
         self.walk.iterated.pop()
         self.walk.loops -= repeats
         if node.orelse is not None:
@@ -295,7 +316,7 @@ class Statements(Definitions):
         breaks = _breaks(node.body)
         for element in source.items:
             self.bind(node.target, element, scope)
-            flow = self.block(body_of(node.body), scope)
+            flow = self._round(node, scope)
             if breaks and flow in (Flow.LEFT, Flow.MAYBE):
                 self.walk.step(len(scope.names) // _NAMES)
                 broken.append(dict(scope.names))
@@ -455,6 +476,24 @@ def _merge(ends: list[dict[str, Value]]) -> dict[str, Value]:
         values = [names[name] for names in ends if name in names]
         merged[name] = values[0] if all(value is values[0] for value in values) else choice(values, values[0].origin)
     return merged
+
+
+_LISTINGS = ("listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk")
+_WRAPPERS = ("sorted", "list", "set", "tuple", "reversed", "enumerate", "tqdm", "tqdm.tqdm")
+
+
+def _lists_folder(node: cst.BaseExpression) -> bool:
+    """Whether a loop is over what lies in a folder, which may be nothing."""
+    while isinstance(node, cst.Call) and node.args and dotted(node.func) in _WRAPPERS:
+        node = node.args[0].value
+    if not isinstance(node, cst.Call):
+        return False
+    called = node.func
+    return isinstance(called, cst.Attribute | cst.Name) and _last(called) in _LISTINGS
+
+
+def _last(node: cst.Attribute | cst.Name) -> str:
+    return node.attr.value if isinstance(node, cst.Attribute) else node.value
 
 
 def _breaks(body: cst.BaseSuite) -> bool:
