@@ -223,13 +223,51 @@ def speaks_for(file: Path, path: Path, root: Path) -> bool:
 @cache
 def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
     """The files of a folder, those that count more first, with what each asks of libraries."""
-    stated = [(path, _first(_stated(path))) for path in _matching(folder, _FILES)]
+    stated = [(path, _first(_stated(path))) for path in dict.fromkeys(_matching(folder, _FILES))]
     read = {path for path, _ in stated}
+    stated = [*_beside_the_main(folder, stated)]
     others = [path for path in dict.fromkeys(_matching(folder, _CALLED_OTHERWISE)) if path not in read]
-    otherwise = [(path, _first(_stated(path))) for path in others]
+    otherwise = [*_beside_the_main(folder, [(path, _first(_stated(path))) for path in others])]
     images = [(path, _first(_stated(path))) for path in _matching(folder, _IMAGES)]
     first = tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder)))
     return (*first, *_agreed(stated), *_agreed(otherwise), *_agreed(images))
+
+
+_MAIN = "requirements.txt"
+_NAMED = lazy_pattern(rf"^[ \t]*+(?P<name>{_NAMES})(?![\w.-])", re.ASCII | re.MULTILINE)
+"""A library that a line of requirements is about, whatever it asks of it."""
+_SECONDARY = lazy_pattern(r"require|reqs|deps|dependencies")
+_FOR_TRAINING = lazy_pattern(r"train|tun(?:e|ing)|sft|exact|freeze|frozen|lock|pinned", re.IGNORECASE)
+"""Names of lists that training takes, or that say what was installed by the main one."""
+
+
+def _beside_the_main(
+    folder: Path, stated: Sequence[tuple[Path, Mapping[str, str]]]
+) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """The same without the versions that only a second list states (``requirements2.txt``, ``requirements-falcon.txt``)
+    of a library that the ``requirements.txt`` beside it leaves open: an installation by that one takes the newest.
+
+    A list that the main one, a page, a script or a Dockerfile beside it names is installed as well.
+    """
+    main = folder / _MAIN
+    text = _without_comments(_text(main))
+    fixed = {name for name, version in _first(_stated(main)).items() if not version.startswith("<")} if text else set()
+    left_open = {_ALSO.get(match["name"], match["name"]) for match in _NAMED.finditer(text)} - fixed
+    for path, asked in stated:
+        silent = left_open if left_open and _is_secondary(path, folder) else set()
+        told = (name for name in asked if name.endswith(FLOOR) or library_of(name) not in silent)
+        yield path, {name: asked[name] for name in told}
+
+
+def _is_secondary(path: Path, folder: Path) -> bool:
+    """Whether a file is a list of requirements beside the main one that nothing beside it installs."""
+    name = path.name
+    if path.parent != folder or path.suffix != ".txt" or name == _MAIN or not _SECONDARY.search(name):
+        return False
+    if _FOR_TRAINING.search(name):
+        return False
+    tellers = (_MAIN, "README.md", "*install*.sh", "setup*.sh", "Dockerfile*")
+    return not any(name in _text(teller) for pattern in tellers for teller in _in_order(folder, pattern))
 
 
 def _agreed(stated: Sequence[tuple[Path, Mapping[str, str]]]) -> Iterator[tuple[Path, Mapping[str, str]]]:

@@ -594,6 +594,33 @@ def test_files_that_pin_different_versions_tell_of_none(tmp_path: Path) -> None:
     assert "transformers" not in found and found["peft"] == "0.9.0"
 
 
+@pytest.mark.parametrize("second", ["requirements2.txt", "requirements-falcon.txt", "falcon_requirements.txt"])
+def test_a_second_list_pins_nothing_that_the_main_one_leaves_open(tmp_path: Path, second: str) -> None:
+    (tmp_path / "requirements.txt").write_text("bitsandbytes\ntransformers>=4.28.0\npeft==0.3.0\n")
+    (tmp_path / second).write_text("bitsandbytes==0.39.0\ntransformers==4.30.0\npeft==0.3.0\naccelerate==0.20.0\n")
+    found = versions_of(tmp_path / "train.py", tmp_path, Options())
+    assert "bitsandbytes" not in found and "transformers" not in found
+    assert found["transformers>="] == "4.28.0"
+    assert (found["peft"], found["accelerate"]) == ("0.3.0", "0.20.0")
+
+
+@pytest.mark.parametrize(
+    ("second", "beside", "text"),
+    [
+        ("requirements2.txt", "setup.sh", "pip install -r requirements2.txt"),
+        ("requirements2.txt", "README.md", "Then `pip install -r requirements2.txt`."),
+        ("requirements-train.txt", "README.md", ""),
+        ("requirements_exact.txt", "README.md", ""),
+        ("constraints.txt", "README.md", ""),
+    ],
+)
+def test_a_second_list_that_is_installed_pins(tmp_path: Path, second: str, beside: str, text: str) -> None:
+    (tmp_path / "requirements.txt").write_text("bitsandbytes\n")
+    (tmp_path / second).write_text("bitsandbytes==0.39.0\n")
+    (tmp_path / beside).write_text(text)
+    assert versions_of(tmp_path / "train.py", tmp_path, Options())["bitsandbytes"] == "0.39.0"
+
+
 @pytest.mark.parametrize(
     "text",
     [
