@@ -23,6 +23,7 @@ from lintfit.run.examples import is_example, is_example_recipe, is_of_a_checkout
 from lintfit.run.gitignore import is_ignored
 from lintfit.run.locate import is_documented
 from lintfit.run.made import is_told_to_make, may_be_made
+from lintfit.run.scripts_alone import holds_launch_scripts_alone, is_part_of_another
 from lintfit.settings.model import Place
 from lintfit.sources.recipes.forms import front_end_of
 from lintfit.sources.recipes.scripts import is_of_front_end
@@ -136,7 +137,17 @@ def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
         return "elsewhere"
     if name.endswith(".py") and "/" not in name and not _has_code(locator):
         return "elsewhere"
+    if launch is not None and name == launch.script and _is_for_another_tree(name, launch, locator):
+        return "elsewhere"
     return "sure"
+
+
+def _is_for_another_tree(script: str, launch: Launch, locator: Locator) -> bool:
+    """Whether the tree has only the launch scripts of another one, and nothing that the name may be a slip of."""
+    top = _top(locator)
+    if is_part_of_another(launch, top):
+        return True
+    return holds_launch_scripts_alone(locator.workspace, top) and _meant(script, locator) is None
 
 
 def _is_of_front_end(name: str, launch: Launch) -> bool:
