@@ -124,4 +124,5 @@ def trainer_fsdp(asked: Any, config: Mapping[Any, Any], versions: Mapping[str, s
     if unasked:
         policy = said.get("auto_wrap_policy")
         by_layer = not (isinstance(policy, str) and policy.upper() == "NO_WRAP")
-    return Fsdp(2 if version == 2 else 1, strategy, offload), by_layer
+    by_xla = said.get("xla") is True  # the Trainer then wraps itself, and keeps Accelerate out of it
+    return Fsdp(2 if version == 2 else 1, strategy, offload, by_xla=by_xla), by_layer
