@@ -35,10 +35,15 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
             return None  # a switch of the script's own decides; what is made from scratch is fp32 anyway
         if _may_be_fp32(context.run, loaded):
             return None
+        wanted = _may_be_wanted(context.run)
         return Report(
             upcast.call.place,
             f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",
-            help="delete it if an engine keeps fp32 master weights; name the model to see what it costs",
+            severity=Severity.INFO if wanted else Severity.WARNING,
+            help="keep it where torch's autocast trains all weights (a GradScaler refuses fp16 ones); DeepSpeed and FSDP "
+            "keep fp32 master weights of their own"
+            if wanted
+            else "delete it if an engine keeps fp32 master weights; name the model to see what it costs",
         )
     if facts.parameters < SMALL:
         return None
@@ -89,6 +94,15 @@ def _may_be_fp32(run: Run, load: Call) -> bool:
     if load.spreads or load.name != "from_pretrained" or run.mentions("unsloth"):
         return False
     return load.argument("dtype", "torch_dtype") is None and older((run,), "transformers", "5") is not False
+
+
+def _may_be_wanted(run: Run) -> bool:
+    """Whether a model of which nothing is known may train by its fp32 weights: as a whole, under autocast, be it that
+    nobody knows whether it is on. In fp16 it has to, as a GradScaler refuses the gradients of fp16 weights; and engines
+    cast them back."""
+    precision = run.settings.get("mixed_precision")
+    autocast = precision is not None and (not precision.known or precision.value in ("bf16", "fp16"))
+    return autocast and run.value("method") != "lora"
 
 
 def _severity(context: RunContext, spec: Spec) -> Severity | None:
