@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.helpers.context import FileContext, Report
@@ -36,7 +37,23 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if len(unknown.path) == 1 and not own:
             report = _report(document, root, unknown)
             idle = costs_nothing(root, unknown) or _holds(context.runs, unknown) or _saves_as_asked(root, unknown)
+            idle = idle or _only_prints(unknown)
             yield replace(report, severity=Severity.INFO) if idle else report
+
+
+_PRINTS = lazy_pattern(
+    r"(?:^|_)(?:verbos(?:e|ity)|prints?|log|logs|logger|logging|tqdm|progress_bar)(?:_|$)"
+    r"|^(?:wall_clock_breakdown|memory_breakdown|dump_state|comms_logger)$",
+    re.IGNORECASE,
+)
+_SAID = lazy_pattern(r"_(?:prob|probs|probability|likelihood|scale|softmax)", re.IGNORECASE)
+"""What logarithms are of."""
+
+
+def _only_prints(unknown: UnknownKey) -> bool:
+    """Whether a key changes at most what is logged or printed: by its name, or by that of the key that was meant."""
+    names = (str(unknown.entry.key), unknown.suggestion or "")
+    return any(_PRINTS.search(name) is not None and _SAID.search(name) is None for name in names)
 
 
 _ELSEWHERE = {"num_gpus": "gpus", "n_gpus": "gpus", "n_gpu": "gpus", "world_size": "gpus"}
