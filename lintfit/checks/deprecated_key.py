@@ -236,9 +236,30 @@ def _alias(document: DataDocument, root: Node, entry: Entry, runs: Sequence[Run]
     return Report(
         place,
         f'"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"{left}',
-        Severity.INFO if runs and (by_itself or all(_asks_for_bf16(run, document) for run in runs)) else None,
+        Severity.INFO if runs and (by_itself or _is_bf16_anyway(document, word, runs)) else None,
         fix=renamed(document, entry.key_span, "bf16") if root.entry("bf16") is None else None,
     )
+
+
+_DROPPED_SINCE = "0.17.1"
+"""The first DeepSpeed that drops the word "auto" under the old name; before, it is true like any other."""
+
+
+def _is_bf16_anyway(document: DataDocument, word: bool, runs: Sequence[Run]) -> bool:
+    """Whether all runs are in bf16 as they ask for it: accelerate adds it, or DeepSpeed takes the word for true."""
+    if all(_asks_for_bf16(run, document) for run in runs):
+        return True
+    taken = word and installed(runs, "deepspeed")(_DROPPED_SINCE) is True
+    return taken and all(_has_flag_of_bf16(run) for run in runs)
+
+
+def _has_flag_of_bf16(run: Run) -> bool:
+    """Whether ``bf16`` is on among the arguments, or on a command line whose script's arguments are not read."""
+    stated = run.training.settings.get("bf16") if run.training is not None else None
+    if stated is not None:
+        return stated.value is True
+    flags = run.launch.flags if run.launch is not None else ()
+    return any(flag.name == "bf16" and flag.is_on and not flag.doubtful for flag in flags)
 
 
 def _asks_for_bf16(run: Run, document: DataDocument) -> bool:
