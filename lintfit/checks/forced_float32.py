@@ -40,8 +40,8 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
             upcast.call.place,
             f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",
             severity=Severity.INFO if wanted else Severity.WARNING,
-            help="keep it where torch's autocast trains all weights (a GradScaler refuses fp16 ones); DeepSpeed and FSDP "
-            "keep fp32 master weights of their own"
+            help="keep it where torch's autocast trains all weights (a GradScaler refuses fp16 ones); "
+            "DeepSpeed and FSDP keep fp32 master weights of their own"
             if wanted
             else "delete it if an engine keeps fp32 master weights; name the model to see what it costs",
         )
