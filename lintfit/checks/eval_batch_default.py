@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.fixes import related
-from lintfit.checks.helpers.runs import arguments_of, change, evaluation_moment, fits, stated_at
+from lintfit.checks.helpers.runs import arguments_of, at_length, change, evaluation_moment, fits, stated_at
 from lintfit.checks.helpers.wording import gib, of_gib
 from lintfit.findings.model import Applicability, Severity
 from lintfit.fit.axes.evaluation import smaller
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
+from lintfit.verdict.capped import exact_length
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -28,8 +29,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             stated_at(run, "eval_batch_size") or arguments_of(run),
             f"evaluation runs with batch {batch}{_whose(run)}, training with {spec.micro_batch_size}: its logits take "
-            f"{gib(now.components.get('logits', 0))}, the peak is {of_gib(now.total, estimate.capacity_bytes)}; "
-            f"with {size} the run takes {gib(result.peak.likely)}",
+            f"{gib(now.components.get('logits', 0))}{at_length(context)}, the peak is "
+            f"{of_gib(now.total, estimate.capacity_bytes)}; with {size} the run takes {gib(result.peak.likely)}",
             severity=_severity(context, now.total <= estimate.capacity_bytes),
             related=related(stated_at(run, "micro_batch_size"), "the training batch"),
             fix=change(run, f"evaluate with batch {size}", Applicability.SAFE, {"eval_batch_size": size}),
@@ -39,8 +40,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _severity(context: RunContext, likely_fits: bool) -> Severity:
-    """Information where the run likely fits as it is: a smaller batch is then only more room. No error, as nobody sees
-    whether there is anything to evaluate."""
+    """Information where the run likely fits as it is: a smaller batch is then only more room; and where samples need
+    not be as long as is reckoned, for a batch is padded to its longest. No error, as nobody sees whether there is
+    anything to evaluate."""
+    if not exact_length(context.run):
+        return Severity.INFO
     return Severity.INFO if likely_fits and context.verdict is not Verdict.DOES_NOT_FIT else Severity.WARNING
 
 
