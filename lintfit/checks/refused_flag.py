@@ -7,7 +7,7 @@ from lintfit.checks.helpers.context import Report, RunContext
 from lintfit.checks.helpers.moves import is_nothing
 from lintfit.checks.helpers.recipes import left_blank
 from lintfit.documents.markdown import is_page
-from lintfit.documents.model import DataDocument
+from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Severity
 from lintfit.run.model import Run
 from lintfit.run.stopping import stops_at_import
@@ -49,17 +49,28 @@ _TRACKERS = ("comet_", "mlflow_", "swanlab_", "trackio_", "wandb_")
 
 def _costs_nothing(each: Refused) -> bool:
     """Whether nothing is lost by a key that its parser passes over: it says where the run is logged, asks for nothing,
-    or another key has its very words (``dataset_name`` beside ``dataset_id_or_path``)."""
+    for the default in so many words, or another key has its very words (``dataset_name`` beside
+    ``dataset_id_or_path``)."""
     if not each.ignored or each.name.startswith(_TRACKERS):
         return each.ignored
     root = each.place.document.root if isinstance(each.place.document, DataDocument) else None
     found = root.get(each.name) if root is not None else None
     if root is None or found is None:
         return False
+    if _is_default_by_name(found):
+        return True
     if is_nothing(found, {}) or found.value == "auto":
         return each.refusal.meant is None or found.value is None
     others = (entry.value.value for entry in root.entries if entry.key != each.name)
     return isinstance(found.value, str) and "/" in found.value and found.value in others
+
+
+def _is_default_by_name(value: Node) -> bool:
+    """Whether a value is the word "default", or a list of that alone (``dataset_configs: [default]``)."""
+    if value.shape == "scalar":
+        return bool(value.value == "default")
+    words = [item.value for _, item in value.walk() if item.shape == "scalar"] if value.shape == "sequence" else []
+    return bool(words) and all(word == "default" for word in words)
 
 
 def _is_met_later(each: Refused, others: Sequence[Refused]) -> bool:
