@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents import door
 from lintfit.documents.files import ReadError
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.memo import Memo
 
 if TYPE_CHECKING:
     from lintfit.documents.workspace import Workspace
@@ -56,6 +57,21 @@ def _is_from_above(named: Path, top: Path) -> bool:
 def holds_launch_scripts_alone(workspace: Workspace, top: Path) -> bool:
     """Whether several launch scripts of a tree start Python scripts, none of these is here, and no Python file of the
     tree could be one that trains: the commands are of other people's repositories."""
+    found, asked = _OF_WORKSPACES.get(workspace, top, lambda: _noted(workspace, top))
+    workspace.ask(asked)
+    return found
+
+
+_OF_WORKSPACES: Memo[tuple[bool, set[Path]]] = Memo(most=16)
+
+
+def _noted(workspace: Workspace, top: Path) -> tuple[bool, set[Path]]:
+    """The answer, with what was asked of the workspace for it."""
+    with workspace.asked() as asked:
+        return _holds_alone(workspace, top), asked
+
+
+def _holds_alone(workspace: Workspace, top: Path) -> bool:
     code = [*islice(_below(top, "*.py"), _MOST_CODE + 1)]
     shells = [*islice(_below(top, "*.sh"), _MOST_SCRIPTS)]
     if len(code) > _MOST_CODE or len(shells) < _SEVERAL:
