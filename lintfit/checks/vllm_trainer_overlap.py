@@ -111,11 +111,13 @@ def _share_of_own(run: Run) -> float:
 
 
 def _cache(run: Run) -> int:
-    """Bytes of keys and values of the longest sequence that vLLM is started for, at the least."""
+    """Bytes of keys and values of the longest sequence that vLLM is started for: of as many tokens as the model has
+    positions where nobody says less (``vllm/config.py:_get_and_verify_max_len``), at the least of a sample's."""
     spec = run.spec
     assert spec is not None
     said = run.training.argument("vllm_max_model_len") if run.training is not None else None
-    tokens = said.value if said is not None and is_count(said.value) else spec.seq_len
+    whole = (spec.facts.max_positions if said is None else None) or spec.seq_len
+    tokens = said.value if said is not None and is_count(said.value) else whole
     return spec.facts.layers * layer_cache(spec.facts, _PER_WEIGHT, tokens)
 
 

@@ -16,10 +16,10 @@ _CHANGED_BY_TRL = frozenset({"bf16", "gradient_checkpointing", "logging_steps"})
 
 _OLDER: Mapping[str, frozenset[str]] = {
     "trl.SFTConfig": frozenset({"use_liger"}),
-    "trl.GRPOConfig": frozenset({"vllm_device"}),
+    "trl.GRPOConfig": frozenset({"vllm_device", "vllm_max_model_len"}),
 }
 """Fields of releases before those whose defaults were studied (``SFTConfig.use_liger`` of TRL 0.11 to 0.17,
-``GRPOConfig.vllm_device`` of 0.14 to 0.17)."""
+``GRPOConfig.vllm_device`` and ``vllm_max_model_len`` of 0.14 to 0.17)."""
 
 
 def default_of(cls: str, field: str, versions: Mapping[str, str]) -> tuple[object, str] | None:
