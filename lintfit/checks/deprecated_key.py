@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.readers import installed, reader_of
-from lintfit.checks.helpers.trees import assigned, data_of, dotted, renamed, without, zero_stage
+from lintfit.checks.helpers.trees import asks_for_disk, assigned, data_of, dotted, renamed, without, zero_stage
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.schema.sections import Older, OutdatedKey, keys, load, outdated_keys
@@ -127,12 +127,6 @@ def _boolean(document: DataDocument, root: Node, section: Entry) -> Report:
     )
 
 
-def _asks_for_disk(root: Node) -> bool:
-    """Whether an offload of a config goes to NVMe, which is all that DeepSpeed reads ``aio`` for."""
-    devices = (root.get(_ZERO, block, "device") for block in _OFFLOAD.values())
-    return any(device is not None and str(device.value).lower() == "nvme" for device in devices)
-
-
 def _deprecated(
     document: DataDocument, root: Node, section: Node, outdated: OutdatedKey, runs: Sequence[Run]
 ) -> Report:
@@ -167,7 +161,7 @@ def _deprecated(
     missed = not off and _is_missed(root, str(key), runs)
     message = f'"{key}" is {fate}; "{new}" replaced it' + (_MISSED if missed else "")
     # An old name that DeepSpeed reads still costs a line of the log.
-    idle = (outdated.removed_in is None and not missed) or (outdated.path[0] == "aio" and not _asks_for_disk(root))
+    idle = (outdated.removed_in is None and not missed) or (outdated.path[0] == "aio" and not asks_for_disk(root))
     return Report(place, message, Severity.INFO if idle else None, fix=_successor(document, outdated, new))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.moves import costs_nothing, hint, is_comment, is_foreign, moved, rename
 from lintfit.checks.helpers.readers import installed, milder_by_the_tree, reader_of
-from lintfit.checks.helpers.trees import data_of, dotted, without, zero_stage
+from lintfit.checks.helpers.trees import asks_for_disk, data_of, dotted, without, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
@@ -109,9 +109,24 @@ def _severity(root: Node, unknown: UnknownKey, *, sure: bool, beyond: bool) -> S
     """A key that nobody knows may be one of a release after the schema's. A loss scale that bf16 has no use for is
     missed by nobody, and neither is what asks for nothing, or stands where it belongs as well."""
     unneeded = unknown.path[0] == "bf16" and unknown.home == ("fp16",)
-    if not unknown.forbidden and (unneeded or is_foreign(unknown) or costs_nothing(root, unknown)):
+    missed = not (unneeded or is_foreign(unknown) or costs_nothing(root, unknown) or _is_of_no_use(root, unknown))
+    if not unknown.forbidden and not missed:
         return Severity.INFO
     return Severity.ERROR if unknown.forbidden and (sure or not beyond) else Severity.WARNING
+
+
+_PRINTS = "flops_profiler"
+"""The section that is read key by key and says no more than what is printed."""
+
+
+def _is_of_no_use(root: Node, unknown: UnknownKey) -> bool:
+    """Whether a slip of the pen stands in a section that does nothing for the training: it is switched off, it only
+    prints, or it is ``aio`` where nothing goes to NVMe. A key of another section is missed there all the same."""
+    name = str(unknown.path[0])
+    switch = root.get(name, "enabled")
+    off = switch is not None and switch.value is False
+    idle = off or name == _PRINTS or (name == "aio" and not asks_for_disk(root))
+    return idle and unknown.home is None
 
 
 def _fix(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:

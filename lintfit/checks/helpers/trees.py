@@ -57,6 +57,13 @@ def zero_stage(root: Node) -> int | None:
     return int(value) if value in (0, 1, 2, 3) else None
 
 
+def asks_for_disk(root: Node) -> bool:
+    """Whether an offload of a config goes to NVMe, which is all that DeepSpeed reads ``aio`` for."""
+    blocks = ("offload_optimizer", "offload_param")
+    devices = (root.get("zero_optimization", block, "device") for block in blocks)
+    return any(device is not None and str(device.value).lower() == "nvme" for device in devices)
+
+
 def of_higher_stage(root: Node, key: str) -> bool:
     """Whether a key of ``zero_optimization`` is read from a higher stage on than the config's."""
     stage = zero_stage(root)
