@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lintfit.catalog.arguments import is_launch_option
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.fixes import spliced
-from lintfit.checks.helpers.moves import DTYPES, hint, is_default, is_nothing, rename, switch_of
+from lintfit.checks.helpers.moves import DTYPES, hint, is_default, is_held, is_nothing, only_prints, rename, switch_of
 from lintfit.checks.helpers.readers import changed_by_script, flag_given, installed, older, reader_of
 from lintfit.checks.helpers.trees import assigned, data_of, dotted, without
 from lintfit.checks.helpers.wording import listed
 from lintfit.documents.model import DataDocument, Edit, KeyPath, Kind, Node, Span
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.frozen import replace
+from lintfit.run.model import Run
 from lintfit.schema.sections import (
     Older,
     OutdatedKey,
@@ -141,7 +142,11 @@ def _keys(context: FileContext, document: DataDocument, root: Node, than: Older)
             continue
         if not unknown.forbidden and _is_handed_on(context, unknown):
             continue
-        yield _refused(document, root, unknown, beyond) if unknown.forbidden else _ignored(document, root, unknown)
+        yield (
+            _refused(document, root, unknown, beyond)
+            if unknown.forbidden
+            else _ignored(document, root, unknown, context.runs)
+        )
 
 
 def _is_handed_on(context: FileContext, unknown: UnknownKey) -> bool:
@@ -180,7 +185,7 @@ def _refused(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bo
     )
 
 
-def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
+def _ignored(document: DataDocument, root: Node, unknown: UnknownKey, runs: Sequence[Run]) -> Report:
     key, place = dotted(unknown.path), Place(document, unknown.entry.key_span)
     if _is_of_other_engine(unknown.home, root):
         unknown = replace(unknown, home=None)
@@ -194,7 +199,7 @@ def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
     return Report(
         place,
         f'nothing reads "{key}": accelerate copies it aside and ignores it{hint(unknown)}',
-        severity=Severity.INFO if _is_default(unknown, root) else Severity.WARNING,
+        severity=Severity.INFO if _is_default(unknown, root) or is_held(runs, unknown) else Severity.WARNING,
         fix=_rename(document, root, unknown),
         help="" if hint(unknown) else _instead(unknown),
     )
@@ -232,10 +237,6 @@ def _asks_for_nothing_new(unknown: UnknownKey) -> bool:
     return key not in _BOTH_WAYS and (value is False or str(value).lower() in ("false", "no"))
 
 
-_LOGS = frozenset({"steps_per_print", "wall_clock_breakdown", "dump_state"})
-"""Keys of DeepSpeed that decide what it prints."""
-
-
 _SAME = {"max_grad_norm": "gradient_clipping", "stage": "zero_stage"}
 """Keys by which other files say what one of ``deepspeed_config`` says."""
 
@@ -261,6 +262,8 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
     what to print, or how to offload what stays where it is, or speaks of another stage of ZeRO than the file's."""
     section, key, value = unknown.path[0], str(unknown.path[-1]), unknown.entry.value.value
     meant = unknown.section.get("properties", {}).get(unknown.suggestion, {})
+    if only_prints(unknown):
+        return True
     if section == "fsdp_config":
         other = any(root.get(section, name) is not None for name in ("fsdp_sharding_strategy", "sharding_strategy"))
         whole = key == "fsdp" and value == "full_shard" and not other
@@ -268,7 +271,7 @@ def _is_default(unknown: UnknownKey, root: Node) -> bool:
         return whole or (value is True if limits else is_nothing(unknown.entry.value, meant))
     if section != "deepspeed_config":
         return False
-    if value == "auto" or key in _LOGS:
+    if value == "auto":
         return True
     if key.startswith("offload_"):
         device = root.get(section, f"{'_'.join(key.split('_')[:2])}_device")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import FileContext, Report
 from lintfit.checks.helpers.moves import (
@@ -9,7 +8,9 @@ from lintfit.checks.helpers.moves import (
     hint,
     is_comment,
     is_foreign,
+    is_held,
     moved,
+    only_prints,
     place_name,
     rename,
     stands_at_home,
@@ -20,10 +21,8 @@ from lintfit.documents.model import DataDocument, Node
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Severity
 from lintfit.frozen import replace
-from lintfit.run.model import Run
 from lintfit.schema.sections import UnknownKey, load, unknown_keys
 from lintfit.settings.model import Place
-from lintfit.settings.registry import SETTINGS
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -36,38 +35,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
         own = is_foreign(unknown) and context.read_by(unknown.path) is not None
         if len(unknown.path) == 1 and not own:
             report = _report(document, root, unknown)
-            idle = costs_nothing(root, unknown) or _holds(context.runs, unknown) or _saves_as_asked(root, unknown)
-            idle = idle or _only_prints(unknown)
+            idle = costs_nothing(root, unknown) or is_held(context.runs, unknown) or _saves_as_asked(root, unknown)
+            idle = idle or only_prints(unknown)
             yield replace(report, severity=Severity.INFO) if idle else report
-
-
-_PRINTS = lazy_pattern(
-    r"(?:^|_)(?:verbos(?:e|ity)|prints?|log|logs|logger|logging|tqdm|progress_bar)(?:_|$)"
-    r"|^(?:wall_clock_breakdown|memory_breakdown|dump_state|comms_logger)$",
-    re.IGNORECASE,
-)
-_SAID = lazy_pattern(r"_(?:prob|probs|probability|likelihood|scale|softmax)", re.IGNORECASE)
-"""What logarithms are of."""
-
-
-def _only_prints(unknown: UnknownKey) -> bool:
-    """Whether a key changes at most what is logged or printed: by its name, or by that of the key that was meant."""
-    names = (str(unknown.entry.key), unknown.suggestion or "")
-    return any(_PRINTS.search(name) is not None and _SAID.search(name) is None for name in names)
-
-
-_ELSEWHERE = {"num_gpus": "gpus", "n_gpus": "gpus", "n_gpu": "gpus", "world_size": "gpus"}
-"""Settings under names of nobody's."""
-_FLASH = lazy_pattern(r"(?:use_)?flash_att(?:ention|n)(?:_2)?")
-
-
-def _holds(runs: Sequence[Run], unknown: UnknownKey) -> bool:
-    """Whether it is a setting that every run has from elsewhere, as the key says it: ``gradient_checkpointing``."""
-    name, value = str(unknown.entry.key), unknown.entry.value.value
-    name = _ELSEWHERE.get(name, name)
-    if value is True and _FLASH.fullmatch(name):
-        name, value = "attention", "flash_attention_2"
-    return bool(runs) and name in SETTINGS and all(run.value(name) == value for run in runs)
 
 
 _SAVES = lazy_pattern(r"(?:save|gather)_\w*(?:weights|model|16bit|state_dict)")

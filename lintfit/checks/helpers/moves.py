@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from lintfit.checks.helpers.trees import assigned, dotted, of_higher_stage, renamed, zero_stage
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.findings.model import Applicability, Fix
+from lintfit.run.model import Run
 from lintfit.schema.sections import Schema, UnknownKey, load, section_at
+from lintfit.settings.registry import SETTINGS
 from lintfit.suggest import is_typo
 
 _ZERO = "zero_optimization"
@@ -143,6 +147,41 @@ def is_comment(root: Node, unknown: UnknownKey) -> bool:
         return True
     said = unknown.entry.value.value
     return is_foreign(unknown) and isinstance(said, str) and _SENTENCE.search(said) is not None
+
+
+_PRINTS = lazy_pattern(
+    r"(?:^|_)(?:verbos(?:e|ity)|prints?|log|logs|logger|logging|tqdm|progress_bar)(?:_|$)"
+    r"|^(?:wall_clock_breakdown|memory_breakdown|dump_state|comms_logger)$",
+    re.IGNORECASE,
+)
+_SAID = lazy_pattern(r"_(?:prob|probs|probability|likelihood|scale|softmax)", re.IGNORECASE)
+"""What logarithms are of."""
+
+
+def only_prints(unknown: UnknownKey) -> bool:
+    """Whether a key changes at most what is logged or printed: by its name, or by that of the key that was meant."""
+    names = (str(unknown.entry.key), unknown.suggestion or "")
+    return any(_PRINTS.search(name) is not None and _SAID.search(name) is None for name in names)
+
+
+_ELSEWHERE = {
+    "num_gpus": "gpus",
+    "n_gpus": "gpus",
+    "n_gpu": "gpus",
+    "world_size": "gpus",
+    "train_micro_batch_size_per_gpu": "micro_batch_size",
+}
+"""Settings under names of nobody's."""
+_FLASH = lazy_pattern(r"(?:use_)?flash_att(?:ention|n)(?:_2)?")
+
+
+def is_held(runs: Sequence[Run], unknown: UnknownKey) -> bool:
+    """Whether it is a setting that every run has from elsewhere, as the key says it: ``gradient_checkpointing``."""
+    name, value = str(unknown.entry.key).removeprefix("fsdp_"), unknown.entry.value.value
+    name = _ELSEWHERE.get(name, name)
+    if value is True and _FLASH.fullmatch(name):
+        name, value = "attention", "flash_attention_2"
+    return bool(runs) and name in SETTINGS and all(run.value(name) == value for run in runs)
 
 
 def is_nothing(value: Node, meant: Schema) -> bool:
