@@ -44,12 +44,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
     now, then = most(estimate, "activations"), most(checkpointed, "activations")
     if now - then < max(_WORTH_IT * estimate.capacity_bytes, _OF_PEAK * estimate.peak.likely):
         return
+    assumed = "seq_len" not in spec.stated  # of activations nobody knows then how large they are
     yield Report(
         stated_at(run, "gradient_checkpointing") or arguments_of(run),
         f"gradient checkpointing is off: activations take {up_to(context)}{rough(now)}{at_length(context)}, with it "
         f"{rough(then)}, "
         "for a second forward pass in every step",
-        severity=Severity.INFO if likely_fits(context) else of_cause(context, checkpointed),
+        severity=Severity.INFO if assumed or likely_fits(context) else of_cause(context, checkpointed),
         fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
         help=f"pass {said} to the trainer's arguments" if run.recipe is None else f"pass {said}",
     )

@@ -24,10 +24,19 @@ _READ = lazy_pattern(
 
 def check_file(context: FileContext) -> Iterator[Report]:
     for found in found_in(context):
-        if found.mistake.stringly:
+        if found.mistake.stringly and not _is_number_in_json(found):
             read = _READ.fullmatch(dotted(found.mistake.path)) is not None
             harmless = found.mistake.coerced and found.dialect == "deepspeed" and not (read and _is_compared(context))
             yield _report(found, harmless)
+
+
+def _is_number_in_json(found: FoundMistake) -> bool:
+    """Whether a DeepSpeed JSON is only called a YAML, in which ``5e8`` is a word: accelerate and transformers read what
+    they are handed with ``json.load`` (``HfDeepSpeedConfig``)."""
+    document, node = found.document, found.mistake.node
+    if document.kind is not Kind.YAML or found.dialect != "deepspeed" or not document.text.lstrip().startswith("{"):
+        return False
+    return not document.slice(node.span).startswith(("'", '"'))
 
 
 def _is_compared(context: FileContext) -> bool:

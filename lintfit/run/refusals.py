@@ -79,6 +79,8 @@ def _is_to_fill_in(refused: Refused, launch: Launch | None) -> bool:
         return True
     if launch is not None and _OF_A_METAVAR.match(refused.refusal.message) and _is_usage(launch):
         return True
+    if launch is not None and len(words) > 1 and f"<{' '.join(words)}>" in launch.document.text:
+        return True  # one that names a model by its size: <path to qwen2-7b>
     return any(map(is_to_fill_in, (*words, " ".join(words))))
 
 

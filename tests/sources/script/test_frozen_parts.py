@@ -286,6 +286,8 @@ def test_a_class_of_the_projects_own_that_freezes_its_language_model(switch: str
     assert values(script(OWN_CLASS.format(switch=switch)))["method"] == known
 
 
-@pytest.mark.parametrize("statement", ["get_reft_model(model, config)", "wrapped.disable_model_gradients()"])
+@pytest.mark.parametrize(
+    "statement", ["get_reft_model(model, config)", "wrapped.disable_model_gradients()", "model.train_adapter('task')"]
+)
 def test_interventions_beside_a_frozen_model(statement: str) -> None:
     assert read(statement)["method"] is UNKNOWN

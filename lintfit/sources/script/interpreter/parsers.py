@@ -148,10 +148,16 @@ def convert(flag: Flag, declared: Field | None) -> Value:
     return Const(flag, _scalar(flag.value, declared.kind if declared is not None else ""))
 
 
+_TUPLE = re.compile(r"(?:\w+|'\w*'|\"\w*\")(?:,(?:\w+|'\w*'|\"\w*\"))+,?")
+"""Words that Python takes for a tuple, whose bare ones Fire makes strings."""
+
+
 def _listed(words: tuple[str, ...]) -> tuple[str, ...]:
     """The elements of a list as Fire takes it on a command line: ``[q_proj,v_proj]``, whose bare words are strings
     (fire 0.7.1 ``parser.DefaultParseValue``)."""
     text = words[0].strip()
+    if len(words) == 1 and _TUPLE.fullmatch(text):
+        return tuple(part.strip("'\"") for part in text.split(",") if part)
     if len(words) > 1 or text[:1] + text[-1:] not in ("[]", "()"):
         return words
     parts = (part.strip() for part in text[1:-1].split(","))

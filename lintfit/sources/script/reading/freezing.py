@@ -36,8 +36,11 @@ _CHOOSES = re.compile(
 _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
 """Parts of a model beside its language model."""
 
-_FREEZES = frozenset({"disable_model_gradients", "get_reft_model"})
-"""Functions of pyvene and pyreft that train what they put beside a model alone."""
+_FREEZES = frozenset(
+    {"disable_model_gradients", "get_reft_model", "train_adapter", "train_adapter_fusion", "AdapterTrainer"}
+)
+"""What pyvene, pyreft and adapter-transformers (whose ``AdapterTrainer`` stops without an adapter to train) have to
+train what they put beside a model alone."""
 
 _TEXT_PART = re.compile(r"self\.(?:language_model|llm|lm|llm_model|llama_model|text_model|lang_model)$")
 """What a model's class of the project's own calls its language model."""
