@@ -259,10 +259,26 @@ def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Every folder from this one down with the names of its folders and files; those taken out of the list of folders
     are not entered."""
 
-    def failed(error: OSError) -> None:
-        seen.note("listed", error.filename, seen.failure(error))
-
-    for here, folders, names in os.walk(folder, onerror=failed):
+    waiting = [folder]  # os.walk of Python 3.11 calls itself for each folder, and hundreds may lie in one another
+    while waiting:
+        here = waiting.pop()
+        folders: list[str] = []
+        names: list[str] = []
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    (folders if _leads_to_folder(entry) else names).append(entry.name)
+        except OSError as error:
+            seen.note("listed", error.filename, seen.failure(error))
+            continue
         if seen.watching is not None:
-            seen.note("listed", here, seen.names(folders, names))
-        yield Path(here), folders, names
+            seen.note("listed", str(here), seen.names(folders, names))
+        yield here, folders, names
+        waiting += (path for name in reversed(folders) if not (path := here / name).is_symlink())
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

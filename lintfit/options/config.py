@@ -62,17 +62,18 @@ def config_for(path: Path, cli: Options) -> Options:
 @cache
 def load_config(start: Path) -> Options | None:
     """The nearest ``lintfit.toml`` or ``[tool.lintfit]`` at or above a folder, None where there is none."""
-    own = start / CONFIG_NAME
-    if door.is_file(own):
-        if not _is_inside(own, start):
-            raise LintfitError(f"{os.path.relpath(own)}: leads out of {_top(start)}, and is not read")
-        return _read(own, ())
-    project = start / "pyproject.toml"
-    if door.is_file(project) and _is_inside(project, start) and _mentions_lintfit(project):
-        found = _read(project, ("tool", "lintfit"))
-        if found is not None:
-            return found
-    return None if start.parent == start else load_config(start.parent)
+    for folder in (start, *start.parents):
+        own = folder / CONFIG_NAME
+        if door.is_file(own):
+            if not _is_inside(own, folder):
+                raise LintfitError(f"{os.path.relpath(own)}: leads out of {_top(folder)}, and is not read")
+            return _read(own, ())
+        project = folder / "pyproject.toml"
+        if door.is_file(project) and _is_inside(project, folder) and _mentions_lintfit(project):
+            found = _read(project, ("tool", "lintfit"))
+            if found is not None:
+                return found
+    return None
 
 
 def _top(folder: Path) -> Path:

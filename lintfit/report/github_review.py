@@ -8,16 +8,18 @@ elsewhere go into the review's text.
 from __future__ import annotations
 
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import Edit, FileEdit
+from lintfit.documents.model import Edit, FileEdit, Span
 from lintfit.findings.model import Applicability, Finding, Plan
 from lintfit.findings.results import CheckResult, RunResult
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.report import View, shown_path
 from lintfit.report.bars import gib
 from lintfit.report.encoding import dumps
@@ -135,7 +137,40 @@ def _suggestions(finding: Finding) -> Iterator[_Comment]:
 
 
 def _changed_lines(path: str, before: str, edits: Sequence[Edit]) -> Iterator[_Comment]:
-    old, new = before.split("\n"), apply(before, edits).split("\n")
+    for above, old, new in _blocks(before, edits):
+        if max(len(old), len(new)) > _MOST_LINES:
+            what = f"{len(old):,} lines change here: `lintfit check --fix` makes the change"
+            yield _Comment(path, above + 1, above + len(old), what)
+        else:
+            yield from _of_block(path, above, old, new)
+
+
+_MOST_LINES = 1_000
+"""Lines of one suggestion, which nobody reads: GitHub takes 65,536 characters of a comment, and what is the same of two
+texts of so many lines is found in time by their square."""
+
+
+def _blocks(before: str, edits: Sequence[Edit]) -> Iterator[tuple[int, list[str], list[str]]]:
+    """The lines that edits touch with the line above, as they are and as they become, and how many lines lie above
+    them: to hold a whole file against itself takes time by the square of its lines."""
+    starts = [0, *(found.end() for found in re.finditer("\n", before))]
+    blocks: list[tuple[int, int, list[Edit]]] = []
+    for edit in sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)):
+        first = max(0, bisect_right(starts, edit.span.start) - 2)
+        last = bisect_right(starts, edit.span.end)
+        if blocks and first < blocks[-1][1]:
+            begin, end, own = blocks.pop()
+            blocks.append((begin, max(end, last), [*own, edit]))
+        else:
+            blocks.append((first, last, [edit]))
+    for first, last, own in blocks:
+        start = starts[first]
+        text = before[start : starts[last] - 1 if last < len(starts) else len(before)]
+        moved = [replace(each, span=Span(each.span.start - start, each.span.end - start)) for each in own]
+        yield first, text.split("\n"), apply(text, moved).split("\n")
+
+
+def _of_block(path: str, above: int, old: list[str], new: list[str]) -> Iterator[_Comment]:
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
@@ -144,4 +179,6 @@ def _changed_lines(path: str, before: str, edits: Sequence[Edit]) -> Iterator[_C
             first, start = (first - 1, start - 1) if first else (first, start)
             last, end = (last, end) if last > first else (last + 1, end + 1)
         lines = [line.removesuffix("\r") for line in new[start:end]]
-        yield _Comment(path, first + 1, last, fence("".join(f"{line}\n" for line in lines), "suggestion"))
+        yield _Comment(
+            path, above + first + 1, above + last, fence("".join(f"{line}\n" for line in lines), "suggestion")
+        )
