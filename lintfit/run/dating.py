@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lintfit.catalog.dating import Taken
     from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.script.model import Argument, Call
+    from lintfit.sources.script.source import ScriptSource
 
 _LIBRARIES = ("transformers.", "trl.")
 
@@ -100,9 +101,10 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
     for call, dates in ((facts.trainer, taken_by_trainer), (facts.training_arguments, taken_by_config)):
         if call is None or call.taken is False or not call.function.startswith(_LIBRARIES):
             continue
+        own = _declared_beside(run.script) if call is facts.training_arguments else frozenset()
         for argument in _written(call):
             taken = dates(call.name, argument.name)
-            if taken is not None:
+            if taken is not None and argument.name not in own:
                 found.append((taken, f"{call.name}({argument.name}=…)"))
     trainer, made = facts.trainer, facts.training_arguments
     if trainer is not None and trainer.function.startswith("trl.") and trainer.taken is not False and made is not None:
@@ -110,6 +112,15 @@ def _dates(run: Run) -> Iterator[tuple[Taken, str]]:
         if first is not None and made.function in ("transformers.TrainingArguments", "TrainingArguments"):
             found.append((first, f"{trainer.name}(args=TrainingArguments(…))"))
     yield from sorted(found, key=lambda date: date[0].gone is None)
+
+
+def _declared_beside(script: ScriptSource) -> frozenset[str]:
+    """What a script's own dataclasses have that a parser fills beside the library's: who sets it on the arguments of
+    that then (``args.max_seq_length = own.max_seq_length``) may do so in any release."""
+    from lintfit.sources.script.interpreter.models import is_arguments
+
+    parsed = [made for made in script.walk.parsed if not is_arguments(made.library)]
+    return frozenset(name for made in parsed for name in made.attributes) if script.facts.parse_call else frozenset()
 
 
 def _in_modules(run: Run) -> Iterator[tuple[Taken, str]]:

@@ -692,3 +692,30 @@ def test_a_nearer_file_that_asks_for_a_release_counts_more_than_a_fork(tmp_path:
     (inner / "requirements.txt").write_text("transformers==4.50.0\n")
     assert "transformers" + FORK not in asked_near(inner / "train.py", tmp_path)
     assert "transformers" + FORK in asked_near(tmp_path / "train.py", tmp_path)
+
+
+OWN_LENGTH = """\
+from dataclasses import dataclass
+
+from transformers import HfArgumentParser
+from trl import SFTConfig, SFTTrainer
+
+
+@dataclass
+class ScriptArguments:
+    {name}: int = 2048
+
+
+own, args = HfArgumentParser((ScriptArguments, SFTConfig)).parse_args_into_dataclasses()
+args.max_seq_length = own.{name}
+SFTTrainer(model="Qwen/Qwen2.5-0.5B", args=args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(("name", "dated"), [("max_seq_length", None), ("longest", "<0.20")])
+def test_a_field_of_the_scripts_own_dataclass_dates_no_library(name: str, dated: str | None, tmp_path: Path) -> None:
+    """``SFTConfig.max_seq_length`` is gone since TRL 0.20, and the script's own may be put into its place in any."""
+    (tmp_path / "train.py").write_text(OWN_LENGTH.format(name=name))
+    (tmp_path / "run.sh").write_text(f"torchrun train.py --output_dir out --{name} 4096\n")
+    (judged,) = load_runs([tmp_path / "run.sh"], Options(isolated=True))[1]
+    assert judged.run.versions.get("trl") == dated
