@@ -52,6 +52,14 @@ class Pattern:
         return len(parts) - len(last) >= at and _fits(last, parts, len(parts) - len(last))
 
 
+@lru_cache(maxsize=1_000)
+def names_of(patterns: tuple[Pattern, ...]) -> re.Pattern[str]:
+    """What the last part of a path is where one of these patterns matches it, in one expression: most names of a tree
+    are none of thousands of patterns."""
+    last = dict.fromkeys(pattern.groups[-1][-1].pattern if pattern.groups[-1] else ".*" for pattern in patterns)
+    return re.compile("|".join(f"(?:{each})" for each in last) or _NOTHING, re.DOTALL)
+
+
 def _fits(group: Sequence[re.Pattern[str]], parts: Sequence[str], at: int) -> bool:
     there = parts[at : at + len(group)]
     return len(there) == len(group) and all(

@@ -166,11 +166,18 @@ def _blocks(file: FileText, steps: Steps) -> int:
     return _MOST_BLOCKS
 
 
+_MOST_JOBS = 300
+"""Jobs of one file, or recipes of a justfile, that are followed: each is read as a text as long as what lies before it,
+and a file of them that somebody keeps has some dozens."""
+
+
 def _read_job(file: FileText, kind: str, steps: Steps) -> ShellDocument:
     from lintfit.documents.jobs.commands import commands_of
     from lintfit.documents.jobs.kinds import read_jobs
 
-    commands = tuple(command for job in read_jobs(file, kind) for command in commands_of(job, file, steps))
+    jobs = [*islice(read_jobs(file, kind), _MOST_JOBS + 1)]
+    steps.allows(len(jobs), _MOST_JOBS, "jobs")
+    commands = tuple(command for job in jobs[:_MOST_JOBS] for command in commands_of(job, file, steps))
     problems = tuple(_problems(None, file, steps))
     return ShellDocument(file, Kind.SHELL, problems, commands=tuple(map(unfilled, commands)))
 

@@ -20,7 +20,7 @@ from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.options.model import Options
 from lintfit.run.model import Run
-from lintfit.run.requirements import speaks_for
+from lintfit.run.requirements import lists_among, speaks_for
 from lintfit.run.versions import project_files
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Changes:
         if any(map(self.has, _goes_by(run, root))):
             return True
         own = {run.origin.path, *project_files(run)}
-        return any(speaks_for(file, path, root) for file in self.files for path in own)
+        return any(speaks_for(file, path, root) for file in lists_among(self.files) for path in own)
 
 
 def _goes_by(run: Run, root: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from lintfit.documents.door import is_folder, is_link, is_there, read_regular
-from lintfit.documents.globs import LONGEST, Pattern, compiled
+from lintfit.documents.globs import LONGEST, Pattern, compiled, names_of
 from lintfit.documents.paths import resolved
 from lintfit.frozen import frozen
 
@@ -43,6 +43,8 @@ class Ignored:
     def has(self, name: str, *, is_folder: bool) -> bool:
         """Whether an entry of the folder is ignored: the last pattern of the nearest file that names it decides."""
         for base, patterns in reversed(self.files):
+            if names_of(tuple(line.pattern for line in patterns)).fullmatch(name) is None:
+                continue
             parts = (self.folder / name).relative_to(base).parts
             for line in reversed(patterns):
                 if (is_folder or not line.folders) and line.pattern.matches(parts):

@@ -212,12 +212,29 @@ def folders_above(path: Path, root: Path) -> Iterator[Path]:
         folder = folder.parent
 
 
+_OF_LISTS = (_LOCKED_REQUIREMENTS, *_LOCKS, *_FILES, *_CALLED_OTHERWISE, *_IMAGES)
+
+
 def speaks_for(file: Path, path: Path, root: Path) -> bool:
     """Whether a file (absolute, its folder resolved) is one that :func:`asked_near` reads for this path, or was one."""
-    patterns = (_LOCKED_REQUIREMENTS, *_LOCKS, *_FILES, *_CALLED_OTHERWISE, *_IMAGES)
-    below = {resolved(folder) for folder in folders_above(path, root)}
-    above = (folder for folder in islice(file.parents, 3) if folder in below)
-    return any(_fits(file.relative_to(folder).as_posix(), patterns) for folder in above)
+    above = (folder for folder in islice(file.parents, 3) if folder in _folders_above(path, root))
+    return any(_fits(file.relative_to(folder).as_posix(), _OF_LISTS) for folder in above)
+
+
+@lru_cache(maxsize=1024)
+def _folders_above(path: Path, root: Path) -> frozenset[Path]:
+    return frozenset(resolved(folder) for folder in folders_above(path, root))
+
+
+@lru_cache(maxsize=4)
+def lists_among(files: frozenset[Path]) -> tuple[Path, ...]:
+    """Those of some files whose names are of such that :func:`asked_near` reads, for whatever path: few of many."""
+    return tuple(file for file in files if _is_named_as_one(file))
+
+
+def _is_named_as_one(file: Path) -> bool:
+    tails = ("/".join(file.parts[-count:]) for count in (1, 2, 3))
+    return any(_fits(tail, _OF_LISTS) for tail in tails)
 
 
 @cache

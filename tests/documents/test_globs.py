@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from lintfit.documents.globs import LONGEST, compiled
+from lintfit.documents.globs import LONGEST, compiled, names_of
 from tests.repository import CLEAN
 
 
@@ -138,3 +138,10 @@ def test_no_pattern_takes_long(pattern: str, path: str) -> None:
     before = time.process_time()
     assert not matches(pattern, path)
     assert time.process_time() - before < 5
+
+
+def test_a_name_that_is_the_last_part_of_no_pattern_is_told_by_one_expression() -> None:
+    patterns = tuple(compiled(body, "/" in body, True) for body in ("*.pyc", "a/**/x*y", "b/c", "d/**"))
+    last = names_of(patterns)
+    assert all(last.fullmatch(name) for name in ("m.pyc", "x1y", "c", "what is below d"))
+    assert names_of(patterns[:3]).fullmatch("m.py") is None and names_of(()).fullmatch("") is None

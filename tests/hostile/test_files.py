@@ -362,3 +362,34 @@ def test_many_folders(tmp_path: Path) -> None:
     for index in range(20_000):
         (tree / f"d{index % 100}" / f"e{index}").mkdir(parents=True)
     survives(tree)
+
+
+def test_folders_by_hundreds_in_one_another(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    write(tree, {"ds.json": '{"zero_optimization": {"stage": 2}}'})
+    try:
+        here = tree
+        for _ in range(1_200):
+            here = here / "d"
+            here.mkdir()
+        assert "1 file read" in survives(tree, "check", ".").out
+    finally:
+        subprocess.run(["rm", "-rf", str(tree)], check=True)  # shutil.rmtree of Python 3.11 calls itself for each
+
+
+def test_thousands_of_patterns_of_what_is_ignored(tmp_path: Path) -> None:
+    write(tmp_path, {".gitignore": "".join(f"**/a*b*{number}*d/x*y*{number}?z\n" for number in range(2_000))})
+    write(tmp_path, {f"d{number % 100}/abcd{number}.json": "{}" for number in range(3_000)})
+    survives(tmp_path, "check", ".")
+
+
+def test_a_justfile_of_thousands_of_recipes(tmp_path: Path) -> None:
+    write(tmp_path, {"justfile": "a:\n  torchrun train.py\n" * 4_000})
+    outcome = survives(tmp_path, "check", ".")
+    assert "more than" in outcome.out + outcome.err
+
+
+def test_a_suggestion_within_a_hundred_thousand_lines(tmp_path: Path) -> None:
+    config = '{"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 1e9},\n' + "\n" * 100_000
+    write(tmp_path, {"ds.json": config + '"zero_allow_untested_optimizer": true}\n'})
+    survives(tmp_path, "check", ".", "--output-format", "github-review")
